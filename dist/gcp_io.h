@@ -250,7 +250,14 @@ static double gcpi_stdio_age(void *context, const char *path)
 {
     int64_t written;
     (void)context;
-    return gcpi_stdio_find(path, &written) == GCPI_FOUND_FILE ? difftime(time(NULL), (time_t)written) : -1;
+    if (gcpi_stdio_find(path, &written) != GCPI_FOUND_FILE) return -1;
+#if defined(_WIN32)
+    return (double)((int64_t)time(NULL) - written);
+#else
+    struct timespec now = { 0, 0 };
+    timespec_get(&now, TIME_UTC);
+    return (double)((int64_t)now.tv_sec - written);
+#endif
 }
 static int64_t gcpi_stdio_size(void *context, void *file)
 {

@@ -499,7 +499,7 @@ int main(int argc, char **argv)
     bound_aligned();
     measured_link();
     slots_away();
-    budgets(argc > 2 ? atoi(argv[2]) : 6);
-    networks(argc > 1 ? atoi(argv[1]) : 20);
+    budgets(argc > 2 ? atoi(argv[2]) : 2);
+    networks(argc > 1 ? atoi(argv[1]) : 8);
     return check_done();
 }

@@ -224,8 +224,10 @@ static gcp_tensor custom(gcp_tensor a, gcp_tensor b, int which)
     X(LAYER_NORM, layer_norm_gamma, gcp_tensor x = gcp_tanh(IN(1, 4)); return gcp_layer_norm_op(x, x, weight(S(4)));) \
     X(LAYER_NORM, layer_norm_beta, gcp_tensor x = gcp_tanh(IN(1, 4)); return gcp_layer_norm_op(x, weight(S(4)), x);)  \
     X(LAYER_NORM, layer_norm_one, gcp_tensor g = IN(4); return gcp_layer_norm_op(IN(3, 4), g, g);)                    \
-    X(BATCH_NORM, batch_norm_gamma, gcp_tensor x = gcp_tanh(IN(1, 4)); return gcp_batch_norm_op(x, x, weight(S(4)));) \
-    X(BATCH_NORM, batch_norm_beta, gcp_tensor x = gcp_tanh(IN(1, 4)); return gcp_batch_norm_op(x, weight(S(4)), x);)
+    X(BATCH_NORM, batch_norm_gamma, gcp_tensor x = gcp_tanh(IN(1, 1, 3, 4));                                          \
+      return gcp_batch_norm_op(x, gcp_global_avg_pool(x), weight(S(4)));)                                             \
+    X(BATCH_NORM, batch_norm_beta, gcp_tensor x = gcp_tanh(IN(1, 1, 3, 4));                                           \
+      return gcp_batch_norm_op(x, weight(S(4)), gcp_global_avg_pool(x));)
 
 #define PRODUCTS(X)                                                                                                  \
     X(LINEAR, linear_2d, return gcp_linear(IN(3, 5), .out = 4);)                                                     \

@@ -12,12 +12,9 @@
 
 /* The budget planner against exact search, closed forms and itself; graphs as text. */
 
-#ifdef __SANITIZE_ADDRESS__
-/* several times slower: too few to judge shares by */
-enum { PROBLEMS = 6, BUDGETS = 10, TRIPS = 8, CHAINS = 3, NETWORKS = 3, FARS = 1 };
-#else
-enum { PROBLEMS = 10, BUDGETS = 25, TRIPS = 12, CHAINS = 4, NETWORKS = 9, FARS = 4 };
-#endif
+/* How many of each: as a rule, and where the first argument is "long". */
+enum { BUDGETS = 25 };
+static struct { int problems, budgets, trips, chains, networks, fars, arenas; } counts = { 6, 10, 8, 3, 3, 1, 4 };
 enum { ROOM = 1 << 17 };
 static unsigned char memory[300 << 20];
 static char text[ROOM], list[ROOM];
@@ -257,7 +254,7 @@ static void closed_forms(int all)
     CHECK(oracle_mixed(81, 5) == 268 && oracle_mixed(81, 10) == 178 && oracle_mixed(81, 20) == 145);
     for (size_t k = 0; k < sizeof forms / sizeof *forms; k++) {
         if (all) closed_form(&forms[k], steps, ORACLE_CHAIN, states, ORACLE_STATES, &m);
-        else closed_form(&forms[k], some_steps, CHAINS, some_states, 8, &m);
+        else closed_form(&forms[k], some_steps, counts.chains, some_states, 8, &m);
     }
     oracle_close(&m);
 }
@@ -266,7 +263,7 @@ static void closed_forms(int all)
 static void graph_arenas(void)
 {
     static unsigned char other[160 << 20];
-    for (int i = 0; i < TRIPS / 2; i++) {
+    for (int i = 0; i < counts.trips / 2; i++) {
         gcp_tape *tape = fresh();
         gcp_plan_opts o = { .policy = GCP_POLICY_BUDGET, .effort = GCP_EFFORT_QUICK, .budget = 1 };
         oracle_random_dag(&graph, (uint64_t)i, 5 + i % 12);
@@ -384,7 +381,7 @@ static void round_trips(void)
     static const gcp_policy policies[] = { GCP_POLICY_KEEP_ALL, GCP_POLICY_SQRT, GCP_POLICY_RECURSIVE, GCP_POLICY_CHEAP,
                                            GCP_POLICY_BUDGET };
     static unsigned char second[64 << 20];
-    for (unsigned seed = 0; seed < TRIPS; seed++)
+    for (unsigned seed = 0; seed < (unsigned)counts.trips; seed++)
         for (size_t k = 0; k < sizeof policies / sizeof *policies; k++) {
             arena = gcp_arena_from(memory, sizeof memory);
             gcp_arena apart = gcp_arena_from(second, sizeof second);
@@ -411,23 +408,27 @@ static void sweeps(void)
     load("resnet50");
     gcp_tape *tape = fresh();
     gcp_plan keep = gcp_graph_plan(tape, text, .policy = GCP_POLICY_KEEP_ALL);
-    for (int i = 0; i < BUDGETS; i++)
-        points[i].budget = keep.bytes / 12 + (keep.bytes - keep.bytes / 12) * (size_t)i / (BUDGETS - 1);
-    int fit = gcp_graph_sweep(tape, text, points, BUDGETS, .effort = GCP_EFFORT_QUICK);
-    CHECK(fit > BUDGETS * 4 / 5 && points[BUDGETS - 1].seconds == keep.seconds && !gcp_error(tape));
-    for (int i = 0; i < BUDGETS; i++) {
-        if (i < BUDGETS - fit) { CHECK(points[i].bytes == 0 && points[i].planned_with > points[i].budget); continue; }
+    for (int i = 0; i < counts.budgets; i++)
+        points[i].budget = keep.bytes / 12 + (keep.bytes - keep.bytes / 12) * (size_t)i / (size_t)(counts.budgets - 1);
+    int fit = gcp_graph_sweep(tape, text, points, counts.budgets, .effort = GCP_EFFORT_QUICK);
+    CHECK(fit > counts.budgets * 4 / 5 && points[counts.budgets - 1].seconds == keep.seconds && !gcp_error(tape));
+    for (int i = 0; i < counts.budgets; i++) {
+        if (i < counts.budgets - fit) {
+            CHECK(points[i].bytes == 0 && points[i].planned_with > points[i].budget);
+            continue;
+        }
         CHECK(points[i].bytes && points[i].bytes <= points[i].budget && points[i].bound_seconds <= points[i].seconds &&
               points[i].planned_with <= points[i].budget);
-        CHECK(i == BUDGETS - fit || points[i].seconds <= points[i - 1].seconds);
+        CHECK(i == counts.budgets - fit || points[i].seconds <= points[i - 1].seconds);
     }
     gcp_plan again = gcp_graph_plan(tape, text, .policy = GCP_POLICY_BUDGET,
-                                    .budget = points[BUDGETS * 3 / 5].planned_with, .effort = GCP_EFFORT_QUICK);
-    CHECK(again.seconds == points[BUDGETS * 3 / 5].seconds && again.bytes == points[BUDGETS * 3 / 5].bytes);
-    gcp_sweep_csv(points, BUDGETS, into(list));
+                                    .budget = points[counts.budgets * 3 / 5].planned_with, .effort = GCP_EFFORT_QUICK);
+    CHECK(again.seconds == points[counts.budgets * 3 / 5].seconds &&
+          again.bytes == points[counts.budgets * 3 / 5].bytes);
+    gcp_sweep_csv(points, counts.budgets, into(list));
     CHECK(!strncmp(list, "budget_bytes,plan_bytes,planned_with,time_ratio,bound_ratio\n", 60) &&
           strstr(list, ",1.000000,1.000000\n"));
-    gcp_sweep_svg(points, BUDGETS, into(list));
+    gcp_sweep_svg(points, counts.budgets, into(list));
     CHECK(strstr(list, "<svg") == list && strstr(list, "</svg>"));
     CHECK_INT(svg_texts_outside(list), ==, 0);
     points[1].budget = 1;
@@ -586,7 +587,7 @@ static void watched_views(void)
 
 static void networks(void)
 {
-    for (int i = 0; i < NETWORKS; i++) {
+    for (int i = 0; i < counts.networks; i++) {
         const known *n = &known_networks[i];
         gcp_tensor loss = recorded(n->name);
         gcp_plan_opts o = known_options();
@@ -614,13 +615,15 @@ static void network_sweep(const char *name, gcp_effort effort)
     o.policy = GCP_POLICY_BUDGET;
     o.effort = effort;
     size_t least = gcp_least_budget_at(loss, o);
-    for (int k = 0; k < BUDGETS; k++) points[k].budget = least + (keep.bytes - least) * (size_t)k / (BUDGETS - 1);
-    int fit = gcp_sweep_at(loss, points, BUDGETS, o);
-    printf("%s: %d of %d budgets from %.1f to %.1f MB\n", name, fit, BUDGETS, (double)least / 1e6,
+    for (int k = 0; k < counts.budgets; k++)
+        points[k].budget = least + (keep.bytes - least) * (size_t)k / (size_t)(counts.budgets - 1);
+    int fit = gcp_sweep_at(loss, points, counts.budgets, o);
+    printf("%s: %d of %d budgets from %.1f to %.1f MB\n", name, fit, counts.budgets, (double)least / 1e6,
            (double)keep.bytes / 1e6);
-    CHECK(fit == BUDGETS && !gcp_error(loss.tape));
-    CHECK_NEAR(points[BUDGETS - 1].seconds, keep.seconds, 1e-12 * keep.seconds);       /* updates in another order */
-    for (int k = 0; k < BUDGETS; k++) {
+    CHECK(fit == counts.budgets && !gcp_error(loss.tape));
+    /* updates in another order */
+    CHECK_NEAR(points[counts.budgets - 1].seconds, keep.seconds, 1e-12 * keep.seconds);
+    for (int k = 0; k < counts.budgets; k++) {
         CHECK(points[k].bytes > 0 && points[k].bytes <= points[k].budget &&
               points[k].bound_seconds <= points[k].seconds);
         CHECK(k == 0 || points[k].seconds <= points[k - 1].seconds);
@@ -708,7 +711,7 @@ static void far_networks(void)
                                      .far_bytes_per_second = 1.2e10,
                                      .copy_start = link_start,
                                      .copy_wait = link_wait };
-    for (int i = 0; i < FARS; i++) {
+    for (int i = 0; i < counts.fars; i++) {
         gcp_plan_opts o = known_options();
         gcp_plan plan[3];
         gcp_tensor loss = recorded(cases[i].name);
@@ -795,7 +798,7 @@ static void inference_budgets(void)
     CHECK(gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = least - 1, .inference = 1).least_bytes == least &&
           gcp_error_code(tape) == GCP_E_BUDGET);
     int further = 0;                                 /* a layout may be found for less than was looked for */
-    for (unsigned seed = 160; seed < 160 + 2 * TRIPS; seed++) {
+    for (unsigned seed = 160; seed < 160u + 2u * (unsigned)counts.trips; seed++) {
         arena = gcp_arena_from(memory, sizeof memory);
         random_net r = net_make(&arena, seed);
         least = gcp_plan_make(r.loss, .policy = GCP_POLICY_BUDGET, .budget = 1, .inference = 1).least_bytes;
@@ -973,7 +976,7 @@ static void arenas(void)
 {
     static unsigned char second[96 << 20];
     int coarse = 0;
-    for (unsigned seed = 0; seed < TRIPS; seed++) {
+    for (unsigned seed = 0; seed < (unsigned)counts.arenas; seed++) {
         arena = gcp_arena_from(memory, sizeof memory);
         random_net r = net_make(&arena, seed);
         gcp_plan_opts o = { .policy = GCP_POLICY_BUDGET, .effort = GCP_EFFORT_QUICK };
@@ -1067,6 +1070,11 @@ static void lines_of_windows(void)
 /* Usage: test_planner [forms | all_forms | networks | sweeps | problems of each kind] */
 int main(int argc, char **argv)
 {
+    if (argc > 1 && !strcmp(argv[1], "long")) {
+        counts.problems = 10; counts.budgets = BUDGETS; counts.trips = counts.arenas = 12; counts.chains = 4;
+        counts.networks = 9; counts.fars = 4;
+        argc--; argv++;
+    }
     const char *what = argc > 1 ? argv[1] : "";
     if (!strcmp(what, "forms") || !strcmp(what, "all_forms")) { closed_forms(*what == 'a'); return check_done(); }
     if (!strcmp(what, "networks")) {
@@ -1082,7 +1090,7 @@ int main(int argc, char **argv)
         for (int i = 0; i < NETWORK_NAMES; i++) network_sweep(network_names[i].name, GCP_EFFORT_DEFAULT);
         return check_done();
     }
-    oracles(*what ? atoi(what) : PROBLEMS);
+    oracles(*what ? atoi(what) : counts.problems);
     incrementals();
     least_budgets();
     graph_arenas();

@@ -109,7 +109,7 @@ static void statistics(void)
 {
     double mean, deviation, largest;
     fresh(3);
-    gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(1, 4, 4, 16));
+    gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(2, 4, 4, 16));
     gcp_tensor y = gcp_conv2d(x, .out = 32, .k = 3, .pad = 1, .name = "he");
     y = gcp_linear(gcp_flatten(gcp_global_avg_pool(y)), .out = 200, .init = GCP_INIT_GLOROT, .name = "glorot");
     loss = gcp_mean(gcp_batch_norm(y, .name = "norm"));

@@ -5,7 +5,7 @@
 /* Concats and slices as views or copies: small networks of both, planned and compared with the exact search of every
    choice; the bound; their graphs as text. */
 
-#define SMALL 40       /* networks; of a run by hand, as many as it is told */
+#define SMALL 20       /* networks; of a run by hand, as many as it is told */
 #define CHOICES 64     /* a network of more is not searched */
 
 static unsigned char memory[64 << 20];
