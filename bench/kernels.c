@@ -171,7 +171,9 @@ static int calls_for(double (*seconds)(int))
     return 1 + (int)(BLOCK_SECONDS / GCPI_MAX(seconds(1), 1e-6));
 }
 
-/* One open rival and gcp in turn, and the peak. */
+/* One open rival and gcp in turn, and the peak: beside what it is compared with, as a core that was idle takes its time
+   to reach it. */
+static double peak_seen;
 static void measure(double flops, const rival *r, figure *gcp, figure *other, double *most)
 {
     double rates[2][MOST_ROUNDS];
@@ -180,6 +182,7 @@ static void measure(double flops, const rival *r, figure *gcp, figure *other, do
         rates[0][i] = flops * calls[0] / own_seconds(calls[0]) * 1e-9;
         if (r) rates[1][i] = flops * calls[1] / r->seconds(calls[1]) * 1e-9;
         *most = GCPI_MAX(*most, peak());
+        peak_seen = GCPI_MAX(peak_seen, *most);
     }
     *gcp = figure_of(rates[0]);
     if (r) *other = figure_of(rates[1]);
@@ -341,8 +344,8 @@ int main(int argc, char **argv)
     if (o.python && !torch_runs) fprintf(stderr, "kernels: %s has no torch\n", o.python);
     if (torch_runs) printf("PyTorch %s\n", torch.version);
     fprintf(csv, "layer,pass,threads,gcp_gflops,peak_gflops,peer,peer_gflops\n");
-    printf("%d thread(s), %.0f GFLOP/s FMA peak; gcp's GFLOP/s (share of the peak) | each peer's: gcp over it\n",
-           target.threads, peak());
+    printf("%d thread(s); gcp's GFLOP/s (share of the FMA peak measured beside them) | each peer's: gcp over it\n",
+           target.threads);
     for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
         if (strstr(layers[i].name, o.only)) run_layer(&layers[i]);
     for (size_t i = 0; i < sizeof products / sizeof *products; i++) {
@@ -350,6 +353,7 @@ int main(int argc, char **argv)
         snprintf(name, sizeof name, "matmul %dx%dx%d", products[i][0], products[i][1], products[i][2]);
         if (strstr(name, o.only)) run_product(products[i], name);
     }
+    printf("\n%.0f GFLOP/s FMA peak, the most of all rows\n", peak_seen);
     print_means();
     print_gates();
     if (torch_runs) peer_stop(&torch);

@@ -55,3 +55,12 @@ string(FIND "${readme}" "```c\n${hello}```" at)
 if(at EQUAL -1)
   message(SEND_ERROR "examples/hello.c and README.md's program differ")
 endif()
+
+# Each file of figures names the commit that it was measured at.
+file(GLOB_RECURSE results RELATIVE ${ROOT}/bench/results ${ROOT}/bench/results/*)
+file(STRINGS ${ROOT}/bench/results/README.md commits REGEX "^\\| [0-9a-f]+ \\| 20[0-9][0-9]-[0-9][0-9]-[0-9][0-9] \\| ")
+foreach(result IN LISTS results)
+  if(NOT result STREQUAL "README.md" AND NOT commits MATCHES "`${result}`")
+    message(SEND_ERROR "bench/results/README.md does not say at which commit ${result} was measured")
+  endif()
+endforeach()
