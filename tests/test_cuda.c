@@ -929,6 +929,19 @@ static void page(void)
     gcp_gpu_close(&card);
 }
 
+static void feedings(void)
+{
+    feeding(gcp_cuda(&gpu), 1);
+    feeding(&(gcp_target){ .threads = 1 }, 0);
+#ifdef HOSTCUDA
+    for (unsigned order = 1; order < 4; order++) { hostcuda_streams(order); feeding(gcp_cuda(&gpu), 1); }
+    hostcuda_streams(0);
+#endif
+    feeding_from_device();
+    feeding_views(gcp_cuda(&gpu));
+    feeding_views(&(gcp_target){ .threads = 1 });
+}
+
 int main(int argc, char **argv)
 {
     gpu = gcp_gpu_open(.workspace = WORKSPACE);
@@ -954,15 +967,7 @@ int main(int argc, char **argv)
     profile();
     shares();
     page();
-    feeding(gcp_cuda(&gpu), 1);
-    feeding(&(gcp_target){ .threads = 1 }, 0);
-#ifdef HOSTCUDA
-    for (unsigned order = 1; order < 4; order++) { hostcuda_streams(order); feeding(gcp_cuda(&gpu), 1); }
-    hostcuda_streams(0);
-#endif
-    feeding_from_device();
-    feeding_views(gcp_cuda(&gpu));
-    feeding_views(&(gcp_target){ .threads = 1 });
+    feedings();
     no_numbers();
     together(GCP_FP32);
     together(GCP_TF32);

@@ -104,7 +104,7 @@ static void inputs(void)
     BAD(GCP_E_SHAPE, "input: " MANY("a", "1073741824x134217728"), gcp_input(net, "a", GCP_SHAPE(1 << 30, 1 << 27)));
     GOOD(gcp_input(net, "a", GCP_SHAPE(1 << 30, (1 << 27) - 1)));
     GOOD(gcp_input(net, "a", GCP_SHAPE(1)));
-    BAD(GCP_E_SHAPE, "input: " SIZES("a", "sizes 1x1x1x1"), gcp_input(net, "a", raw_shape(5)));
+    BAD(GCP_E_SHAPE, "input: " SIZES("a", "5 sizes, with 1x1x1x1"), gcp_input(net, "a", raw_shape(5)));
     BAD(GCP_E_SHAPE, "input: " SIZES("a", "no size"), gcp_input(net, "a", raw_shape(-1)));
     BAD(GCP_E_SHAPE, "input: " SIZES("a", "no size"), gcp_input(net, "a", raw_shape(0)));
     BAD(GCP_E_SHAPE, "input: " SIZES("a", "sizes 3x0"), gcp_labels(net, "a", GCP_SHAPE(3, 0)));
@@ -1655,7 +1655,8 @@ static void files(void)
               "gcp_save: the state has no memory yet: call gcp_bind (or gcp_state_bind) first");
     gcp_bind(&plan, step_memory, sizeof step_memory);
     code_said(gcp_save(net, "no/folder"), GCP_E_FILE, __LINE__, __LINE__,
-              "gcp_save: no/folder: cannot be written: no new file can be made beside it");
+              "gcp_save: no/folder: cannot be written: no new file can be made beside it (its name is up "
+              "to 40 bytes longer)");
     code_said(gcp_save(net, NULL), GCP_E_ARGUMENT, __LINE__, __LINE__, "gcp_save: (NULL): the path is NULL");
     code_said(gcp_load(net, "no/file") ? GCP_OK : GCP_E_FILE, GCP_E_FILE, __LINE__, __LINE__,
               "gcp_load: no/file: there is no such file");

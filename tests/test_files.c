@@ -5,10 +5,6 @@
 #include "support/memory_files.h"
 #include <stdlib.h>
 
-#ifndef _WIN32
-extern int getpid(void);
-#endif
-
 static memory_disk disk;
 static gcp_files files;
 static unsigned char tape_memory[1 << 21], other_memory[1 << 21];
@@ -873,23 +869,58 @@ static void no_leftover(void)
 #endif
 }
 
+/* A disk on which the first name that a save asks for is taken, by a link. */
+static int links;
+static void *open_beside_link(void *context, const char *path, int write)
+{
+    char link[400];
+    snprintf(link, sizeof link, "echo kept > files_b.kept && ln -sf files_b.kept '%s'", path);
+    if (write && !links++ && system(link)) return NULL;
+    return gcp_stdio()->open(context, path, write);
+}
+/* A disk that falls asleep before its first flush, while another save finds this one's file old and removes it. */
+static run *sleeper;
+static int slept;
+static int flush_after_sleep(void *context, void *file)
+{
+    if (!slept++) {
+        CHECK(system("touch -d '2 minutes ago' files_b.w.gcp-*.part") == 0);
+        CHECK(gcp_save(sleeper->net, "files_b.w", .style = GCP_STYLE_KERAS) == GCP_OK);
+    }
+    return gcp_stdio()->flush(context, file);
+}
+static void saves_in_turn(run *a, run *b)
+{
+    gcp_files sleepy = *gcp_stdio();
+    sleepy.flush = flush_after_sleep;
+    sleeper = b;
+    CHECK(gcp_save(a->net, "files_b.w", .style = GCP_STYLE_KERAS, .files = &sleepy) == GCP_E_FILE);
+    said(a, GCP_E_FILE, "files_b.w: cannot be replaced by the new file", __LINE__);
+    CHECK(gcp_load(b->net, "files_b.w", .style = GCP_STYLE_KERAS) > 0);
+    fine(b, __LINE__);
+}
 /* Names of new files: what dead writers left goes after a minute, what others might still write stays, and a name that
    is taken, be it by a link, is not written through. */
 static void beside(void)
 {
 #ifndef _WIN32
-    run a;
-    char link[160];
+    static const char *const old = "touch -d '2 minutes ago' files_b.w.gcp-1-0.part files_b.w.part "
+                                   "files_b.w.gcp-1.part 'files_b.w.gcp-+5-1.part' 'files_b.w.gcp- 5-1.part' "
+                                   "files_b.w.gcp-1-1.parts";
+    run a, b;
+    gcp_files taken = *gcp_stdio();
+    taken.open = open_beside_link;
     make(&a, tape_memory, step_memory, 7, 8, adam(GCP_POLICY_SEGMENTS));
-    snprintf(link, sizeof link, "echo kept > files_b.kept && ln -s files_b.kept files_b.w.gcp-%d-0.part", getpid());
-    CHECK(system("touch -d '2 minutes ago' "
-                 "files_b.w.gcp-1-0.part files_b.w.part files_b.w.gcp-1.part files_b.w2") == 0);
-    CHECK(system("touch files_b.w.gcp-1-1.part") == 0 && system(link) == 0);
-    CHECK(gcp_save(a.net, "files_b.w") == GCP_OK);
+    make(&b, other_memory, other_step, 3, 8, adam(GCP_POLICY_SEGMENTS));
+    CHECK(system(old) == 0 && system("touch files_b.w.gcp-1-1.part") == 0);
+    CHECK(gcp_save(a.net, "files_b.w", .files = &taken) == GCP_OK);
     CHECK(system("test ! -e files_b.w.gcp-1-0.part && test -e files_b.w.gcp-1-1.part && test -e files_b.w.part") == 0);
-    CHECK(system("test -e files_b.w.gcp-1.part && test -e files_b.w2 && test $(cat files_b.kept) = kept") == 0);
+    CHECK(system("test -e files_b.w.gcp-1.part && test -e 'files_b.w.gcp-+5-1.part'") == 0);
+    CHECK(system("test -e 'files_b.w.gcp- 5-1.part' && test -e files_b.w.gcp-1-1.parts") == 0);
+    CHECK(links == 2 && system("test $(cat files_b.kept) = kept") == 0);
     CHECK(gcp_load(a.net, "./files_b.w") > 0);
     fine(&a, __LINE__);
+    saves_in_turn(&a, &b);
     CHECK(system("rm -f files_b.*") == 0);
 #endif
 }
@@ -912,7 +943,7 @@ static void on_disk(void)
     CHECK_INT(gcp_resume_run(b.net, "files_none.gcp"), ==, 0);
     fine(&b, __LINE__);
     CHECK(gcp_save(a.net, "no_such_folder/w") == GCP_E_FILE);
-    said(&a, GCP_E_FILE, "no_such_folder/w: cannot be written: no new file can be made beside it", __LINE__);
+    said(&a, GCP_E_FILE, "no_such_folder/w: cannot be written: no new file can be made beside it (its name", __LINE__);
     remove("files_run.gcp");
 }
 
@@ -943,10 +974,29 @@ static void axes_of_one(void)
     }
     CHECK(gcp_save(net, "other", .style = GCP_STYLE_KERAS, .files = &files) == GCP_OK);
     CHECK(strstr((const char *)memory_find(&disk, "other")->bytes + 8, "\"shape\":[3,2]") != NULL);
+    CHECK(gcp_load(net, "other", .style = GCP_STYLE_KERAS, .files = &files) == 2);       /* each style has its own */
+    CHECK(gcp_save(net, "again", .style = GCP_STYLE_TORCH, .map = map, .files = &files) == GCP_OK);
+    CHECK(strstr((const char *)memory_find(&disk, "again")->bytes + 8, "\"shape\":[2,3,1,1]") != NULL);
     CHECK(gcp_save(net, "mapped", .style = GCP_STYLE_TORCH, .map = "linear[0]/weight w oi", .files = &files) == GCP_OK);
     CHECK(strstr((const char *)memory_find(&disk, "mapped")->bytes + 8, "\"shape\":[2,3]}") ||
           strstr((const char *)memory_find(&disk, "mapped")->bytes + 8, "\"shape\":[2,3],") != NULL);
     CHECK(!gcp_error(net));
+}
+
+/* One value without any axis. */
+static void no_axes(void)
+{
+    static const char json[] = "{\"b\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]}}     ";
+    unsigned char bytes[8 + sizeof json - 1 + 4] = { sizeof json - 1 };
+    gcp_arena a = gcp_arena_from(tape_memory, sizeof tape_memory);
+    gcp_tape *net = gcp_tape_make(&a, .ops = 8);
+    gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(2, 1));
+    gcp_plan plan = gcp_plan_make(gcp_mean(gcp_bias(x, gcp_param(net, "b", GCP_SHAPE(1)))));
+    memcpy(bytes + 8, json, sizeof json - 1);
+    memory_put(&disk, "scalar", bytes, sizeof bytes);
+    gcp_bind(&plan, step_memory, sizeof step_memory);
+    CHECK(gcp_load(net, "scalar", .files = &files) == 1 && gcp_save(net, "again", .files = &files) == GCP_OK);
+    CHECK(strstr((const char *)memory_find(&disk, "again")->bytes + 8, "\"shape\":[]") && !gcp_error(net));
 }
 
 int main(void)
@@ -978,6 +1028,7 @@ int main(void)
     beside();
     on_disk();
     axes_of_one();
+    no_axes();
     memory_free(&disk);
     return check_done();
 }

@@ -1068,13 +1068,15 @@ static void lines_of_windows(void)
 }
 
 /* Usage: test_planner [forms | all_forms | networks | sweeps | problems of each kind] */
+static void many(void)
+{
+    counts.problems = 10; counts.budgets = BUDGETS; counts.trips = counts.arenas = 12;
+    counts.chains = 4; counts.networks = 9; counts.fars = 4;
+}
+
 int main(int argc, char **argv)
 {
-    if (argc > 1 && !strcmp(argv[1], "long")) {
-        counts.problems = 10; counts.budgets = BUDGETS; counts.trips = counts.arenas = 12; counts.chains = 4;
-        counts.networks = 9; counts.fars = 4;
-        argc--; argv++;
-    }
+    if (argc > 1 && !strcmp(argv[1], "long")) { many(); argc--; argv++; }
     const char *what = argc > 1 ? argv[1] : "";
     if (!strcmp(what, "forms") || !strcmp(what, "all_forms")) { closed_forms(*what == 'a'); return check_done(); }
     if (!strcmp(what, "networks")) {

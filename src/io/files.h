@@ -276,7 +276,7 @@ static gcpi_disk_file gcpi_disk_of(const gcp_files *files, const char *path, gcp
     return s;
 }
 
-#define GCPI_PART_LONGEST ".gcp-2147483647-99.part"      /* that gcpi_disk_create puts behind a path */
+#define GCPI_PART_LONGEST ".gcp-2147483647-65536000000099.part"      /* that gcpi_disk_create puts behind a path */
 
 /* 0: the path is none, or a function. */
 static int gcpi_disk_path(gcpi_disk_file *s)
@@ -376,16 +376,22 @@ static int gcpi_process(void) { return _getpid(); }
 static int gcpi_process(void) { return (int)getpid(); }
 #endif
 
-/* New files beside a path: PATH.gcp-PROCESS-NUMBER.part. */
+/* New files beside a path: PATH.gcp-PROCESS-NUMBER.part. The number is the time, to the nanosecond: a name is never
+   used again, so a writer that slept while its file was swept away finds no other's in its place. */
 typedef struct gcpi_parts { gcpi_disk_file *s; const char *base; int folder; } gcpi_parts;     /* folder: its length */
+static const char *gcpi_digits_end(const char *text)      /* NULL: there are none */
+{
+    const char *end = text + strspn(text, "0123456789");
+    return end > text ? end : NULL;
+}
 /* Whether this is the name of one beside base. */
 static int gcpi_is_left(const char *name, const char *base)
 {
     const size_t length = strlen(base);
-    int end = 0;
-    if (strncmp(name, base, length)) return 0;
-    sscanf(name + length, ".gcp-%*d-%*d.part%n", &end);
-    return end > 0 && !name[length + (size_t)end];
+    if (strncmp(name, base, length) || strncmp(name + length, ".gcp-", 5)) return 0;
+    const char *end = gcpi_digits_end(name + length + 5);
+    end = end && *end == '-' ? gcpi_digits_end(end + 1) : NULL;
+    return end && !strcmp(end, ".part");
 }
 /* Removes it where nobody has written there for a minute: its writer is dead. */
 static void gcpi_part_found(void *parts, const char *name)
@@ -414,12 +420,15 @@ static int gcpi_disk_create(gcpi_disk_file *s, char *part)
     const gcp_files *f = s->files;
     if (!gcpi_disk_path(s)) return 0;
     gcpi_parts_sweep(s);
-    for (int i = 0; !s->file && i < 100; i++) {
-        snprintf(part, GCPI_PATH, "%s.gcp-%d-%d.part", s->path, gcpi_process(), i);
+    const uint64_t now = (uint64_t)(1e9 * gcpi_now());
+    for (unsigned i = 0; !s->file && i < 100; i++) {
+        snprintf(part, GCPI_PATH, "%s.gcp-%d-%llu.part", s->path, gcpi_process(), (unsigned long long)(now + i));
         s->file = f->open(f->context, part, 1);
         if (!s->file && f->absent(f->context, part)) break;       /* it is not the name */
     }
-    return s->file ? 1 : gcpi_wrong(s, GCP_E_FILE, "cannot be written: no new file can be made beside it");
+    return s->file ? 1
+                   : gcpi_wrong(s, GCP_E_FILE, "cannot be written: no new file can be made beside it (its name is up "
+                                               "to 40 bytes longer)");
 }
 /* Puts the new file in the path's place; removes it where anything failed. 1: done. */
 static int gcpi_disk_settle(gcpi_disk_file *s, const char *part)

@@ -206,18 +206,22 @@ static int gcpi_axes_shape(const gcpi_axes *axes, gcp_shape shape, uint64_t *out
 
 static void gcpi_ones_keep(gcpi_parameter *x, gcp_style style, const uint64_t *sizes, int rank)
 {
-    x->file.style = (unsigned char)style; x->file.rank = (unsigned char)rank; x->file.ones = 0;
-    for (int i = 0; i < rank; i++) x->file.ones |= (unsigned char)((sizes[i] == 1) << i);
+    unsigned ones = 0;
+    for (int i = 0; i < rank; i++) ones |= (unsigned)(sizes[i] == 1) << i;
+    x->file[style].known = 1;
+    x->file[style].rank = (unsigned char)rank;
+    x->file[style].ones = (unsigned char)ones;
 }
 /* Changes the shape in the file to one with the same axes of one as the file that was read. Returns its rank. */
 static int gcpi_ones_restore(const gcpi_parameter *x, gcp_style style, uint64_t *sizes, int rank)
 {
     uint64_t others[GCPI_RANK_MOST];
+    const int ones = x->file[style].ones, file_rank = x->file[style].rank;
     int count = 0, wanted = 0, next = 0;
-    if (!x->file.rank || x->file.style != (unsigned char)style) return rank;
+    if (!x->file[style].known) return rank;
     for (int i = 0; i < rank; i++) if (sizes[i] != 1) others[count++] = sizes[i];
-    for (int i = 0; i < x->file.rank; i++) wanted += !(x->file.ones >> i & 1);
+    for (int i = 0; i < file_rank; i++) wanted += !(ones >> i & 1);
     if (count != wanted) return rank;
-    for (int i = 0; i < x->file.rank; i++) sizes[i] = x->file.ones >> i & 1 ? 1 : others[next++];
-    return x->file.rank;
+    for (int i = 0; i < file_rank; i++) sizes[i] = ones >> i & 1 ? 1 : others[next++];
+    return file_rank;
 }

@@ -30,7 +30,8 @@ typedef struct gcpi_parameter {
     uint64_t hash;
     /* offsets: of its value in the state; of its optimiser slots, in the state or in far_slots, 0 where it has none */
     size_t offset, slot;
-    struct { unsigned char style, rank, ones; } file;       /* io: the shape that a file had for it; rank 0: none had */
+    /* io: the shape that a file of each style had for it */
+    struct { unsigned char known, rank, ones; } file[3];
 } gcpi_parameter;
 
 typedef struct gcpi_conv_attr {
@@ -254,7 +255,9 @@ static int gcpi_shape_normal(gcp_shape raw, gcp_shape *s)
 }
 static const char *gcpi_shape_wrong(gcp_shape raw, char *buffer, size_t size)
 {
-    int n = snprintf(buffer, size, "has %s", raw.rank > 0 ? "sizes " : "no size"), wrong = raw.rank < 1 || raw.rank > 4;
+    int n = snprintf(buffer, size, raw.rank > 4 ? "has %d sizes, with " : raw.rank > 0 ? "has sizes " : "has no size",
+                     raw.rank),
+        wrong = raw.rank < 1 || raw.rank > 4;
     for (int i = 0; i < 4 && i < raw.rank; i++) {
         n += snprintf(buffer + n, size - (size_t)n, "%s%d", i ? "x" : "", raw.d[i]);
         wrong |= raw.d[i] < 1;
