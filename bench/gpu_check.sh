@@ -149,14 +149,15 @@ toolkit() {                          # where CUDA is: the toolkit's own folders,
     local include=("$home/include" "$home"/targets/*/include "${folders[@]/%//include}")
     local lib=("$home"/lib64 "$home"/lib "$home"/targets/*/lib "${folders[@]/%//lib}") cudart
     CUDA_INCLUDE=${CUDA_INCLUDE:-$(find_first cublas_v2.h "${include[@]}")}
-    CUDA_LIB=${CUDA_LIB:-$(find_first 'libcublas.so*' "${lib[@]}")}
+    CUDA_LIB=${CUDA_LIB:-$(find_first 'libcublasLt.so*' "${lib[@]}")}
     cudart=$(find_first 'libcudart.so*' "$CUDA_LIB" "${lib[@]}")
     if [ -z "$CUDA_INCLUDE" ] || [ -z "$CUDA_LIB" ] || [ -z "$cudart" ]; then
-        echo "no cublas_v2.h, libcublas or libcudart beside $nvcc" >>"$out/build.log"
+        echo "no cublas_v2.h, libcublasLt or libcudart beside $nvcc" >>"$out/build.log"
         return 1
     fi
     libraries=("$(compgen -G "$cudart/libcudart.so*" | head -n 1)" "-Wl,-rpath,$cudart:$CUDA_LIB")
     for lib in libcublas libcublasLt; do libraries+=("$(compgen -G "$CUDA_LIB/$lib.so*" | head -n 1)"); done
+    return 0
 }
 
 # What an object is made of: its compiler, the command, and the contents of the files that it reads. (Not their dates: a
