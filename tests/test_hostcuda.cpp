@@ -1,6 +1,10 @@
 /* The emulation itself: each bug planted in planted.cu.h must be caught and its correct twin must pass, in every order;
    streams, graphs, memory, the matrix products. test_hostcuda bench measures instead. */
 #define HOSTCUDA_IMPLEMENTATION
+#ifdef __clang__
+/* gcp_gpu has default initialisers in C++; a C program never sees that */
+#pragma clang diagnostic ignored "-Wreturn-type-c-linkage"
+#endif
 #include "cublasLt.h"
 #include "../gcp_cuda.h"
 #include "../src/cuda/kernels/units.h"
