@@ -898,20 +898,15 @@ static void gcpi_cuda_matmul_backward(const gcp_call *c)
 {
     gcpi_cuda_as_conv(c, 1, gcpi_cuda_conv_transpose2d_backward);
 }
-static void gcpi_cuda_linear_cost(const gcp_cost_call *c, gcp_cost *cost)
+static void gcpi_cuda_cost_as_conv(const gcp_cost_call *c, gcp_cost *cost, int transposed)
 {
-    const gcpi_attributes a = gcpi_cuda_pointwise(&c->in[0], c->out[0].d[3], 0);
+    const gcpi_attributes a = gcpi_cuda_pointwise(&c->in[0], c->out[0].d[3], transposed);
     gcp_cost_call conv = *c;
     conv.attributes = &a;
-    gcpi_cuda_conv2d_cost(&conv, cost);
+    (transposed ? gcpi_cuda_conv_transpose2d_cost : gcpi_cuda_conv2d_cost)(&conv, cost);
 }
-static void gcpi_cuda_matmul_cost(const gcp_cost_call *c, gcp_cost *cost)
-{
-    const gcpi_attributes a = gcpi_cuda_pointwise(&c->in[0], c->out[0].d[3], 1);
-    gcp_cost_call conv = *c;
-    conv.attributes = &a;
-    gcpi_cuda_conv_transpose2d_cost(&conv, cost);
-}
+static void gcpi_cuda_linear_cost(const gcp_cost_call *c, gcp_cost *cost) { gcpi_cuda_cost_as_conv(c, cost, 0); }
+static void gcpi_cuda_matmul_cost(const gcp_cost_call *c, gcp_cost *cost) { gcpi_cuda_cost_as_conv(c, cost, 1); }
 
 /* ==== src/cuda/sums.h ==== */
 

@@ -562,8 +562,8 @@ static int gcpi_process(void) { return _getpid(); }
 static int gcpi_process(void) { return (int)getpid(); }
 #endif
 
-/* New files beside a path: PATH.gcp-PROCESS-NUMBER.part. The number is the time, to the nanosecond: a name is never
-   used again, so a writer that slept while its file was swept away finds no other's in its place. */
+/* New files beside a path: PATH.gcp-PROCESS-NUMBER.part. The number is the clock's, in nanoseconds: a writer that slept
+   while its file was swept away does not find another's under its name. */
 typedef struct gcpi_parts { gcpi_disk_file *s; const char *base; int folder; } gcpi_parts;     /* folder: its length */
 static const char *gcpi_digits_end(const char *text)      /* NULL: there are none */
 {
