@@ -1,7 +1,4 @@
-/* The cases of test_precision.c in float, with a copy of the implementation of their own. */
-#define GCP_REAL float
-#define GCP_STATIC
-#define GCP_IMPLEMENTATION
+/* The cases of test_precision.c in float, on the library. */
 #include "gcp.h"
 #include "support/precision_cases.h"
 

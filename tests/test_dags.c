@@ -4,7 +4,7 @@
 #include "support/check.h"
 #include "support/random_net.h"
 
-enum { NETWORKS = 40 };
+enum { NETWORKS = 30 };
 
 static unsigned char tape_memory[GCP_MB(48)], slab[GCP_MB(8)], probe[GCP_MB(8)];
 static unsigned char far_memory[GCP_MB(8)];

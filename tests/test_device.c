@@ -369,7 +369,7 @@ int main(int argc, char **argv)
     customs();
     far_by_host();
     recoveries();
-    device_dags(argc > 1 ? atoi(argv[1]) : 40, &target, &cpu);
+    device_dags(argc > 1 ? atoi(argv[1]) : 25, &target, &cpu);
     CHECK_INT(card.live, ==, 0);
     CHECK(card.recorded > 0 && card.replayed > card.recorded / 2);
     free(card.queue);

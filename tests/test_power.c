@@ -4,7 +4,12 @@
 #include "support/check.h"
 #include "support/memory_files.h"
 
-enum { SECTOR = 512, OPERATIONS = 4096, TEARS = 24 };
+#ifdef __SANITIZE_ADDRESS__
+enum { TEARS = 6 };
+#else
+enum { TEARS = 24 };
+#endif
+enum { SECTOR = 512, OPERATIONS = 4096 };
 typedef enum kind { CREATE, WRITE, FLUSH, RENAME, REMOVE } kind;
 typedef struct operation {
     kind what;

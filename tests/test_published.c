@@ -6,12 +6,12 @@
 #include "support/check.h"
 #include <stdlib.h>
 
-/* The image where steps are run, how many rows, and the cap as a share of keep-all. Under a sanitizer all is smaller,
+/* The image where steps are run, and the cap as a share of keep-all. Under a sanitizer all is smaller,
    so weights are more of the total and the cap is looser. */
 #ifdef __SANITIZE_ADDRESS__
-enum { RUN = 12, FIRST = 4, LAST = 6, CAP = 75, DEPTH = 22 };
+enum { RUN = 12, CAP = 75, DEPTH = 22 };
 #else
-enum { RUN = 32, FIRST = 0, LAST = 10, CAP = 65, DEPTH = 40 };
+enum { RUN = 32, CAP = 65, DEPTH = 40 };
 #endif
 
 static unsigned char tape_memory[GCP_MB(48)], slab[GCP_MB(80)];
@@ -83,13 +83,13 @@ static double step(const gcp_plan_opts *o, float *out, size_t *n)
     return value;
 }
 
-static void checkpoint_bits(void)
+static void checkpoint_bits(int first, int last)
 {
     size_t n, m;
     gcp_plan_opts o = { .at = GCP_AT, .policy = GCP_POLICY_KEEP_ALL };
     double kept = step(&o, gradient_kept, &n);
     CHECK_NEAR(kept, log(10), 1);
-    for (int i = FIRST; i < LAST; i++) {
+    for (int i = first; i < last; i++) {
         o.policy = GCP_POLICY_CHECKPOINTS;
         o.checkpoints = ks[i / 2];
         o.replay = i % 2;
@@ -424,6 +424,7 @@ int main(int argc, char **argv)
         full_size();
         residual_rows();
         dense_bits(100, 32);
+        checkpoint_bits(0, 10);
         return check_done();
     }
     if (argc > 1) { dense_bits(100, atoi(argv[1])); return check_done(); }
@@ -435,7 +436,7 @@ int main(int argc, char **argv)
     budget_figures();
     dense_bits(DEPTH, 2);
     checkpoint_figures();
-    checkpoint_bits();
+    checkpoint_bits(4, 6);
     partition_figures();
     partition_cap();
     return check_done();

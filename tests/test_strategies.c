@@ -6,7 +6,7 @@
 #include "../examples/networks.h"
 #include "support/check.h"
 
-enum { MOST_STEPS = 20, SMALL = 4, LARGE = 2, LETTERS = 11 };
+enum { MOST_STEPS = 20, SMALL = 4, LETTERS = 11 };
 
 static unsigned char tape_memory[GCP_MB(64)];
 static gcp_arena arena;
@@ -59,7 +59,7 @@ static const small_network networks[] = {
     { "densenet_bc", densely, 4, 16, SMALL, 0 },
     { "lstm", text, 4, 12, SMALL, LETTERS },
     { "pde", waves, 2, 60, SMALL, 0 },
-    { "resnet_v2-18", resnet_v2_18, 2, 32, LARGE, 0 },
+    { "resnet_v2-18", resnet_v2_18, 2, 32, 0, 0 },
     { "resnet_v2-50", resnet_v2_50, 2, 32, 0, 0 },
     { "unet", two_classes, 1, 32, 0, 0 },
     { "inception_v4, no norms", without_norms, 2, 107, 0, 0 },

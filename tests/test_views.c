@@ -1,4 +1,5 @@
 #define GCP_IMPLEMENTATION
+#define GCP_STATIC
 #include "gcp.h"
 #include "support/check.h"
 

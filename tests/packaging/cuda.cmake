@@ -14,12 +14,12 @@ function(run_app app)                             # 77: no GPU, which the progra
 endfunction()
 
 run(${CMAKE_COMMAND} -S ${ROOT} -B ${OUT}/gcp -G ${GENERATOR} -DCMAKE_C_COMPILER=${CC} -DGCP_TESTS=OFF -DGCP_EXAMPLES=OFF -DGCP_CUDA=ON
-    -DCMAKE_CUDA_ARCHITECTURES=80-virtual -DCMAKE_INSTALL_PREFIX=${OUT}/prefix)
+    -DCMAKE_CUDA_ARCHITECTURES=80-virtual "-DCMAKE_CUDA_FLAGS=-Xcicc -O0" -DCMAKE_INSTALL_PREFIX=${OUT}/prefix)
 run(${CMAKE_COMMAND} --build ${OUT}/gcp --config Release)
 run(${CMAKE_COMMAND} --install ${OUT}/gcp --config Release)
-run(${CMAKE_COMMAND} -S ${ROOT}/tests/packaging -B ${OUT}/app -G ${GENERATOR} -DCMAKE_C_COMPILER=${CC} -DCMAKE_BUILD_TYPE=Release -DROOT=${ROOT} -DWAY=find
+run(${CMAKE_COMMAND} -S ${ROOT}/tests/packaging -B ${OUT}/app -G ${GENERATOR} -DCMAKE_C_COMPILER=${CC} -DCMAKE_BUILD_TYPE=Debug -DROOT=${ROOT} -DWAY=find
     -DPART=cuda -DCMAKE_PREFIX_PATH=${OUT}/prefix)
-run(${CMAKE_COMMAND} --build ${OUT}/app --config Release)
+run(${CMAKE_COMMAND} --build ${OUT}/app --config Debug)
 run_app(${OUT}/app/app_cuda)
 
 # Without a list of its own a project gets code for each kind of card that this nvcc knows.
@@ -45,8 +45,8 @@ string(REPLACE "-arch=native" "-arch=compute_80" line "${line}")
 string(REPLACE "kernels.cu" "${OUT}/copied/kernels.cu" line "${line}")
 separate_arguments(line UNIX_COMMAND "${line}")
 set(object ${OUT}/kernels.o)
-run(${NVCC} ${line} -o ${object})
-run(${CC} -O1 -I${OUT}/copied -I${CUDA_INCLUDE} ${ROOT}/tests/packaging/app_cuda.c ${object} -L${CUDA_LIB} -Wl,-rpath,${CUDA_LIB} -lcudart -lcublas -lcublasLt -lm -o ${OUT}/plain)
+run(${NVCC} ${line} -Xcicc -O0 -o ${object})               # sooner
+run(${CC} -O0 -I${OUT}/copied -I${CUDA_INCLUDE} ${ROOT}/tests/packaging/app_cuda.c ${object} -L${CUDA_LIB} -Wl,-rpath,${CUDA_LIB} -lcudart -lcublas -lcublasLt -lm -o ${OUT}/plain)
 run_app(${OUT}/plain)
 
 # An install without a GPU says what it lacks.

@@ -12,8 +12,8 @@ function(build_app way)
   run(${app_${way}})
 endfunction()
 
-# Plain cc: one file, one flag.
-run(${CC} -O0 -I${ROOT}/dist ${ROOT}/tests/packaging/app.c -lm -o ${OUT}/plain)
+# Plain cc: README's program, one file, one flag.
+run(${CC} -O0 -I${ROOT}/dist ${ROOT}/examples/hello.c -lm -o ${OUT}/plain)
 run(${OUT}/plain)
 
 # Install, then find: the header, the version, nothing else that would be built.

@@ -1,5 +1,5 @@
-/* precision_cases.h - one case of test_precision.c. precision_float.c and precision_double.c include it behind their
-   own copy of the implementation; others see the declarations alone. */
+/* precision_cases.h - one case of test_precision.c. precision_float.c and precision_double.c include it behind gcp.h;
+   others see the declarations alone. */
 #ifndef PRECISION_CASES_H
 #define PRECISION_CASES_H
 #include <stdint.h>
@@ -39,7 +39,7 @@ static inline double precision_value(uint32_t seed, uint32_t i)
 static inline int precision_id(int i, int range) { return (i * 7 + 3) % range; }
 #endif
 
-#ifdef GCP_IMPLEMENTATION
+#ifdef GCP_H
 #include <stdio.h>
 
 static unsigned char precision_tape[1 << 19], precision_memory[12 << 20];
