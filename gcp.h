@@ -1,4 +1,4 @@
-/* gcp.h - 0.2.0 - gradient checkpointing for C: record a network, plan its memory, train it. MIT licence, at the end.
+/* gcp.h - 0.3.0 - gradient checkpointing for C: record a network, plan its memory, train it. MIT licence, at the end.
 
    Do this in *one* C file:
        #define GCP_IMPLEMENTATION
@@ -127,7 +127,7 @@
    Every option below is a field of a struct: zero means its default. No macro changes a public struct. */
 
 #define GCP_VERSION_MAJOR 0
-#define GCP_VERSION_MINOR 2
+#define GCP_VERSION_MINOR 3
 #define GCP_VERSION_PATCH 0
 
 #if defined(__cplusplus) ? __cplusplus < 201703L : !defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L
@@ -648,7 +648,8 @@ GCP_API void     *gcp_arena_push(gcp_arena *arena, ptrdiff_t size, ptrdiff_t ali
 GCP_API size_t      gcp_tape_arena_at(gcp_tape_opts opts);
 GCP_API gcp_tape   *gcp_tape_make_at(gcp_arena *arena, gcp_tape_opts opts);
 GCP_API void        gcp_tape_reset(gcp_tape *tape);
-GCP_API const char *gcp_error(gcp_tape *tape);          /* NULL: none. The first error, until gcp_error_clear */
+/* gcp_error: NULL, or the first error. Until gcp_error_clear nothing is recorded, planned, run, read or saved. */
+GCP_API const char *gcp_error(gcp_tape *tape);
 GCP_API gcp_code    gcp_error_code(const gcp_tape *tape);
 GCP_API void        gcp_error_clear(gcp_tape *tape);
 GCP_API const char *gcp_code_text(gcp_code code);
@@ -675,7 +676,7 @@ GCP_API gcp_tensor gcp_find(gcp_tape *tape, const char *path);          /* param
 GCP_API gcp_tensor gcp_keep_at(gcp_tensor x, gcp_at at);
 
 /* About a tensor. gcp_name writes its path (cut to size) and returns buffer. gcp_shape_of: all four sizes in d,
-   whatever the rank; set .rank = 4 before giving it to a function that takes a shape. */
+   whatever the rank; a function that takes a shape takes it as it is. */
 GCP_API gcp_shape   gcp_shape_of(gcp_tensor x);
 GCP_API size_t      gcp_elements(gcp_tensor x);
 GCP_API const char *gcp_name(gcp_tensor x, char *buffer, size_t size);

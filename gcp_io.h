@@ -11,7 +11,7 @@
 
        struct { int epoch, batch; } at = { 0, 0 };            // where in the data: yours
        gcp_resume_run(net, "run.gcp", .extra = &at, .extra_bytes = sizeof at);
-       for (; at.epoch < epochs; at.epoch++) {
+       for (; !gcp_error(net) && at.epoch < epochs; at.epoch++) {        // a file of another run is an error, and stays
            ... gcp_step ...
            gcp_save_run(net, "run.gcp", .extra = &at, .extra_bytes = sizeof at);
        }

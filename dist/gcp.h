@@ -1,7 +1,7 @@
-/* gcp.h 0.2.0 in one file: assembled from gcp.h and the rooms in src/ by src/assemble.cmake, never edited. */
+/* gcp.h 0.3.0 in one file: assembled from gcp.h and the rooms in src/ by src/assemble.cmake, never edited. */
 #define GCPI_ONE_FILE
 
-/* gcp.h - 0.2.0 - gradient checkpointing for C: record a network, plan its memory, train it. MIT licence, at the end.
+/* gcp.h - 0.3.0 - gradient checkpointing for C: record a network, plan its memory, train it. MIT licence, at the end.
 
    Do this in *one* C file:
        #define GCP_IMPLEMENTATION
@@ -130,7 +130,7 @@
    Every option below is a field of a struct: zero means its default. No macro changes a public struct. */
 
 #define GCP_VERSION_MAJOR 0
-#define GCP_VERSION_MINOR 2
+#define GCP_VERSION_MINOR 3
 #define GCP_VERSION_PATCH 0
 
 #if defined(__cplusplus) ? __cplusplus < 201703L : !defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L
@@ -651,7 +651,8 @@ GCP_API void     *gcp_arena_push(gcp_arena *arena, ptrdiff_t size, ptrdiff_t ali
 GCP_API size_t      gcp_tape_arena_at(gcp_tape_opts opts);
 GCP_API gcp_tape   *gcp_tape_make_at(gcp_arena *arena, gcp_tape_opts opts);
 GCP_API void        gcp_tape_reset(gcp_tape *tape);
-GCP_API const char *gcp_error(gcp_tape *tape);          /* NULL: none. The first error, until gcp_error_clear */
+/* gcp_error: NULL, or the first error. Until gcp_error_clear nothing is recorded, planned, run, read or saved. */
+GCP_API const char *gcp_error(gcp_tape *tape);
 GCP_API gcp_code    gcp_error_code(const gcp_tape *tape);
 GCP_API void        gcp_error_clear(gcp_tape *tape);
 GCP_API const char *gcp_code_text(gcp_code code);
@@ -678,7 +679,7 @@ GCP_API gcp_tensor gcp_find(gcp_tape *tape, const char *path);          /* param
 GCP_API gcp_tensor gcp_keep_at(gcp_tensor x, gcp_at at);
 
 /* About a tensor. gcp_name writes its path (cut to size) and returns buffer. gcp_shape_of: all four sizes in d,
-   whatever the rank; set .rank = 4 before giving it to a function that takes a shape. */
+   whatever the rank; a function that takes a shape takes it as it is. */
 GCP_API gcp_shape   gcp_shape_of(gcp_tensor x);
 GCP_API size_t      gcp_elements(gcp_tensor x);
 GCP_API const char *gcp_name(gcp_tensor x, char *buffer, size_t size);
@@ -1602,12 +1603,25 @@ static const char *gcpi_shape_text(gcp_shape s, char *buffer, size_t size)
     return buffer;
 }
 
+/* Four sizes already, as gcp_shape_of gives them of a lower rank: those that it lacks are 1, and the last is there. */
+static int gcpi_shape_is_whole(gcp_shape s)
+{
+    return s.rank > 0 && s.rank < 4 && s.d[3] > 0 && s.d[1] == 1 && (s.rank > 2 || s.d[2] == 1) &&
+           (s.rank > 1 || s.d[0] == 1);
+}
 /* {rank, raw sizes} -> four sizes. 0 if a size is not positive or the bytes overflow: gcpi_shape_wrong says which. */
 static int gcpi_shape_normal(gcp_shape raw, gcp_shape *s)
 {
     static const int place[5][4] = { { 0 }, { 3 }, { 0, 3 }, { 0, 2, 3 }, { 0, 1, 2, 3 } };
     size_t count = 1;
     if (raw.rank < 1 || raw.rank > 4) return 0;
+    if (gcpi_shape_is_whole(raw)) {
+        const int rank = raw.rank;
+        raw.rank = 4;
+        if (!gcpi_shape_normal(raw, s)) return 0;
+        s->rank = rank;
+        return 1;
+    }
     s->rank = raw.rank;
     s->d[0] = s->d[1] = s->d[2] = s->d[3] = 1;
     for (int i = 0; i < raw.rank; i++) {
@@ -1626,7 +1640,7 @@ static const char *gcpi_shape_wrong(gcp_shape raw, char *buffer, size_t size)
         n += snprintf(buffer + n, size - (size_t)n, "%s%d", i ? "x" : "", raw.d[i]);
         wrong |= raw.d[i] < 1;
     }
-    if (wrong) snprintf(buffer + n, size - (size_t)n, "; 1 to 4 are allowed, each at least 1");
+    if (wrong) snprintf(buffer + n, size - (size_t)n, "; 1 to 4 sizes are allowed, each at least 1");
     else snprintf(buffer + n, size - (size_t)n, ", too many values: at most %td", PTRDIFF_MAX / 64);
     return buffer;
 }
@@ -1766,7 +1780,8 @@ static int gcpi_name_new(gcp_tape *t, int parent, const char *label, const char 
     const int taken = named && same;
     if (taken || !*text || strpbrk(text, " /#[\n\t\r")) {
         gcpi_fail(t, GCP_E_NAME, at, label,
-                  taken ? "the name '%s' is used twice here" : "the name '%s' is empty or has a space, '/', '[' or '#'",
+                  taken ? "the name '%s' is used twice in its segment"
+                        : "the name '%s' is empty or has a space, '/', '[' or '#'",
                   text);
         return 0;
     }
@@ -2088,7 +2103,7 @@ static int gcpi_op_room(gcp_tape *t, const gcp_op *row, int inputs, int outputs,
         return 0;
     }
     if (inputs > GCP_MAX_INPUTS || outputs < 1 || outputs > GCP_MAX_OUTPUTS) {
-        gcpi_fail(t, GCP_E_ARGUMENT, at, row->name, "%d inputs and %d outputs; at most %d and %d", inputs, outputs,
+        gcpi_fail(t, GCP_E_ARGUMENT, at, row->name, "%d inputs and %d outputs; at most %d and 1 to %d", inputs, outputs,
                   GCP_MAX_INPUTS, GCP_MAX_OUTPUTS);
         return 0;
     }
@@ -14724,9 +14739,10 @@ static int gcpi_norms_have_values(const gcpi_problem *p)
         const gcpi_op *op = &p->tape->ops[p->tasks[i].op];
         const gcp_shape *x = &p->tape->tensors[gcpi_edge(p->tape, op, 0)].shape;
         if (!gcpi_facts_of(op).stats || gcpi_norm_is_fixed(p, op) || gcpi_pixels(*x) > 1) continue;
-        gcpi_fail(p->tape, GCP_E_SHAPE, op->at, op[1].row->name,
-                  "found one value a channel, expected at least 2 in training (a larger batch; .frozen_norms and "
-                  ".inference take the running statistics)");
+        char name[256];
+        gcpi_fail(p->tape, GCP_E_SHAPE, op->at, gcpi_task_name(p, &p->tasks[i + 1], name, sizeof name),
+                  "found one value a channel in %s, expected at least 2 in training (a larger batch; or running "
+                  "statistics: .frozen_norms, with its gamma and beta in .freeze, or .inference)", GCPI_TEXT(*x));
         return 0;
     }
     return 1;

@@ -1,4 +1,4 @@
-/* gcp_cuda.h 0.2.0 in one file: assembled from gcp_cuda.h and the rooms in src/ by src/assemble.cmake, never edited. */
+/* gcp_cuda.h 0.3.0 in one file: assembled from gcp_cuda.h and the rooms in src/ by src/assemble.cmake, never edited. */
 #define GCPI_ONE_FILE
 
 /* gcp_cuda.h - the same plan on a GPU: a target for gcp.h over the CUDA runtime and cuBLAS. MIT licence, see gcp.h.

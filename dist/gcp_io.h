@@ -1,4 +1,4 @@
-/* gcp_io.h 0.2.0 in one file: assembled from gcp_io.h and the rooms in src/ by src/assemble.cmake, never edited. */
+/* gcp_io.h 0.3.0 in one file: assembled from gcp_io.h and the rooms in src/ by src/assemble.cmake, never edited. */
 #define GCPI_ONE_FILE
 
 /* gcp_io.h - files for gcp.h: weights, runs that go on, sets of images. MIT licence, see gcp.h.
@@ -14,7 +14,7 @@
 
        struct { int epoch, batch; } at = { 0, 0 };            // where in the data: yours
        gcp_resume_run(net, "run.gcp", .extra = &at, .extra_bytes = sizeof at);
-       for (; at.epoch < epochs; at.epoch++) {
+       for (; !gcp_error(net) && at.epoch < epochs; at.epoch++) {        // a file of another run is an error, and stays
            ... gcp_step ...
            gcp_save_run(net, "run.gcp", .extra = &at, .extra_bytes = sizeof at);
        }
@@ -613,8 +613,8 @@ static int gcpi_disk_create(gcpi_disk_file *s, char *part)
         if (!s->file && f->absent(f->context, part)) break;       /* it is not the name */
     }
     return s->file ? 1
-                   : gcpi_wrong(s, GCP_E_FILE, "cannot be written: no new file can be made beside it (its name is up "
-                                               "to 40 bytes longer)");
+                   : gcpi_wrong(s, GCP_E_FILE, "cannot be written: no new file can be made beside it (is its folder "
+                                               "there, may it be written? the new name is up to 40 bytes longer)");
 }
 /* Puts the new file in the path's place; removes it where anything failed. 1: done. */
 static int gcpi_disk_settle(gcpi_disk_file *s, const char *part)
@@ -626,7 +626,7 @@ static int gcpi_disk_settle(gcpi_disk_file *s, const char *part)
     if (!f->close(f->context, s->file)) gcpi_wrong(s, GCP_E_FILE, "what was written cannot be closed");
     s->file = NULL;
     if (!s->failed && !f->rename(f->context, part, s->path))
-        gcpi_wrong(s, GCP_E_FILE, "cannot be replaced by the new file");
+        gcpi_wrong(s, GCP_E_FILE, "cannot be replaced by the new file (a regular file, or none, is expected)");
     if (s->failed) f->remove(f->context, part);
     return !s->failed;
 }
@@ -1069,7 +1069,7 @@ static size_t gcpi_header_length(gcpi_disk_file *s)
     if (!gcpi_disk_read(s, first, 8)) return 0;
     uint64_t length = gcpi_u64_from(first);
     if (length >= 2 && length <= s->size - 8 && length <= GCPI_HEADER_MOST) return (size_t)length;
-    gcpi_wrong_at(s, 0, "found a header of %llu bytes, expected 2 to %llu: no safetensors file",
+    gcpi_wrong_at(s, 0, "found a header of %llu bytes, expected 2 to %llu: no safetensors file, or one that was cut",
                   (unsigned long long)length, (unsigned long long)GCPI_MIN(s->size - 8, (uint64_t)GCPI_HEADER_MOST));
     return 0;
 }
@@ -1941,13 +1941,19 @@ static int gcpi_names_differ(const gcpi_saving *v)
     const ptrdiff_t scratch = a->scratch;
     uint64_t *hashes = GCPI_SCRATCH(a, uint64_t, most);
     gcpi_piece p = gcpi_piece_first();
-    int count = 0, twice = 0;
+    uint64_t twice = 0;
+    int count = 0;
     if (!hashes) return gcpi_disk_no_room(v->s, (size_t)most * sizeof *hashes + 16, "comparing its names");
     while (gcpi_piece_next(v, &p)) hashes[count++] = gcpi_hash(p.name);
     qsort(hashes, (size_t)count, sizeof *hashes, gcpi_hash_order);
-    for (int i = 1; i < count; i++) twice |= hashes[i] == hashes[i - 1];
+    for (int i = 1; i < count; i++) twice = hashes[i] == hashes[i - 1] ? hashes[i] : twice;
     a->scratch = scratch;
-    if (twice) gcpi_wrong(v->s, GCP_E_NAME, "two tensors would have the same name in it");
+    p = gcpi_piece_first();
+    while (twice && gcpi_piece_next(v, &p))
+        if (gcpi_hash(p.name) == twice) {
+            gcpi_wrong(v->s, GCP_E_NAME, "two tensors would have the same name in it: %.100s", p.name);
+            break;
+        }
     return !v->s->failed;
 }
 
@@ -2099,7 +2105,8 @@ static int gcpi_load_match(gcpi_disk_file *s, gcp_tape *t, const gcpi_header *h,
             gcpi_wrong(s, GCP_E_NAME, "a line of .map passes over %.100s, expected it for %.100s (.partial leaves that "
                        "as it is)", name, x->path);
         else if (!e)
-            gcpi_wrong(s, GCP_E_NAME, "found no %.100s, expected it for %.100s (the first name in it is %.100s)", name,
+            gcpi_wrong(s, GCP_E_NAME, "found no %.100s, expected it for %.100s (the first name in it is %.100s; .style "
+                       "and .map say what others call it, .partial leaves it as it is)", name,
                        x->path, h->count ? h->by_name[0]->name : "none");
         if (!e || passed || !gcpi_stored_take(s, t, e, i, &axes)) return -1;
         count++;

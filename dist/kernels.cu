@@ -1,4 +1,4 @@
-/* kernels.cu 0.2.0 in one file: assembled from kernels.cu and the rooms in src/ by src/assemble.cmake, never edited. */
+/* kernels.cu 0.3.0 in one file: assembled from kernels.cu and the rooms in src/ by src/assemble.cmake, never edited. */
 #define GCPI_ONE_FILE
 
 /* kernels.cu - the kernels of gcp_cuda.h. MIT licence, see gcp.h.

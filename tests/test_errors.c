@@ -92,7 +92,7 @@ static gcp_shape raw_shape(int rank) { return (gcp_shape) { rank, { 1, 1, 1, 1 }
 
 static void inputs(void)
 {
-#define SIZES(name, found) "'" name "' has " found "; 1 to 4 are allowed, each at least 1"
+#define SIZES(name, found) "'" name "' has " found "; 1 to 4 sizes are allowed, each at least 1"
 #define MANY(name, found) "'" name "' has sizes " found ", too many values: at most 144115188075855871"
 #define NAMED(name) "the name '" name "' is empty or has a space, '/', '[' or '#'"
     BAD(GCP_E_SHAPE, "input: " SIZES("a", "sizes 0"), gcp_input(net, "a", GCP_SHAPE(0)));
@@ -104,6 +104,13 @@ static void inputs(void)
     BAD(GCP_E_SHAPE, "input: " MANY("a", "1073741824x134217728"), gcp_input(net, "a", GCP_SHAPE(1 << 30, 1 << 27)));
     GOOD(gcp_input(net, "a", GCP_SHAPE(1 << 30, (1 << 27) - 1)));
     GOOD(gcp_input(net, "a", GCP_SHAPE(1)));
+    for (int rank = 1; rank <= 4; rank++) {                 /* the shape of a tensor, as it is given, makes another */
+        const gcp_shape sizes[] = { GCP_SHAPE(4), GCP_SHAPE(4, 8), GCP_SHAPE(4, 1, 8), GCP_SHAPE(4, 8, 1, 2) };
+        const gcp_shape first = gcp_shape_of(gcp_input(net, "first", sizes[rank - 1])),
+                        same = gcp_shape_of(gcp_input(net, "same", first));
+        CHECK(same.rank == rank && !memcmp(&first, &same, sizeof first));
+        gcp_tape_reset(net);
+    }
     BAD(GCP_E_SHAPE, "input: " SIZES("a", "5 sizes, with 1x1x1x1"), gcp_input(net, "a", raw_shape(5)));
     BAD(GCP_E_SHAPE, "input: " SIZES("a", "no size"), gcp_input(net, "a", raw_shape(-1)));
     BAD(GCP_E_SHAPE, "input: " SIZES("a", "no size"), gcp_input(net, "a", raw_shape(0)));
@@ -113,9 +120,9 @@ static void inputs(void)
     BAD(GCP_E_NAME, "input: " NAMED("a b"), gcp_input(net, "a b", GCP_SHAPE(3)));
     BAD(GCP_E_NAME, "input: " NAMED("a/b"), gcp_labels(net, "a/b", GCP_SHAPE(3)));
     BAD(GCP_E_NAME, "input: " NAMED("a#"), gcp_input(net, "a#", GCP_SHAPE(3)));
-    BAD(GCP_E_NAME, "input: the name 'x' is used twice here", gcp_input(net, "x", GCP_SHAPE(3)));
-    BAD(GCP_E_NAME, "input: the name 'ids' is used twice here", gcp_labels(net, "ids", GCP_SHAPE(3)));
-    BAD(GCP_E_NAME, "input: the name 'w' is used twice here", gcp_input(net, "w", GCP_SHAPE(3)));
+    BAD(GCP_E_NAME, "input: the name 'x' is used twice in its segment", gcp_input(net, "x", GCP_SHAPE(3)));
+    BAD(GCP_E_NAME, "input: the name 'ids' is used twice in its segment", gcp_labels(net, "ids", GCP_SHAPE(3)));
+    BAD(GCP_E_NAME, "input: the name 'w' is used twice in its segment", gcp_input(net, "w", GCP_SHAPE(3)));
     GOOD(gcp_input(net, "x2", GCP_SHAPE(3)));
 }
 
@@ -132,7 +139,8 @@ static void parameters(void)
     BAD(GCP_E_SHAPE, "parameter: " SIZES("p", "sizes 0"), gcp_param(net, "p", GCP_SHAPE(0), .fan_in = 1));
     BAD(GCP_E_SHAPE, "parameter: " MANY("p", "2147483647x2147483647x2147483647"),
         gcp_param(net, "p", GCP_SHAPE(INT_MAX, INT_MAX, INT_MAX), .fan_in = 1));
-    BAD(GCP_E_NAME, "parameter: the name 'w' is used twice here", gcp_param(net, "w", GCP_SHAPE(4), .fan_in = 1));
+    BAD(GCP_E_NAME, "parameter: the name 'w' is used twice in its segment",
+        gcp_param(net, "w", GCP_SHAPE(4), .fan_in = 1));
     BAD(GCP_E_NAME, "parameter: " NAMED("p q"), gcp_param(net, "p q", GCP_SHAPE(4), .fan_in = 1));
     BAD(GCP_E_NAME, "parameter: " NAMED(""), gcp_param(net, NULL, GCP_SHAPE(4), .fan_in = 1));
     GOOD(path_of(254));
@@ -319,7 +327,7 @@ static void shapes(void)
     GOOD(gcp_concat(GCP_TENSORS(flat, flat)));
     begin();
     CHECK(gcp_is_nil(many(65)));
-    said(GCP_E_ARGUMENT, __LINE__, 2, "concat: 65 inputs and 1 outputs; at most 64 and 8");
+    said(GCP_E_ARGUMENT, __LINE__, 2, "concat: 65 inputs and 1 outputs; at most 64 and 1 to 8");
     GOOD(many(64));
 #define NOT_BROADCAST "; nothing is broadcast: gcp_bias adds a value a channel, gcp_upsample spreads an n x 1 x 1 x c"
     BAD(GCP_E_SHAPE, "add: 2x4 and 2x8x8x6 differ" NOT_BROADCAST, gcp_add(flat, x));
@@ -332,7 +340,7 @@ static void shapes(void)
         gcp_matmul(flat, flat));
     GOOD(gcp_matmul(flat, gcp_input(net, "b", GCP_SHAPE(4, 3))));
     BAD(GCP_E_SHAPE, "reshape: 2x4 into 3x3: 8 and 9 values", gcp_reshape(flat, GCP_SHAPE(3, 3)));
-    BAD(GCP_E_ARGUMENT, "reshape: its output has sizes -8; 1 to 4 are allowed, each at least 1",
+    BAD(GCP_E_ARGUMENT, "reshape: its output has sizes -8; 1 to 4 sizes are allowed, each at least 1",
         gcp_reshape(flat, GCP_SHAPE(-8)));
     BAD(GCP_E_ARGUMENT,
         "reshape: its output has sizes 65536x65536x65536x65536, too many values: at most 144115188075855871",
@@ -441,13 +449,15 @@ static void layer_names(void)
 {
     BAD(GCP_E_NAME, "relu: " NAMED("a b"), gcp_relu(x, .name = "a b"));
     BAD(GCP_E_NAME, "relu: " NAMED(""), gcp_relu(x, .name = ""));
-    BAD(GCP_E_NAME, "tanh: the name 'one' is used twice here",
+    BAD(GCP_E_NAME, "tanh: the name 'one' is used twice in its segment",
         (gcp_relu(x, .name = "one"), gcp_tanh(x, .name = "one")));
-    BAD(GCP_E_NAME, "conv2d: the name 'c' is used twice here",
+    BAD(GCP_E_NAME, "conv2d: the name 'c' is used twice in its segment",
         (gcp_conv2d(x, .out = 1, .k = 1, .name = "c"), gcp_conv2d(x, .out = 1, .k = 1, .name = "c")));
-    BAD(GCP_E_NAME, "linear: the name 'x' is used twice here", gcp_linear(flat, .out = 1, .name = "x"));
-    BAD(GCP_E_NAME, "concat: the name 'x' is used twice here", gcp_concat(GCP_TENSORS(flat, flat), .name = "x"));
-    BAD(GCP_E_NAME, "reshape: the name 'x' is used twice here", gcp_reshape(flat, GCP_SHAPE(1, 1), .name = "x"));
+    BAD(GCP_E_NAME, "linear: the name 'x' is used twice in its segment", gcp_linear(flat, .out = 1, .name = "x"));
+    BAD(GCP_E_NAME, "concat: the name 'x' is used twice in its segment",
+        gcp_concat(GCP_TENSORS(flat, flat), .name = "x"));
+    BAD(GCP_E_NAME, "reshape: the name 'x' is used twice in its segment",
+        gcp_reshape(flat, GCP_SHAPE(1, 1), .name = "x"));
     BAD(GCP_E_DTYPE, "input: 'i' with .want_grad: whole numbers have no gradient",
         gcp_ids(net, "i", GCP_SHAPE(2), .want_grad = 1));
     gcp_error_clear(net);
@@ -1421,16 +1431,16 @@ static void customs(void)
         op = drift();
     }
     op.outputs = 0;
-    custom_bad(op, GCP_E_ARGUMENT, __LINE__, "drift: 1 inputs and 0 outputs; at most 64 and 8");
+    custom_bad(op, GCP_E_ARGUMENT, __LINE__, "drift: 1 inputs and 0 outputs; at most 64 and 1 to 8");
     op = drift();
     op.outputs = 9;
-    custom_bad(op, GCP_E_ARGUMENT, __LINE__, "drift: 1 inputs and 9 outputs; at most 64 and 8");
+    custom_bad(op, GCP_E_ARGUMENT, __LINE__, "drift: 1 inputs and 9 outputs; at most 64 and 1 to 8");
     op = drift();
     op.shape = no_shape;  custom_bad(op, GCP_E_SHAPE, __LINE__, "drift: never"); op = drift();
     op.shape = empty_shape; custom_bad(op, GCP_E_SHAPE, __LINE__, "drift: an output of 2 x 1 x 1 x 0"); op = drift();
     begin();
     CHECK(gcp_is_nil(custom(op, 65)));
-    said(GCP_E_ARGUMENT, __LINE__, 3, "drift: 65 inputs and 1 outputs; at most 64 and 8");
+    said(GCP_E_ARGUMENT, __LINE__, 3, "drift: 65 inputs and 1 outputs; at most 64 and 1 to 8");
     begin();
     gcp_tensor in = flat;
     CHECK(gcp_is_nil(gcp_custom(&in, 1, NULL, .name = "n")) && gcp_error_code(net) == GCP_E_ARGUMENT);
@@ -1519,8 +1529,11 @@ static void single_values(void)
     gcp_tensor one = norm_of(net, 1, 1);
     CHECK(gcp_plan_make(gcp_add(one, loss), .train = "w", .frozen_norms = 1).in != NULL);
     CHECK(gcp_plan_make(one).in == NULL);
-    said(GCP_E_SHAPE, __LINE__, 5, "batch_norm: found one value a channel, expected at least 2 in training (a larger "
-                                   "batch; .frozen_norms and .inference take the running statistics)");
+    said(GCP_E_SHAPE, __LINE__, 5, "batch_norm[0]: found one value a channel in 1x1x1x4, expected at least 2 in "
+                                   "training (a larger batch; or running statistics: .frozen_norms, with its gamma and beta in "
+                                   ".freeze, or .inference)");
+    gcp_error_clear(net);
+    CHECK(gcp_plan_make(gcp_add(one, loss), .freeze = "batch_norm*/*", .frozen_norms = 1).in != NULL);
     for (int most = 1; most <= 3; most++) {
         begin();
         gcp_batch_opts o = { .plan = { .budget = sizeof more_memory }, .most = most };
@@ -1655,8 +1668,8 @@ static void files(void)
               "gcp_save: the state has no memory yet: call gcp_bind (or gcp_state_bind) first");
     gcp_bind(&plan, step_memory, sizeof step_memory);
     code_said(gcp_save(net, "no/folder"), GCP_E_FILE, __LINE__, __LINE__,
-              "gcp_save: no/folder: cannot be written: no new file can be made beside it (its name is up "
-              "to 40 bytes longer)");
+              "gcp_save: no/folder: cannot be written: no new file can be made beside it (is its folder "
+              "there, may it be written? the new name is up to 40 bytes longer)");
     code_said(gcp_save(net, NULL), GCP_E_ARGUMENT, __LINE__, __LINE__, "gcp_save: (NULL): the path is NULL");
     code_said(gcp_load(net, "no/file") ? GCP_OK : GCP_E_FILE, GCP_E_FILE, __LINE__, __LINE__,
               "gcp_load: no/file: there is no such file");

@@ -172,7 +172,7 @@ static void bad_maps(void)
         said(&a, GCP_E_ARGUMENT, maps[i][1], __LINE__);
     }
     gcp_save(a.net, "m", .map = "* same", .files = &files);
-    said(&a, GCP_E_NAME, "m: two tensors would have the same name in it", __LINE__);
+    said(&a, GCP_E_NAME, "m: two tensors would have the same name in it: ", __LINE__);
     gcp_save(a.net, "m", .map = "head/weight fc oihw:5x5", .files = &files);
     said(&a, GCP_E_ARGUMENT,
          "head/weight: its name in the file cannot be 'fc', or the layout oihw is not for it", __LINE__);
@@ -954,7 +954,7 @@ static void on_disk(void)
     CHECK_INT(gcp_resume_run(b.net, "files_none.gcp"), ==, 0);
     fine(&b, __LINE__);
     CHECK(gcp_save(a.net, "no_such_folder/w") == GCP_E_FILE);
-    said(&a, GCP_E_FILE, "no_such_folder/w: cannot be written: no new file can be made beside it (its name", __LINE__);
+    said(&a, GCP_E_FILE, "no_such_folder/w: cannot be written: no new file can be made beside it (is its folder", __LINE__);
     remove("files_run.gcp");
 }
 

@@ -427,8 +427,8 @@ static int gcpi_disk_create(gcpi_disk_file *s, char *part)
         if (!s->file && f->absent(f->context, part)) break;       /* it is not the name */
     }
     return s->file ? 1
-                   : gcpi_wrong(s, GCP_E_FILE, "cannot be written: no new file can be made beside it (its name is up "
-                                               "to 40 bytes longer)");
+                   : gcpi_wrong(s, GCP_E_FILE, "cannot be written: no new file can be made beside it (is its folder "
+                                               "there, may it be written? the new name is up to 40 bytes longer)");
 }
 /* Puts the new file in the path's place; removes it where anything failed. 1: done. */
 static int gcpi_disk_settle(gcpi_disk_file *s, const char *part)
@@ -440,7 +440,7 @@ static int gcpi_disk_settle(gcpi_disk_file *s, const char *part)
     if (!f->close(f->context, s->file)) gcpi_wrong(s, GCP_E_FILE, "what was written cannot be closed");
     s->file = NULL;
     if (!s->failed && !f->rename(f->context, part, s->path))
-        gcpi_wrong(s, GCP_E_FILE, "cannot be replaced by the new file");
+        gcpi_wrong(s, GCP_E_FILE, "cannot be replaced by the new file (a regular file, or none, is expected)");
     if (s->failed) f->remove(f->context, part);
     return !s->failed;
 }

@@ -434,7 +434,7 @@ static size_t gcpi_header_length(gcpi_disk_file *s)
     if (!gcpi_disk_read(s, first, 8)) return 0;
     uint64_t length = gcpi_u64_from(first);
     if (length >= 2 && length <= s->size - 8 && length <= GCPI_HEADER_MOST) return (size_t)length;
-    gcpi_wrong_at(s, 0, "found a header of %llu bytes, expected 2 to %llu: no safetensors file",
+    gcpi_wrong_at(s, 0, "found a header of %llu bytes, expected 2 to %llu: no safetensors file, or one that was cut",
                   (unsigned long long)length, (unsigned long long)GCPI_MIN(s->size - 8, (uint64_t)GCPI_HEADER_MOST));
     return 0;
 }

@@ -332,13 +332,19 @@ static int gcpi_names_differ(const gcpi_saving *v)
     const ptrdiff_t scratch = a->scratch;
     uint64_t *hashes = GCPI_SCRATCH(a, uint64_t, most);
     gcpi_piece p = gcpi_piece_first();
-    int count = 0, twice = 0;
+    uint64_t twice = 0;
+    int count = 0;
     if (!hashes) return gcpi_disk_no_room(v->s, (size_t)most * sizeof *hashes + 16, "comparing its names");
     while (gcpi_piece_next(v, &p)) hashes[count++] = gcpi_hash(p.name);
     qsort(hashes, (size_t)count, sizeof *hashes, gcpi_hash_order);
-    for (int i = 1; i < count; i++) twice |= hashes[i] == hashes[i - 1];
+    for (int i = 1; i < count; i++) twice = hashes[i] == hashes[i - 1] ? hashes[i] : twice;
     a->scratch = scratch;
-    if (twice) gcpi_wrong(v->s, GCP_E_NAME, "two tensors would have the same name in it");
+    p = gcpi_piece_first();
+    while (twice && gcpi_piece_next(v, &p))
+        if (gcpi_hash(p.name) == twice) {
+            gcpi_wrong(v->s, GCP_E_NAME, "two tensors would have the same name in it: %.100s", p.name);
+            break;
+        }
     return !v->s->failed;
 }
 

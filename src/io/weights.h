@@ -97,7 +97,8 @@ static int gcpi_load_match(gcpi_disk_file *s, gcp_tape *t, const gcpi_header *h,
             gcpi_wrong(s, GCP_E_NAME, "a line of .map passes over %.100s, expected it for %.100s (.partial leaves that "
                        "as it is)", name, x->path);
         else if (!e)
-            gcpi_wrong(s, GCP_E_NAME, "found no %.100s, expected it for %.100s (the first name in it is %.100s)", name,
+            gcpi_wrong(s, GCP_E_NAME, "found no %.100s, expected it for %.100s (the first name in it is %.100s; .style "
+                       "and .map say what others call it, .partial leaves it as it is)", name,
                        x->path, h->count ? h->by_name[0]->name : "none");
         if (!e || passed || !gcpi_stored_take(s, t, e, i, &axes)) return -1;
         count++;

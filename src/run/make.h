@@ -215,9 +215,10 @@ static int gcpi_norms_have_values(const gcpi_problem *p)
         const gcpi_op *op = &p->tape->ops[p->tasks[i].op];
         const gcp_shape *x = &p->tape->tensors[gcpi_edge(p->tape, op, 0)].shape;
         if (!gcpi_facts_of(op).stats || gcpi_norm_is_fixed(p, op) || gcpi_pixels(*x) > 1) continue;
-        gcpi_fail(p->tape, GCP_E_SHAPE, op->at, op[1].row->name,
-                  "found one value a channel, expected at least 2 in training (a larger batch; .frozen_norms and "
-                  ".inference take the running statistics)");
+        char name[256];
+        gcpi_fail(p->tape, GCP_E_SHAPE, op->at, gcpi_task_name(p, &p->tasks[i + 1], name, sizeof name),
+                  "found one value a channel in %s, expected at least 2 in training (a larger batch; or running "
+                  "statistics: .frozen_norms, with its gamma and beta in .freeze, or .inference)", GCPI_TEXT(*x));
         return 0;
     }
     return 1;

@@ -238,12 +238,25 @@ static const char *gcpi_shape_text(gcp_shape s, char *buffer, size_t size)
     return buffer;
 }
 
+/* Four sizes already, as gcp_shape_of gives them of a lower rank: those that it lacks are 1, and the last is there. */
+static int gcpi_shape_is_whole(gcp_shape s)
+{
+    return s.rank > 0 && s.rank < 4 && s.d[3] > 0 && s.d[1] == 1 && (s.rank > 2 || s.d[2] == 1) &&
+           (s.rank > 1 || s.d[0] == 1);
+}
 /* {rank, raw sizes} -> four sizes. 0 if a size is not positive or the bytes overflow: gcpi_shape_wrong says which. */
 static int gcpi_shape_normal(gcp_shape raw, gcp_shape *s)
 {
     static const int place[5][4] = { { 0 }, { 3 }, { 0, 3 }, { 0, 2, 3 }, { 0, 1, 2, 3 } };
     size_t count = 1;
     if (raw.rank < 1 || raw.rank > 4) return 0;
+    if (gcpi_shape_is_whole(raw)) {
+        const int rank = raw.rank;
+        raw.rank = 4;
+        if (!gcpi_shape_normal(raw, s)) return 0;
+        s->rank = rank;
+        return 1;
+    }
     s->rank = raw.rank;
     s->d[0] = s->d[1] = s->d[2] = s->d[3] = 1;
     for (int i = 0; i < raw.rank; i++) {
@@ -262,7 +275,7 @@ static const char *gcpi_shape_wrong(gcp_shape raw, char *buffer, size_t size)
         n += snprintf(buffer + n, size - (size_t)n, "%s%d", i ? "x" : "", raw.d[i]);
         wrong |= raw.d[i] < 1;
     }
-    if (wrong) snprintf(buffer + n, size - (size_t)n, "; 1 to 4 are allowed, each at least 1");
+    if (wrong) snprintf(buffer + n, size - (size_t)n, "; 1 to 4 sizes are allowed, each at least 1");
     else snprintf(buffer + n, size - (size_t)n, ", too many values: at most %td", PTRDIFF_MAX / 64);
     return buffer;
 }

@@ -131,7 +131,8 @@ static int gcpi_name_new(gcp_tape *t, int parent, const char *label, const char 
     const int taken = named && same;
     if (taken || !*text || strpbrk(text, " /#[\n\t\r")) {
         gcpi_fail(t, GCP_E_NAME, at, label,
-                  taken ? "the name '%s' is used twice here" : "the name '%s' is empty or has a space, '/', '[' or '#'",
+                  taken ? "the name '%s' is used twice in its segment"
+                        : "the name '%s' is empty or has a space, '/', '[' or '#'",
                   text);
         return 0;
     }
@@ -453,7 +454,7 @@ static int gcpi_op_room(gcp_tape *t, const gcp_op *row, int inputs, int outputs,
         return 0;
     }
     if (inputs > GCP_MAX_INPUTS || outputs < 1 || outputs > GCP_MAX_OUTPUTS) {
-        gcpi_fail(t, GCP_E_ARGUMENT, at, row->name, "%d inputs and %d outputs; at most %d and %d", inputs, outputs,
+        gcpi_fail(t, GCP_E_ARGUMENT, at, row->name, "%d inputs and %d outputs; at most %d and 1 to %d", inputs, outputs,
                   GCP_MAX_INPUTS, GCP_MAX_OUTPUTS);
         return 0;
     }
