@@ -263,6 +263,13 @@ static void files(void)
         CHECK(gcp_steps_done(net) == (uint64_t)steps);
         fine(__LINE__);
     }
+    gcp_save(net, "digits.run");                    /* no run: an error, and the file stays */
+    begin();
+    resume();
+    CHECK(gcp_error_code(net) == GCP_E_CONTENTS && gcp_steps_done(net) == 0);
+    gcp_error_clear(net);
+    CHECK(!gcp_resume_run(net, "digits.run") && gcp_error_code(net) == GCP_E_CONTENTS);
+    gcp_error_clear(net);
     steps = 20;
     gcp_save(net, "torch.safetensors", .style = GCP_STYLE_TORCH, .map = map);
     gcp_read(&plan, gcp_find(net, "stem[0]/conv/weight"), before);

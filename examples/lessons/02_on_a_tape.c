@@ -73,7 +73,7 @@ static void table(void)
     start();
     printf("layers   loss by hand   on a tape    gradient by hand   on a tape    after forward   n x 4000 + 4\n");
     for (int n = 2; n <= LAYERS; n *= 2) {
-        double first, theirs, loss, hand = by_hand(n, &first);
+        double first = 0, theirs, loss, hand = by_hand(n, &first);
         const gcp_plan plan = on_a_tape(n, &loss, &theirs);
         printf("%6d   %12.6f   %9.6f    %16.6f   %9.6f    %13zu   %12d %s\n", n, hand, loss, first, theirs,
                plan.after_forward, n * 4000 + 4, lesson_same((double)plan.after_forward, n * 4000.0 + 4));
