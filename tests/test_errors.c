@@ -1530,8 +1530,8 @@ static void single_values(void)
     CHECK(gcp_plan_make(gcp_add(one, loss), .train = "w", .frozen_norms = 1).in != NULL);
     CHECK(gcp_plan_make(one).in == NULL);
     said(GCP_E_SHAPE, __LINE__, 5, "batch_norm[0]: found one value a channel in 1x1x1x4, expected at least 2 in "
-                                   "training (a larger batch; or running statistics: .frozen_norms, with its gamma and beta in "
-                                   ".freeze, or .inference)");
+                                   "training (a larger batch; or running statistics: .frozen_norms, with its gamma "
+                                   "and beta in .freeze, or .inference)");
     gcp_error_clear(net);
     CHECK(gcp_plan_make(gcp_add(one, loss), .freeze = "batch_norm*/*", .frozen_norms = 1).in != NULL);
     for (int most = 1; most <= 3; most++) {

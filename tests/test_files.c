@@ -954,7 +954,7 @@ static void on_disk(void)
     CHECK_INT(gcp_resume_run(b.net, "files_none.gcp"), ==, 0);
     fine(&b, __LINE__);
     CHECK(gcp_save(a.net, "no_such_folder/w") == GCP_E_FILE);
-    said(&a, GCP_E_FILE, "no_such_folder/w: cannot be written: no new file can be made beside it (is its folder", __LINE__);
+    said(&a, GCP_E_FILE, "no_such_folder/w: cannot be written: no new file can be made beside it (is its", __LINE__);
     remove("files_run.gcp");
 }
 
