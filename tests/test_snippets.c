@@ -96,7 +96,7 @@ static void resume(void)
 {
     struct { int batch; double best; } at = { 0, 0 };       /* yours: what else the run must know */
     gcp_resume_run(net, "digits.run", .extra = &at, .extra_bytes = sizeof at);
-    while (!gcp_error(net) && at.batch < steps) {               /* a file of another run is an error, and is not replaced */
+    while (!gcp_error(net) && at.batch < steps) {     /* the file of another run is an error: it stays */
         step(&plan, at.batch++, 0.01);
         if (at.batch % 5 == 0 && gcp_save_run(net, "digits.run", .extra = &at, .extra_bytes = sizeof at) != GCP_OK) {
             puts(gcp_error(net));                               /* a full disk: the last file is still there */
