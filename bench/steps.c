@@ -205,7 +205,9 @@ static int run(int at, const char *mode)
         }
     }
     if (gcp_error(n.loss.tape)) fail(gcp_error(n.loss.tape));
-    double own = row(name, mode, "gcp", "0.2.0", ms, plan.bytes - resident(&keep), 0);
+    char version[32];
+    snprintf(version, sizeof version, "%d.%d.%d", GCP_VERSION_MAJOR, GCP_VERSION_MINOR, GCP_VERSION_PATCH);
+    double own = row(name, mode, "gcp", version, ms, plan.bytes - resident(&keep), 0);
     for (int i = 0; i < TOOLS; i++) {
         if (!tools[i].runs) continue;
         row(name, mode, tools[i].name, tools[i].peer.version, tools[i].ms, tools[i].peak, own);
