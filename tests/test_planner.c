@@ -15,11 +15,11 @@
 
 /* How many of each: as a rule, and where the first argument is "long". */
 enum { BUDGETS = 25 };
-static struct { int problems, budgets, trips, chains, networks, fars, arenas, turns; }
+static struct { int problems, budgets, trips, chains, networks, fars, arenas, turns; gcp_effort far_effort; }
 #ifdef __SANITIZE_ADDRESS__
-    counts = { 2, 8, 4, 3, 3, 1, 2, 1 };
+    counts = { 2, 8, 4, 3, 3, 1, 2, 1, GCP_EFFORT_QUICK };
 #else
-    counts = { 4, 8, 6, 3, 3, 1, 3, 1 };
+    counts = { 4, 8, 6, 3, 3, 1, 3, 1, GCP_EFFORT_QUICK };
 #endif
 enum { ROOM = 1 << 17 };
 static unsigned char memory[300 << 20];
@@ -250,6 +250,7 @@ static void closed_forms(int all)
                                   { "mixed", write_mixed, oracle_mixed, 2, 1 },
                                   { "outputs", write_outputs, oracle_mixed, 2, 0 } };
     static const int some_steps[] = { 5, 20, 81, 40, 200 }, some_states[] = { 1, 2, 3, 5, 10, 20 };
+    const int some = (int)(sizeof some_states / sizeof *some_states);
     int steps[ORACLE_CHAIN], states[ORACLE_STATES];
     oracle_memory m;
     CHECK(oracle_open(&m, 12));
@@ -260,7 +261,7 @@ static void closed_forms(int all)
     CHECK(oracle_mixed(81, 5) == 268 && oracle_mixed(81, 10) == 178 && oracle_mixed(81, 20) == 145);
     for (size_t k = 0; k < sizeof forms / sizeof *forms; k++) {
         if (all) closed_form(&forms[k], steps, ORACLE_CHAIN, states, ORACLE_STATES, &m);
-        else closed_form(&forms[k], some_steps, counts.chains, some_states, 6, &m);
+        else closed_form(&forms[k], some_steps, counts.chains, some_states, some, &m);
     }
     oracle_close(&m);
 }
@@ -722,7 +723,7 @@ static void far_networks(void)
         gcp_plan plan[3];
         gcp_tensor loss = recorded(cases[i].name);
         o.policy = GCP_POLICY_BUDGET; o.target = &card; o.budget = (size_t)(1e6 * cases[i].budget);
-        if (counts.fars == 1) o.effort = GCP_EFFORT_QUICK;
+        o.effort = counts.far_effort;
         for (int way = 0; way < 3; way++) {
             o.far = way ? GCP_MB(4096) : 0;
             o.far_only = way == 2;
@@ -768,7 +769,7 @@ static void dropped_loss(void)
     gcp_tensor x = gcp_avg_pool(gcp_embedding(ids, .entries = 7, .out = 4), .k = 3, .stride = 1, .pad = 1);
     gcp_tensor loss = gcp_cross_entropy(gcp_gelu(gcp_relu(gcp_relu(x))), labels);
     int again = 0;
-    for (size_t budget = 700; budget < 900; budget += 8) {
+    for (size_t budget = 700; budget < 900; budget += 4) {
         gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = budget,
                                       .optimizer = GCP_OPTIMIZER_SGD, .clip_norm = 0.5);
         CHECK(plan.bound_seconds <= plan.seconds);
@@ -1079,6 +1080,7 @@ static void many(void)
 {
     counts.problems = 10; counts.budgets = BUDGETS; counts.trips = counts.arenas = 12;
     counts.chains = 4; counts.networks = 9; counts.fars = 4; counts.turns = 2;
+    counts.far_effort = GCP_EFFORT_DEFAULT;
 }
 
 int main(int argc, char **argv)

@@ -248,21 +248,15 @@ static int gcpi_shape_is_whole(gcp_shape s)
 static int gcpi_shape_normal(gcp_shape raw, gcp_shape *s)
 {
     static const int place[5][4] = { { 0 }, { 3 }, { 0, 3 }, { 0, 2, 3 }, { 0, 1, 2, 3 } };
+    const int sizes = gcpi_shape_is_whole(raw) ? 4 : raw.rank;
     size_t count = 1;
     if (raw.rank < 1 || raw.rank > 4) return 0;
-    if (gcpi_shape_is_whole(raw)) {
-        const int rank = raw.rank;
-        raw.rank = 4;
-        if (!gcpi_shape_normal(raw, s)) return 0;
-        s->rank = rank;
-        return 1;
-    }
     s->rank = raw.rank;
     s->d[0] = s->d[1] = s->d[2] = s->d[3] = 1;
-    for (int i = 0; i < raw.rank; i++) {
+    for (int i = 0; i < sizes; i++) {
         if (raw.d[i] <= 0 || count > (size_t)PTRDIFF_MAX / 64 / (size_t)raw.d[i]) return 0;
         count *= (size_t)raw.d[i];
-        s->d[place[raw.rank][i]] = raw.d[i];
+        s->d[place[sizes][i]] = raw.d[i];
     }
     return 1;
 }
