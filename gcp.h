@@ -299,7 +299,8 @@ typedef enum gcp_flag {
        conv2d's output, and whose output 0 lies there; nothing reads that before. Other outputs (mask, mean, scale) may
        lie on what conv2d reads: they are written when it has read. batch_norm: backward, and first that of the
        rectifier behind it: dout[0] is the rectifier's gradient, whose sign is made again from in[0] (in[1] to in[4]:
-       mean, scale, gamma, beta). Bits must be those of one call after the other. */
+       mean, scale, gamma, beta). GCP_ROW_UPDATE: of parameters one after the other, at most 32. Bits must be those of
+       one call after the other. */
     GCP_FLAG_FUSED         = 1024
 } gcp_flag;
 typedef struct gcp_op {

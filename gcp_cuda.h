@@ -48,7 +48,8 @@ extern "C" {
 typedef enum gcp_math {
     GCP_FP32, /* every product in float */
     GCP_TF32  /* convolutions and matrix products round their inputs to 10 bits of mantissa (tensor cores); grouped
-                           convolutions, and input gradients of those with stride and dilation, stay in float */
+                 convolutions, and input gradients of those with stride and dilation, stay in float. Cards before sm_80
+                 have no such cores: there it is GCP_FP32 */
 } gcp_math;
 
 typedef struct gcp_gpu_opts {
@@ -83,7 +84,8 @@ typedef struct gcp_gpu {
     char name[256], message[320], told[320];     /* of the card; what went wrong; and what the tape was told of it */
     gcp_target target;
     size_t used; int blocks;                     /* of opts.memory; how many are out */
-    int capturing, launched; /* a step is being recorded; kernels were launched since the last look for trouble */
+    int launched;                                /* kernels were, since the last look for trouble */
+    int capturing, spoiled;                      /* a step is being recorded; something of it failed */
     int behind;                                  /* writes are copied behind the step, through pinned memory: */
     unsigned char *staging; size_t staging_size, staged;
     gcp_gpu_recording recordings[GCP_GPU_RECORDINGS];

@@ -210,7 +210,7 @@ static gcpi_cuda_conv conv_of(const layer *l, int math)
     gcpi_cuda_conv c = { .n = small ? 1 : l->n, .h = small ? 8 : l->h, .w = small ? 8 : l->w, .kh = l->k, .kw = l->k,
                          .sh = l->stride, .sw = l->stride, .pt = l->pad, .pl = l->pad, .dh = 1, .dw = 1, .groups = 1,
                          .ci = small && l->ci > 24 ? 24 : l->ci, .co = small && l->co > 24 ? 24 : l->co,
-                         .tf32 = math == GCP_TF32 };
+                         .tf32 = gpus[math].opts.math == GCP_TF32 };
     c.xpitch = c.ci; c.ypitch = c.co;
     c.ho = (c.h + 2 * l->pad - l->k) / l->stride + 1;
     c.wo = (c.w + 2 * l->pad - l->k) / l->stride + 1;

@@ -2,8 +2,8 @@
 # One short run on a card: the tests, the benchmark, PyTorch beside it, then the sanitizers on small cases that reach
 # the TF32 kernels.
 #
-#     bench/gpu_check.sh OUT           all of it. Estimated, on 16 cores: build 50 s, test_cuda_ops 10, test_cuda 60,
-#                                      bench 70, PyTorch 2 x 50, sanitizers 4 x 25: six to seven minutes
+#     bench/gpu_check.sh OUT           all of it. On an H100 and 16 cores: build 36 s, test_cuda_ops 2, test_cuda 10,
+#                                      bench 51, PyTorch 53 and 26, sanitizers 19: 200 s
 #     bench/gpu_check.sh OUT --ncu     instead: Nsight Compute on the convolutions, the apply, batch-norm's backward
 #                                      and the sums; a few minutes. After a run without it nothing is compiled again
 #     bench/gpu_check.sh OUT --host    the same steps on the host emulation, at its sizes: tries this script

@@ -302,7 +302,8 @@ typedef enum gcp_flag {
        conv2d's output, and whose output 0 lies there; nothing reads that before. Other outputs (mask, mean, scale) may
        lie on what conv2d reads: they are written when it has read. batch_norm: backward, and first that of the
        rectifier behind it: dout[0] is the rectifier's gradient, whose sign is made again from in[0] (in[1] to in[4]:
-       mean, scale, gamma, beta). Bits must be those of one call after the other. */
+       mean, scale, gamma, beta). GCP_ROW_UPDATE: of parameters one after the other, at most 32. Bits must be those of
+       one call after the other. */
     GCP_FLAG_FUSED         = 1024
 } gcp_flag;
 typedef struct gcp_op {
@@ -6920,9 +6921,30 @@ static int gcpi_has_backward(const gcpi_problem *p, const gcpi_op *op)
     return out && in;
 }
 
+static const gcpi_op *gcpi_producer(const gcp_tape *t, int tensor)        /* NULL: an input, a parameter */
+{
+    const int op = t->tensors[tensor].producer;
+    return op < 0 ? NULL : &t->ops[op];
+}
+
+/* Where a device has the sum of a batch-norm and something else rectified, the sign is read from the mask even if the
+   output is there: that costs a thirtieth of the bytes. (Behind a batch-norm alone neither is read; and a convolution
+   rectifies its own output only where no mask is made.) */
+static int gcpi_mask_pays(const gcpi_problem *p, const gcpi_op *op)
+{
+    const gcp_tape *t = p->tape;
+    const gcpi_op *add = gcpi_producer(t, gcpi_edge(t, op, 0));
+    if (!p->target.device || !add || gcpi_facts_of(add).part != GCPI_PART_ADD) return 0;
+    for (int i = 0; i < 2; i++) {
+        const gcpi_op *norm = gcpi_producer(t, gcpi_edge(t, add, i));
+        if (norm && gcpi_facts_of(norm).part == GCPI_PART_NORM) return 1;
+    }
+    return 0;
+}
+
 /* What the backward of op reads, as bits of inputs and outputs. GCP_FLAG_CROSS ops read input 0 for the gradient of
    input 1 and the reverse. GCP_FLAG_SIGN_OR_MASK ops read output 0 where another backward reads that anyway
-   (read_anyway), else their mask, output 1. */
+   (read_anyway) and the mask does not pay, else their mask, output 1. */
 static void gcpi_backward_reads(const gcpi_problem *p, const gcpi_op *op, int read_anyway, uint64_t *in, uint64_t *out)
 {
     const gcpi_item *gradient = p->items + p->tensors;
@@ -6932,7 +6954,7 @@ static void gcpi_backward_reads(const gcpi_problem *p, const gcpi_op *op, int re
         if (!gradient[gcpi_edge(p->tape, op, 1)].active) *in &= ~(uint64_t)1;
         if (!gradient[gcpi_edge(p->tape, op, 0)].active) *in &= ~(uint64_t)2;
     }
-    if (op->row->flags & GCP_FLAG_SIGN_OR_MASK && !read_anyway) *out = 2;
+    if (op->row->flags & GCP_FLAG_SIGN_OR_MASK && (!read_anyway || gcpi_mask_pays(p, op))) *out = 2;
     if (!gcpi_facts_of(op).indexed) *out = 0;
 }
 
@@ -16211,21 +16233,54 @@ static void gcpi_run_norm(const gcpi_plan *in, const gcpi_task *t, int n)
     row->backward(&call);
 }
 
-static void gcpi_run_update(gcpi_plan *in, const gcpi_task *t, int n)
+typedef struct gcpi_update_call { gcp_call call; gcp_view in[3], out[3]; } gcpi_update_call;
+static void gcpi_update_call_fill(const gcpi_plan *in, const gcpi_task *t, int n, gcpi_update_call *u)
 {
     int item = in->p.operands[t->operands].item;
-    gcp_call call;
     gcpi_call_space space;
-    gcpi_call_begin(in, t, GCP_ROW_UPDATE, &call, &space);
-    space.in[0] = gcpi_view_like(in, item, gcpi_item_data(in, item, in->placed[n].offset));
-    space.in[1] = gcpi_view_like(in, item, gcpi_count_at(in->p.tape, t->op));
-    space.out[0] = gcpi_view_like(in, item, gcpi_value_at(in->p.tape, t->op));
+    gcpi_call_begin(in, t, GCP_ROW_UPDATE, &u->call, &space);
+    u->call.in = u->in; u->call.out = u->out;
+    u->call.inputs = 3; u->call.outputs = 3;
+    u->in[0] = gcpi_view_like(in, item, gcpi_item_data(in, item, in->placed[n].offset));
+    u->in[1] = gcpi_view_like(in, item, gcpi_count_at(in->p.tape, t->op));
+    u->in[2] = gcpi_view_like(in, item, in->p.rates ? in->p.rates[t->op] : NULL);
+    u->out[0] = gcpi_view_like(in, item, gcpi_value_at(in->p.tape, t->op));
     for (int k = 0; k < 2; k++)
-        space.out[1 + k] = gcpi_view_like(in, item, in->slots > k ? gcpi_slot_at(in->p.tape, t->op, k) : NULL);
-    space.in[2] = gcpi_view_like(in, item, in->p.rates ? in->p.rates[t->op] : NULL);
-    call.inputs = 3; call.outputs = 3;
-    if (in->p.far_slots) gcpi_run_far_update(in, &call);
-    else gcpi_row_for(&in->p.target, NULL, GCP_ROW_UPDATE)->forward(&call);
+        u->out[1 + k] = gcpi_view_like(in, item, in->slots > k ? gcpi_slot_at(in->p.tape, t->op, k) : NULL);
+}
+static void gcpi_run_update(gcpi_plan *in, const gcpi_task *t, int n)
+{
+    gcpi_update_call u;
+    gcpi_update_call_fill(in, t, n, &u);
+    if (in->p.far_slots) gcpi_run_far_update(in, &u.call);
+    else gcpi_row_for(&in->p.target, NULL, GCP_ROW_UPDATE)->forward(&u.call);
+}
+
+/* Updates behind each other, as one call: each is the .fused of the one before it. */
+enum { GCPI_UPDATES = 32 };
+static int gcpi_updates_at(const gcpi_plan *in, int i)
+{
+    const gcp_op *kernels = in->p.target.kernels;
+    int count = 0;
+    if (!kernels || !(kernels[GCP_ROW_UPDATE].flags & GCP_FLAG_FUSED)) return 0;
+    if (in->opts.check || in->opts.no_groups || in->p.far_slots) return 0;
+    while (count < GCPI_UPDATES && i + count < (int)in->list.count &&
+           in->p.tasks[in->list.at[i + count].task].kind == GCPI_TASK_UPDATE)
+        count++;
+    return count;
+}
+static void gcpi_run_updates(gcpi_plan *in, int i, int n, int count)
+{
+    gcpi_update_call u[GCPI_UPDATES];
+    if (in->run.numbers.micro + 1 != in->run.numbers.micros) return;
+    for (int k = 0; k < count; k++) {
+        const gcpi_task *t = &in->p.tasks[in->list.at[i + k].task];
+        gcpi_far_meet(in, t, n);
+        gcpi_update_call_fill(in, t, n, &u[k]);
+        if (k > 0) u[k - 1].call.fused = &u[k].call;
+        n += t->count;
+    }
+    in->p.target.kernels[GCP_ROW_UPDATE].forward(&u[0].call);
 }
 
 static void gcpi_run_move(const gcpi_plan *in, const gcpi_task *t, int n)
@@ -16389,7 +16444,12 @@ static void gcpi_issue(void *plan)
         const char *text;
         char name[128];
         const gcpi_pair *pair = gcpi_pair_at(in, i, n);
-        if (pair) {
+        const int updates = gcpi_updates_at(in, i);
+        if (updates > 1) {
+            gcpi_run_updates(in, i, n, updates);
+            for (int k = 1; k < updates; k++, t = &in->p.tasks[in->list.at[++i].task]) n += t->count;
+        }
+        else if (pair) {
             gcpi_far_meet(in, t, n);
             gcpi_far_meet(in, &in->p.tasks[in->list.at[i + 1].task], n + t->count);
             pair->run(in, i++, n);

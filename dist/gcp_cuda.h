@@ -51,7 +51,8 @@ extern "C" {
 typedef enum gcp_math {
     GCP_FP32, /* every product in float */
     GCP_TF32  /* convolutions and matrix products round their inputs to 10 bits of mantissa (tensor cores); grouped
-                           convolutions, and input gradients of those with stride and dilation, stay in float */
+                 convolutions, and input gradients of those with stride and dilation, stay in float. Cards before sm_80
+                 have no such cores: there it is GCP_FP32 */
 } gcp_math;
 
 typedef struct gcp_gpu_opts {
@@ -86,7 +87,8 @@ typedef struct gcp_gpu {
     char name[256], message[320], told[320];     /* of the card; what went wrong; and what the tape was told of it */
     gcp_target target;
     size_t used; int blocks;                     /* of opts.memory; how many are out */
-    int capturing, launched; /* a step is being recorded; kernels were launched since the last look for trouble */
+    int launched;                                /* kernels were, since the last look for trouble */
+    int capturing, spoiled;                      /* a step is being recorded; something of it failed */
     int behind;                                  /* writes are copied behind the step, through pinned memory: */
     unsigned char *staging; size_t staging_size, staged;
     gcp_gpu_recording recordings[GCP_GPU_RECORDINGS];
@@ -188,14 +190,20 @@ void gcpi_cuda_mean(gcp_view a, gcp_view b, float *out, void *workspace, cudaStr
 /* The sum of squares goes to, or is added to, the first double of the workspace (GCPI_CUDA_LOSS_BYTES + 8). */
 void gcpi_cuda_norm_add(gcp_view g, void *workspace, cudaStream_t stream);
 void gcpi_cuda_norm_finish(gcp_step_numbers *numbers, double limit, const void *workspace, cudaStream_t stream);
-typedef struct gcpi_cuda_update {
+enum { GCPI_CUDA_UPDATES = 32 };                 /* parameters of a launch, at most: what it is given has 4 KB */
+typedef struct gcpi_cuda_parameter {
     float *w, *s1, *s2; const float *g; size_t count;
-    const gcp_step_numbers *numbers;
     const uint64_t *updates;                     /* of this parameter before this one, on the device */
-    double beta1, beta2, epsilon, weight_decay, clip_value, momentum, rate;
-    int nesterov, optimizer;
+    double weight_decay, rate;
+    unsigned block; int fours;                   /* its first block; elements go by fours. gcpi_cuda_step fills both */
+} gcpi_cuda_parameter;
+typedef struct gcpi_cuda_update {
+    gcpi_cuda_parameter at[GCPI_CUDA_UPDATES];
+    const gcp_step_numbers *numbers;
+    double beta1, beta2, epsilon, clip_value, momentum;
+    int count, nesterov, optimizer;
 } gcpi_cuda_update;
-void gcpi_cuda_step(const gcpi_cuda_update *u, cudaStream_t stream);
+void gcpi_cuda_step(gcpi_cuda_update *u, cudaStream_t stream);
 
 #ifdef __cplusplus
 }
@@ -243,7 +251,10 @@ static cudaStream_t gcpi_gpu_stream(gcp_gpu *gpu)
 static const char *gcpi_gpu_trouble(void *context)
 {
     gcp_gpu *gpu = gcpi_gpu_of(context);
-    if (gpu->capturing) return NULL;                          /* what becomes of a recording is seen at its end */
+    if (gpu->capturing) {                                     /* a recording that fails is issued as it stands */
+        gpu->spoiled |= gpu->launched && cudaPeekAtLastError() != cudaSuccess;  /* cudaFuncSetAttribute clears it */
+        return NULL;
+    }
     if (gpu->launched) gcpi_gpu_ok(gpu, cudaPeekAtLastError(), "a kernel");
     gpu->launched = 0;
     if (!gpu->message[0]) return NULL;
@@ -354,9 +365,10 @@ static void gcpi_gpu_record(gcp_gpu *gpu, gcp_gpu_recording *r, void (*issue)(vo
     cudaGraph_t graph = NULL;
     if (cudaStreamBeginCapture(gpu->stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess) {
         gpu->capturing = 1;
+        gpu->spoiled = 0;
         issue(arg);
         gpu->capturing = 0;
-        int whole = !gpu->message[0] && !(gpu->launched && cudaPeekAtLastError() != cudaSuccess);
+        int whole = !gpu->message[0] && !gpu->spoiled && !(gpu->launched && cudaPeekAtLastError() != cudaSuccess);
         if (cudaStreamEndCapture(gpu->stream, &graph) != cudaSuccess || !graph) whole = 0;
         if (whole && cudaGraphInstantiateWithFlags(&r->graph, graph, 0) != cudaSuccess) r->graph = NULL;
         if (graph) cudaGraphDestroy(graph);
@@ -456,6 +468,7 @@ GCPI_DEF gcp_gpu gcp_gpu_open_at(gcp_gpu_opts o)
                  GCP_GPU_WORKSPACE_MIN);
         return gpu;
     }
+    if (card.major < 8) gpu.opts.math = GCP_FP32;
     snprintf(gpu.name, sizeof gpu.name, "%s", card.name);
     gpu.stream = o.stream;
     if (!o.stream && !GCPI_GPU(&gpu, cudaStreamCreateWithFlags, (&gpu.stream, cudaStreamNonBlocking))) return gpu;
@@ -1063,15 +1076,27 @@ static void gcpi_cuda_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
     (void)c;
     cost->workspace = GCPI_CUDA_LOSS_BYTES + sizeof(double);
 }
+static gcpi_cuda_parameter gcpi_cuda_parameter_of(const gcp_call *c)
+{
+    const gcpi_update_rates r = gcpi_update_rates_of(c);
+    gcpi_cuda_parameter p = { (float *)c->out[0].data, (float *)c->out[1].data, (float *)c->out[2].data,
+                              (const float *)c->in[0].data, gcpi_count(c->in[0].shape),
+                              (const uint64_t *)c->in[1].data, r.decay, r.rate, 0, 0 };
+    return p;
+}
 static void gcpi_cuda_update_forward(const gcp_call *c)
 {
     const gcp_plan_opts *o = (const gcp_plan_opts *)c->attributes;
-    const gcpi_update_rates r = gcpi_update_rates_of(c);
-    gcpi_cuda_update u = { (float *)c->out[0].data, (float *)c->out[1].data, (float *)c->out[2].data,
-                           (const float *)c->in[0].data, gcpi_count(c->in[0].shape), c->numbers,
-                           (const uint64_t *)c->in[1].data, o->beta1, o->beta2, o->epsilon, r.decay,
-                           o->clip_value, o->momentum, r.rate, o->nesterov, (int)o->optimizer };
-    gcpi_cuda_step(&u, gcpi_stream(c));
+    const cudaStream_t stream = gcpi_stream(c);
+    gcpi_cuda_update u;
+    u.numbers = c->numbers;
+    u.beta1 = o->beta1; u.beta2 = o->beta2; u.epsilon = o->epsilon; u.clip_value = o->clip_value;
+    u.momentum = o->momentum; u.nesterov = o->nesterov; u.optimizer = (int)o->optimizer;
+    while (c) {
+        for (u.count = 0; c && u.count < GCPI_CUDA_UPDATES; u.count++, c = c->fused)
+            u.at[u.count] = gcpi_cuda_parameter_of(c);
+        gcpi_cuda_step(&u, stream);
+    }
 }
 
 /* The rows, by name: GCP_OPS puts them in order, and a missing one does not compile. Shapes and reads are the CPU's:
@@ -1114,7 +1139,7 @@ static void gcpi_cuda_update_forward(const gcp_call *c)
 #define GCPI_CUDA_APPLY            GCPI_ROW("apply", gcpi_cuda_apply_forward, NULL, NULL, 0)
 #define GCPI_CUDA_SEED             GCPI_ROW("seed", gcpi_cuda_seed_forward, NULL, NULL, 0)
 #define GCPI_CUDA_NORM             GCPI_ROW_OF(norm, gcpi_cuda_norm_cost)
-#define GCPI_CUDA_UPDATE           GCPI_ROW("update", gcpi_cuda_update_forward, NULL, NULL, 0)
+#define GCPI_CUDA_UPDATE           GCPI_ROW("update", gcpi_cuda_update_forward, NULL, NULL, GCP_FLAG_FUSED)
 #define GCPI_CUDA_NEXT(NAME, name) GCPI_CUDA_##NAME,
 static const gcp_op gcpi_cuda_rows[GCP_ROW_COUNT] = {
     GCP_OPS(GCPI_CUDA_NEXT) GCPI_CUDA_APPLY, GCPI_CUDA_SEED, GCPI_CUDA_NORM, GCPI_CUDA_UPDATE

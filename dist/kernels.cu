@@ -33,7 +33,7 @@
      cross_entropy                 cross_entropy, finish     count_labels, cross_entropy_back             losses
      mse, mean                     reduce, finish            mse_back, map                                losses
      .clip_norm                    reduce, finish for each gradient; norm_finish                          updates
-     updates, the loss's gradient  sgd or adam for each parameter; map                                    updates */
+     updates, the loss's gradient  sgd or adam for up to 32 parameters; map                               updates */
 
 #if !defined(GCPI_ONE_FILE) && defined(__has_include)
 #if !__has_include("src/cuda/kernels/units.h")
@@ -95,11 +95,13 @@ GCPI_DEVICE float gcpi_value(const gcp_view &v, size_t pixel, int c)
 template <int V> GCPI_DEVICE void gcpi_load(float *v, const float *p)
 {
     if (V == 4) { float4 x = *(const float4 *)p; v[0] = x.x; v[1 % V] = x.y; v[2 % V] = x.z; v[3 % V] = x.w; }
+    else if (V == 2) { float2 x = *(const float2 *)p; v[0] = x.x; v[1 % V] = x.y; }
     else v[0] = *p;
 }
 template <int V> GCPI_DEVICE void gcpi_store(float *p, const float *v)
 {
     if (V == 4) *(float4 *)p = make_float4(v[0], v[1 % V], v[2 % V], v[3 % V]);
+    else if (V == 2) *(float2 *)p = make_float2(v[0], v[1 % V]);
     else *p = v[0];
 }
 /* to = v, or to + v where the view says so. */
@@ -295,17 +297,20 @@ void gcpi_cuda_bias_back(gcp_view db, gcp_view dy, void *workspace, cudaStream_t
    stride with a dilation, take the direct kernels: a thread per result.
 
    These are the implicit GEMMs of the field: gather its fprop and dgrad, weights its wgrad with split-K. A block owns
-   128 x BN results and sums 16 terms (a K-block) at a time. Each result is summed by one thread (in wgrad: one of each
+   128 x BN results and sums a K-block of terms at a time. Each result is summed by one thread (in wgrad: one of each
    share of the terms) in an order that the shape alone decides: no atomics, same bits. */
 
 enum {
     GCPI_BM = 128,                /* rows of a block's tile: pixels (gather) or k (weights) */
-    GCPI_BK = 16,                 /* terms staged at a time */
-    GCPI_STAGES = 3,              /* K-blocks in shared memory: one in use, two on their way */
     GCPI_WAVE = 264,              /* blocks of 128 columns that an H100 runs at a time: 132 multiprocessors, two each */
     GCPI_SHARE_LEAST = 8,         /* fewest K-blocks worth a partial sum of dw */
     GCPI_SHARES_BYTES = 32 << 20  /* most bytes of all partial sums */
 };
+
+/* Terms of a K-block, and how many lie in shared memory: one in use, the others on their way. TF32 is bound by the path
+   through L1, where rows of 128 bytes cost the least; FP32 goes to cards with 64 KB of shared memory, too. */
+GCPI_BOTH constexpr int gcpi_block_terms(bool tf32) { return tf32 ? 32 : 16; }
+GCPI_BOTH constexpr int gcpi_stages(bool tf32) { return tf32 ? 2 : 3; }
 
 #ifdef GCPI_SM80
 /* set for a test */
@@ -316,17 +321,19 @@ enum {
 #endif
 
 /* Copies VEC floats (1, or 4 when both ends are 16-byte aligned) to shared memory, or zeros if not valid. They are
-   there after commit, wait and __syncthreads. Through L1, since the taps of a convolution read the same pixels
-   again. */
+   there after commit, wait and __syncthreads. Fours go past L1: of what the taps of a convolution read again, L1 still
+   held a tenth (H100), and the way through it is what the tensor cores wait for. */
 template <int VEC> GCPI_DEVICE void gcpi_copy_async(float *shared, const float *global, bool valid)
 {
 #ifndef __CUDACC__
     hostcuda_cp_async(shared, global, 4 * VEC, valid);
 #elif GCPI_SM80
     unsigned to = (unsigned)__cvta_generic_to_shared(shared);
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;\n" ::"r"(to), "l"(global), "n"(4 * VEC),
-                 "r"(valid ? 4 * VEC : 0)
-                 : "memory");
+    const int bytes = valid ? 4 * VEC : 0;
+    if (VEC == 4)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(to), "l"(global), "r"(bytes) : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;\n" ::"r"(to), "l"(global), "r"(bytes) : "memory");
 #else
     if (VEC == 4)
         *(float4 *)shared = valid ? *(const float4 *)global : make_float4(0, 0, 0, 0);
@@ -355,16 +362,10 @@ template <int n> GCPI_DEVICE void gcpi_copy_wait(void)
 }
 
 #if GCPI_SM80
-GCPI_DEVICE unsigned gcpi_to_tf32(float v) /* rounds to nearest */
-{
-#ifndef __CUDACC__
-    return hostcuda_to_tf32(v);
-#else
-    unsigned r;
-    asm("cvt.rna.tf32.f32 %0, %1;\n" : "=r"(r) : "f"(v));
-    return r;
-#endif
-}
+/* The tensor cores read the upper 19 bits of a float and cut the rest off. 0.72 of half a unit in the last place that
+   they read is added first, so that the mean error is zero: at most 0.72 of a unit, where rounding to nearest has 0.5.
+   One multiplication instead of two instructions that compare and add; a NaN stays one, an infinity too. */
+GCPI_DEVICE unsigned gcpi_to_tf32(float v) { return __float_as_uint(v * (1 + 0.72134752f / 2048)); }
 
 /* d += a * b of 16x8 and 8x8; lane l has g = l/4, t = l%4 and holds a: (g,t) (g+8,t) (g,t+4) (g+8,t+4)   b: (t,g)
    (t+4,g)   d: (g,2t) (g,2t+1) (g+8,2t) (g+8,2t+1) */
@@ -398,9 +399,9 @@ GCPI_DEVICE void gcpi_load_rows(float f[4], const float *row)
 
 /* Where element (row, k) of a tile stored [row][k] lies: its rows' fours of k change places, so that neither copies
    of 16 bytes nor reads of a column of fours by 8 rows meet in a bank. Rows 8 apart have the same order. */
-GCPI_DEVICE int gcpi_swizzled(int row, int k)
+template <int BK> GCPI_DEVICE int gcpi_swizzled(int row, int k)
 {
-    return row * GCPI_BK + ((k / 4 ^ (row / 2 & 3)) * 4 + k % 4);
+    return row * BK + ((k / 4 ^ (row * BK / 32 & (BK / 4 - 1))) * 4 + k % 4);
 }
 
 /* A counter in mixed radix, so that walking on by a fixed step costs no division: (image, row, column) of a pixel,
@@ -417,7 +418,7 @@ typedef struct gcpi_tiling {               /* one launch of either product */
     int k, columns;                        /* taps_h*taps_w*channels; output channels */
     const float *src, *b, *bias;           /* b [columns][k], or dy for the weights */
     float *out;
-    int accumulate, fours;                 /* fours: dy can be read 16 bytes at a time */
+    int accumulate, fours, pairs;          /* dy can be read 16 bytes at a time; results can be written 8 at a time */
     gcpi_cuda_end end;                     /* what the gather does with its results */
     int sum_columns;                       /* of its statistics (gcpi_sum_columns) */
     int steps, length;                     /* K-blocks of a tile of dw, of a block's share */
@@ -449,12 +450,12 @@ GCPI_DEVICE void gcpi_walk_on(gcpi_walk *w, gcpi_walk step, int mids, int los)
    kernels are FP32's with TF32's threads. */
 constexpr int gcpi_tile_threads(bool kmajor, bool tf32) { return tf32 && !kmajor ? 128 : GCPI_THREADS; }
 
-/* Sums of products of a, 128 x 16, and b, BN x 16 (rows x k). KMAJOR: stored [row][k], swizzled. Otherwise stored
+/* Sums of products of a, 128 x BK, and b, BN x BK (rows x k). KMAJOR: stored [row][k], swizzled. Otherwise stored
    [k][row], pitch rows + 8. Both keep copies and the reads below free of bank conflicts.
 
    FP32: a thread sums MI x NI results in order of k; a warp is 4 threads down and 8 across. */
 template <int BN, bool KMAJOR, bool TF32> struct gcpi_tile_sums {
-    static const int THREADS = gcpi_tile_threads(KMAJOR, TF32);
+    static const int THREADS = gcpi_tile_threads(KMAJOR, TF32), BK = gcpi_block_terms(TF32);
     static const int ACROSS = BN == 128 ? 16 : 8, DOWN = THREADS / ACROSS;
     static const int MI = GCPI_BM / DOWN, NI = BN / ACROSS;
     static const int DEEP = KMAJOR ? 2 : 1; /* k at a time */
@@ -476,7 +477,7 @@ template <int BN, bool KMAJOR, bool TF32> struct gcpi_tile_sums {
         for (int i = 0; i < COUNT; i += KMAJOR ? 1 : 4)
             if (KMAJOR) {
                 /* rows are 8 or more apart */
-                float2 v = *(const float2 *)(tile + ROWS / COUNT * i * GCPI_BK + gcpi_swizzled(t, k));
+                float2 v = *(const float2 *)(tile + ROWS / COUNT * i * BK + gcpi_swizzled<BK>(t, k));
                 f[0][i] = v.x, f[DEEP - 1][i] = v.y;
             } else {
                 float4 v = *(const float4 *)(tile + k * (ROWS + 8) + row(t, ROWS / COUNT, i));
@@ -487,7 +488,7 @@ template <int BN, bool KMAJOR, bool TF32> struct gcpi_tile_sums {
     __device__ __forceinline__ void add(const float *a, const float *b)
     {
 #pragma unroll (KMAJOR ? 1 : 2) /* more, and so many loads move up that registers spill */
-        for (int k = 0; k < GCPI_BK; k += DEEP) {
+        for (int k = 0; k < BK; k += DEEP) {
             float fa[DEEP][MI], fb[DEEP][NI];
             load<GCPI_BM>(fa, a, down, k);
             load<BN>(fb, b, across, k);
@@ -499,12 +500,13 @@ template <int BN, bool KMAJOR, bool TF32> struct gcpi_tile_sums {
         }
     }
 
+    /* store(row, column, results, how many neighbours there are in the row) */
     template <class F> __device__ __forceinline__ void each(F store) const
     {
 #pragma unroll
         for (int e = 0; e < MI * NI; e++) {
             const int i = KMAJOR ? e / NI : e % MI, j = KMAJOR ? e % NI : e / MI;
-            store(row(down, DOWN, i), row(across, ACROSS, j), sum[i][j]);
+            store(row(down, DOWN, i), row(across, ACROSS, j), &sum[i][j], 1);
         }
     }
 };
@@ -513,7 +515,7 @@ template <int BN, bool KMAJOR, bool TF32> struct gcpi_tile_sums {
 /* KMAJOR: eight warps share the tile, 2x4 of 64x32, 4x2 of 32x32 or 8x1 of 16x32. Otherwise four: 2x2 of 64x64, 2x2
    of 64x32 or 4x1 of 32x32. There each float is a load of its own, and a larger tile has fewer of them a product. */
 template <int BN, bool KMAJOR> struct gcpi_tile_sums<BN, KMAJOR, true> {
-    static const int THREADS = gcpi_tile_threads(KMAJOR, true), WARPS = THREADS / 32;
+    static const int THREADS = gcpi_tile_threads(KMAJOR, true), WARPS = THREADS / 32, BK = gcpi_block_terms(true);
     static const int WIDE = BN == 128 && !KMAJOR ? 64 : 32, NI = WIDE / 8; /* columns of a warp, in eights */
     static const int ACROSS = BN / WIDE, TALL = GCPI_BM * ACROSS / WARPS, MI = TALL / 16;
     float sum[MI][NI][4] = {};
@@ -526,7 +528,7 @@ template <int BN, bool KMAJOR> struct gcpi_tile_sums<BN, KMAJOR, true> {
         float f[4];
         if (KMAJOR) {
             const int down = B ? lane % 8 + lane / 16 * 8 : lane % 16, deep = B ? lane / 8 % 2 : lane / 16;
-            gcpi_load_rows(f, tile + row * GCPI_BK + gcpi_swizzled(down, k + deep * 4));
+            gcpi_load_rows(f, tile + row * BK + gcpi_swizzled<BK>(down, k + deep * 4));
         } else {
 #pragma unroll
             for (int i = 0; i < 4; i++) {
@@ -542,7 +544,7 @@ template <int BN, bool KMAJOR> struct gcpi_tile_sums<BN, KMAJOR, true> {
     {
         const int warp = threadIdx.x / 32;
 #pragma unroll (KMAJOR ? 2 : 1) /* for registers' sake */
-        for (int k = 0; k < GCPI_BK; k += 8) {
+        for (int k = 0; k < BK; k += 8) {
             unsigned fb[NI / 2][4];
 #pragma unroll
             for (int j = 0; j < NI / 2; j++) load<BN, true>(fb[j], b, warp % ACROSS * WIDE + j * 16, k);
@@ -561,9 +563,9 @@ template <int BN, bool KMAJOR> struct gcpi_tile_sums<BN, KMAJOR, true> {
         const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
         const int row = warp / ACROSS * TALL + lane / 4, col = warp % ACROSS * WIDE + lane % 4 * 2;
 #pragma unroll
-        for (int e = 0; e < 4 * MI * NI; e++) {
-            const int r = KMAJOR ? e / (2 * NI) : e % (2 * MI), c = KMAJOR ? e % (2 * NI) : e / (2 * MI);
-            store(row + r * 8, col + c / 2 * 8 + c % 2, sum[r / 2][c / 2][r % 2 * 2 + c % 2]);
+        for (int e = 0; e < 2 * MI * NI; e++) {
+            const int r = KMAJOR ? e / NI : e % (2 * MI), c = KMAJOR ? e % NI : e / (2 * MI);
+            store(row + r * 8, col + c * 8, &sum[r / 2][c][r % 2 * 2], 2);
         }
     }
 };
@@ -571,23 +573,25 @@ template <int BN, bool KMAJOR> struct gcpi_tile_sums<BN, KMAJOR, true> {
 
 /* Adds up all terms: load(k, to) sends for the K-block from k on. All stages but one are sent for first. Round b
    then sums block b, in stage `use`, and sends for the block that fills the stage `next`, which every thread has
-   left behind at this round's barrier. */
-template <int A, int B, class P, class L> GCPI_DEVICE void gcpi_rounds(P &product, float *stages, int terms, L load)
+   left behind at this round's barrier. A, B: floats of a row of k, for all rows of either tile. */
+template <bool TF32, int A, int B, class P, class L>
+GCPI_DEVICE void gcpi_rounds(P &product, float *stages, int terms, L load)
 {
+    const int deep = gcpi_block_terms(TF32), ahead = gcpi_stages(TF32) - 1, size = deep * (A + B);
 #pragma unroll 1
-    for (int s = 0; s < GCPI_STAGES - 1; s++) {
-        if (s * GCPI_BK < terms) load(s * GCPI_BK, stages + s * (A + B));
+    for (int s = 0; s < ahead; s++) {
+        if (s * deep < terms) load(s * deep, stages + s * size);
         gcpi_copy_commit(); /* also of nothing: the waits count groups */
     }
 #pragma unroll 1
-    for (int k = 0, use = 0, next = GCPI_STAGES - 1; k < terms; k += GCPI_BK) {
-        gcpi_copy_wait<GCPI_STAGES - 2>();
+    for (int k = 0, use = 0, next = ahead; k < terms; k += deep) {
+        gcpi_copy_wait<gcpi_stages(TF32) - 2>();
         __syncthreads();
-        if (k + (GCPI_STAGES - 1) * GCPI_BK < terms) load(k + (GCPI_STAGES - 1) * GCPI_BK, stages + next * (A + B));
+        if (k + ahead * deep < terms) load(k + ahead * deep, stages + next * size);
         gcpi_copy_commit();
-        product.add(stages + use * (A + B), stages + use * (A + B) + A);
-        use = use + 1 == GCPI_STAGES ? 0 : use + 1;
-        next = next + 1 == GCPI_STAGES ? 0 : next + 1;
+        product.add(stages + use * size, stages + use * size + deep * A);
+        use = use == ahead ? 0 : use + 1;
+        next = next == ahead ? 0 : next + 1;
     }
 }
 
@@ -614,26 +618,27 @@ static __device__ gcpi_place gcpi_gather_pixel(const gcpi_tiling &g, ptrdiff_t p
 }
 
 /* Stages one K-block. A thread copies VEC neighbouring values of k of some pixels, so that it has one tap of them. */
-template <int VEC, int BN> GCPI_DEVICE void gcpi_gather_load(const gcpi_tiling &g, const gcpi_place *pixels, int column,
-                                                         gcpi_walk tap, int k, float *a)
+template <int VEC, int BN, int BK>
+GCPI_DEVICE void gcpi_gather_load(const gcpi_tiling &g, const gcpi_place *pixels, int column, gcpi_walk tap, int k,
+                                  float *a)
 {
-    const int lanes = GCPI_BK / VEC, first = threadIdx.x / lanes, step = GCPI_THREADS / lanes;
+    const int lanes = BK / VEC, first = threadIdx.x / lanes, step = GCPI_THREADS / lanes;
     const int dy = tap.hi * g.ytap, dx = tap.mid * g.xtap;
     const ptrdiff_t offset = ((ptrdiff_t)dy * g.w + dx) * g.pitch + tap.lo;
-    a += gcpi_swizzled(first, threadIdx.x % lanes * VEC); /* r and step are multiples of 8 */
+    a += gcpi_swizzled<BK>(first, threadIdx.x % lanes * VEC); /* r and step are multiples of 8 */
 #pragma unroll
     for (int r = 0; r < GCPI_BM; r += step) {
         const gcpi_place *px = pixels + first + r;
         const bool valid = /* & has no branches */
             (k < g.k) & ((unsigned)(px->y + dy) < (unsigned)g.h) & ((unsigned)(px->x + dx) < (unsigned)g.w);
-        gcpi_copy_async<VEC>(a + r * GCPI_BK, g.src + (valid ? px->origin + offset : 0), valid);
+        gcpi_copy_async<VEC>(a + r * BK, g.src + (valid ? px->origin + offset : 0), valid);
     }
     column += first;
     const float *b = g.b + (ptrdiff_t)column * g.k + k; /* not read where not valid */
 #pragma unroll
     for (int r = 0; r < BN && (step <= BN || first < BN); r += step) {
         const bool valid = (k < g.k) & (column + r < g.columns);
-        gcpi_copy_async<VEC>(a + (GCPI_BM + r) * GCPI_BK, valid ? b + (ptrdiff_t)r * g.k : g.b, valid);
+        gcpi_copy_async<VEC>(a + (GCPI_BM + r) * BK, valid ? b + (ptrdiff_t)r * g.k : g.b, valid);
     }
 }
 
@@ -648,10 +653,12 @@ GCPI_DEVICE void gcpi_gather_stats(const P &product, const gcpi_tiling &g, const
 #pragma unroll 1
     for (int at = 0; at < BN; at += WIDE) {
         __syncthreads();
-        product.each([&](int r, int c, float v) {
+        product.each([&](int r, int c, const float *sums, int count) {
             if (c < at || c >= at + WIDE) return;
-            if (g.bias && c < g.columns - column) v += g.bias[column + c];
-            tile[r * PITCH + c - at] = pixels[r].out < 0 ? 0 : v;
+            for (int i = 0; i < count; i++, c++) {
+                const float v = g.bias && c < g.columns - column ? sums[i] + g.bias[column + c] : sums[i];
+                tile[r * PITCH + c - at] = pixels[r].out < 0 ? 0 : v;
+            }
         });
         __syncthreads();
 #pragma unroll 1
@@ -665,10 +672,28 @@ GCPI_DEVICE void gcpi_gather_stats(const P &product, const gcpi_tiling &g, const
     }
 }
 
+/* Stores V neighbouring results of a pixel, with what end does to them. */
+template <int V>
+GCPI_DEVICE void gcpi_gather_store(const gcpi_tiling &g, ptrdiff_t pixel, ptrdiff_t out, int c, const float *sums)
+{
+    if (c >= g.columns) return;
+    float v[V], other[V] = {}, there[V] = {}, *to = g.out + out + c;
+    if (g.end.other.data) gcpi_load<V>(other, (const float *)g.end.other.data + pixel * g.end.other.pitch + c);
+    if (g.accumulate) gcpi_load<V>(there, to);
+    for (int i = 0; i < V; i++) {
+        v[i] = sums[i];
+        if (g.bias) v[i] += g.bias[c + i];
+        if (g.end.other.data) v[i] += other[i];
+        v[i] = gcpi_rectifier(v[i], g.end.slope);
+        if (g.accumulate) v[i] = there[i] + v[i];
+    }
+    gcpi_store<V>(to, v);
+}
+
 template <int VEC, int BN, bool TF32>
 static __global__ void __launch_bounds__(GCPI_THREADS, 2) gcpi_gather_kernel(gcpi_tiling g)
 {
-    GCP_DYN_SHARED(float, stages); /* GCPI_STAGES of a [128][16], b [BN][16] */
+    GCP_DYN_SHARED(float, stages); /* gcpi_stages of a [128][BK], b [BN][BK] */
     __shared__ gcpi_place pixels[GCPI_BM];
     const int across = (g.columns + BN - 1) / BN; /* blocks that share pixels run together */
     const int column = (int)(blockIdx.x % across) * BN;
@@ -676,21 +701,18 @@ static __global__ void __launch_bounds__(GCPI_THREADS, 2) gcpi_gather_kernel(gcp
     if (threadIdx.x < GCPI_BM) pixels[threadIdx.x] = gcpi_gather_pixel(g, first + threadIdx.x);
     __syncthreads();
 
-    const int k0 = threadIdx.x % (GCPI_BK / VEC) * VEC;
+    const int BK = gcpi_block_terms(TF32), k0 = threadIdx.x % (BK / VEC) * VEC;
     gcpi_walk tap = gcpi_walk_at(k0, g.taps_w, g.channels);
     gcpi_tile_sums<BN, true, TF32> product;
-    gcpi_rounds<GCPI_BM * GCPI_BK, BN * GCPI_BK>(product, stages, g.k, [&](int k, float *a) {
-        gcpi_gather_load<VEC, BN>(g, pixels, column, tap, k + k0, a);
+    gcpi_rounds<TF32, GCPI_BM, BN>(product, stages, g.k, [&](int k, float *a) {
+        gcpi_gather_load<VEC, BN, BK>(g, pixels, column, tap, k + k0, a);
         gcpi_walk_on(&tap, g.step, g.taps_w, g.channels);
     });
-    product.each([&](int r, int c, float v) {
+    product.each([&](int r, int c, const float *sums, int count) {
         c += column;
-        if (pixels[r].out < 0 || c >= g.columns) return;
-        float *to = g.out + pixels[r].out + c;
-        if (g.bias) v += g.bias[c];
-        if (g.end.other.data) v += ((const float *)g.end.other.data)[(first + r) * g.end.other.pitch + c];
-        v = gcpi_rectifier(v, g.end.slope);
-        *to = g.accumulate ? *to + v : v;
+        if (pixels[r].out < 0) return;
+        if (count == 2 && g.pairs) gcpi_gather_store<2>(g, first + r, pixels[r].out, c, sums);
+        else for (int i = 0; i < count; i++) gcpi_gather_store<1>(g, first + r, pixels[r].out, c + i, sums + i);
     });
     if (g.end.partial) gcpi_gather_stats<BN>(product, g, pixels, column, stages);
 }
@@ -750,15 +772,15 @@ template <> __device__ __forceinline__ void gcpi_stage<3>(float *shared, const f
     }
 }
 
-/* Stages 16 pixels, p and on of `pixels`: a = what the tile's columns k read of x there, b = dy. A thread copies one
+/* Stages BK pixels, p and on of `pixels`: a = what the tile's columns k read of x there, b = dy. A thread copies one
    column (or four), whose tap (0,0)-relative place is tap; pixel walks the rows it copies, call after call. */
-template <int VEC, int BN, int THREADS>
+template <int VEC, int BN, int BK, int THREADS>
 GCPI_DEVICE void gcpi_weights_load(const gcpi_tiling &g, const float *dy, int column, int p, int pixels, gcpi_walk tap,
                                    gcpi_walk *pixel, float *a)
 {
     const int staged = GCPI_STAGED(VEC), lanes = GCPI_BM / staged, wide = BN / staged, c = threadIdx.x % wide * staged;
 #pragma unroll
-    for (int i = 0; i < GCPI_BK; i += THREADS / lanes) {
+    for (int i = 0; i < BK; i += THREADS / lanes) {
         const int r = i + threadIdx.x / lanes;
         const int py = pixel->mid * g.ystep + tap.hi, px = pixel->lo * g.xstep + tap.mid;
         const bool valid = (p + r < pixels) & ((unsigned)py < (unsigned)g.h) & ((unsigned)px < (unsigned)g.w);
@@ -767,10 +789,10 @@ GCPI_DEVICE void gcpi_weights_load(const gcpi_tiling &g, const float *dy, int co
         gcpi_walk_on(pixel, g.step, g.rows, g.cols);
     }
     const int first = threadIdx.x / wide, down = THREADS / wide;
-    a += GCPI_BK * (GCPI_BM + 8) + first * (BN + 8) + c;
+    a += BK * (GCPI_BM + 8) + first * (BN + 8) + c;
     p += first;
 #pragma unroll
-    for (int r = 0; r < GCPI_BK && (down <= GCPI_BK || first < GCPI_BK); r += down) {
+    for (int r = 0; r < BK && (down <= BK || first < BK); r += down) {
         const bool valid = (p + r < pixels) & (column + c < g.columns);
         const float *from = dy + (valid ? (p + r) * g.out_pitch + column + c : 0);
         if (VEC != 3 || g.fours) gcpi_copy_async<GCPI_STAGED(VEC)>(a + r * (BN + 8), from, valid);
@@ -786,22 +808,25 @@ GCPI_DEVICE void gcpi_weights_piece(const gcpi_tiling &g, int tile, int first, i
     typedef gcpi_tile_sums<BN, false, TF32> sums;
     const int across = (g.columns + BN - 1) / BN, column = tile % across * BN, k0 = tile / across * GCPI_BM;
     const int staged = GCPI_STAGED(VEC), lanes = GCPI_BM / staged, k = k0 + threadIdx.x % lanes * staged;
-    const ptrdiff_t from = (ptrdiff_t)first * GCPI_BK, rest = (ptrdiff_t)g.n * g.rows * g.cols - from;
-    const int pixels = (int)(rest < (ptrdiff_t)steps * GCPI_BK ? rest : (ptrdiff_t)steps * GCPI_BK);
+    const int BK = gcpi_block_terms(TF32);
+    const ptrdiff_t from = (ptrdiff_t)first * BK, rest = (ptrdiff_t)g.n * g.rows * g.cols - from;
+    const int pixels = (int)(rest < (ptrdiff_t)steps * BK ? rest : (ptrdiff_t)steps * BK);
     gcpi_walk tap = gcpi_walk_at(k, g.taps_w, VEC == 3 ? 4 : g.channels);
     tap.hi = k < gcpi_staged<VEC>(g.k) ? tap.hi * g.ytap + g.ybase : -(1 << 30); /* or only zeros */
     tap.mid = tap.mid * g.xtap + g.xbase;
     gcpi_walk pixel = gcpi_walk_at(from + threadIdx.x / lanes, g.rows, g.cols);
     sums product;
     const float *dy = g.b + from * g.out_pitch;
-    gcpi_rounds<GCPI_BK * (GCPI_BM + 8), GCPI_BK * (BN + 8)>(product, stages, pixels, [&](int p, float *a) {
-        gcpi_weights_load<VEC, BN, sums::THREADS>(g, dy, column, p, pixels, tap, &pixel, a);
+    gcpi_rounds<TF32, GCPI_BM + 8, BN + 8>(product, stages, pixels, [&](int p, float *a) {
+        gcpi_weights_load<VEC, BN, BK, sums::THREADS>(g, dy, column, p, pixels, tap, &pixel, a);
     });
-    product.each([&](int r, int c, float v) {
-        asm volatile("" ::: "memory"); /* one address at a time, or registers spill */
-        if (k0 + r >= gcpi_staged<VEC>(g.k) || c >= g.columns - column || (VEC == 3 && r % 4 == 3)) return;
-        float *to = out + (ptrdiff_t)(column + c) * g.k + gcpi_unstaged<VEC>(k0 + r);
-        *to = g.accumulate ? *to + v : v;
+    product.each([&](int r, int c, const float *results, int count) {
+        for (int i = 0; i < count; i++, c++) {
+            asm volatile("" ::: "memory"); /* one address at a time, or registers spill */
+            if (k0 + r >= gcpi_staged<VEC>(g.k) || c >= g.columns - column || (VEC == 3 && r % 4 == 3)) return;
+            float *to = out + (ptrdiff_t)(column + c) * g.k + gcpi_unstaged<VEC>(k0 + r);
+            *to = g.accumulate ? *to + results[i] : results[i];
+        }
     });
 }
 
@@ -811,7 +836,7 @@ template <int VEC, int BN, bool TF32>
 static __global__ void __launch_bounds__(gcpi_tile_sums<BN, false, TF32>::THREADS, 2)
     gcpi_weights_kernel(gcpi_tiling g, ptrdiff_t work)
 {
-    GCP_DYN_SHARED(float, stages); /* GCPI_STAGES of a [16][128+8], b [16][BN+8] */
+    GCP_DYN_SHARED(float, stages); /* gcpi_stages of a [BK][128+8], b [BK][BN+8] */
     ptrdiff_t at = (ptrdiff_t)blockIdx.x * g.length, end = at + g.length < work ? at + g.length : work;
 #pragma unroll 1
     while (at < end) {
@@ -954,7 +979,8 @@ static gcpi_shares gcpi_weights_shares(const gcpi_cuda_conv *c, bool direct)
     const ptrdiff_t columns = gcpi_tile_columns(c->co, c->ci), staged = c->ci == 3 ? gcpi_staged<3>((int)k) : k;
     const ptrdiff_t tiles = direct ? gcpi_blocks(count, GCPI_THREADS)
                                    : gcpi_blocks(staged, GCPI_BM) * gcpi_blocks(c->co, (int)columns);
-    const ptrdiff_t steps = ((ptrdiff_t)c->n * c->ho * c->wo + GCPI_BK - 1) / GCPI_BK, most = 1 << 26; /* of an int */
+    const ptrdiff_t terms = gcpi_block_terms(c->tf32), most = 1 << 26; /* of an int */
+    const ptrdiff_t steps = ((ptrdiff_t)c->n * c->ho * c->wo + terms - 1) / terms;
     gcpi_shares s = { (int)steps, (int)gcpi_least(most, steps), 1, tiles * steps };
     for (int waves = 2; waves > 0 && count > 0; waves--) {
         ptrdiff_t length = (s.work + waves * GCPI_WAVE - 1) / (waves * GCPI_WAVE);
@@ -981,15 +1007,15 @@ static void gcpi_tiling_shared(const void *kernel, int bytes)
 template <int VEC, int BN, bool TF32> static void gcpi_gather_launch(gcpi_tiling g, cudaStream_t stream)
 {
     const int blocks = gcpi_blocks((ptrdiff_t)g.n * g.rows * g.cols, GCPI_BM) * gcpi_blocks(g.columns, BN);
-    const int shared = 4 * GCPI_STAGES * GCPI_BK * (GCPI_BM + BN);
+    const int terms = gcpi_block_terms(TF32), shared = 4 * gcpi_stages(TF32) * terms * (GCPI_BM + BN);
     gcpi_tiling_shared((const void *)gcpi_gather_kernel<VEC, BN, TF32>, shared);
-    g.step = gcpi_walk_at(GCPI_BK, g.taps_w, g.channels);
+    g.step = gcpi_walk_at(terms, g.taps_w, g.channels);
     GCP_LAUNCH((gcpi_gather_kernel<VEC, BN, TF32>), blocks, GCPI_THREADS, shared, stream, g);
 }
 template <int VEC, int BN, bool TF32> static void gcpi_weights_launch(gcpi_tiling g, cudaStream_t stream)
 {
     const int threads = gcpi_tile_sums<BN, false, TF32>::THREADS;
-    const int shared = 4 * GCPI_STAGES * GCPI_BK * (GCPI_BM + 8 + BN + 8);
+    const int shared = 4 * gcpi_stages(TF32) * gcpi_block_terms(TF32) * (GCPI_BM + 8 + BN + 8);
     const int tiles = gcpi_blocks(gcpi_staged<VEC>(g.k), GCPI_BM) * gcpi_blocks(g.columns, BN);
     const ptrdiff_t work = (ptrdiff_t)tiles * g.steps;
     gcpi_tiling_shared((const void *)gcpi_weights_kernel<VEC, BN, TF32>, shared);
@@ -1001,12 +1027,14 @@ template <int VEC, int BN, bool TF32> static void gcpi_weights_launch(gcpi_tilin
 #define GCPI_CONV_TILES(launch, v) \
     { GCPI_CONV_MATH(launch, v, 32), GCPI_CONV_MATH(launch, v, 64), GCPI_CONV_MATH(launch, v, (v) == 3 ? 64 : 128) }
 typedef void gcpi_tiling_launcher(gcpi_tiling, cudaStream_t);
-static void gcpi_gather_run(const gcpi_tiling &g, int tf32, cudaStream_t stream)
+static void gcpi_gather_run(gcpi_tiling g, int tf32, cudaStream_t stream)
 {
     static gcpi_tiling_launcher *const launch[2][3][2] = { GCPI_CONV_TILES(gcpi_gather_launch, 1),
                                                            GCPI_CONV_TILES(gcpi_gather_launch, 4) };
     const ptrdiff_t counts = g.channels | g.pitch;
     const bool four = counts % 4 == 0 && ((size_t)g.src | (size_t)g.b) % 16 == 0;
+    const ptrdiff_t results = g.columns | g.out_pitch | (g.end.other.data ? g.end.other.pitch : 0);
+    g.pairs = results % 2 == 0 && ((size_t)g.out | (size_t)g.end.other.data) % 8 == 0;
     if (g.n > 0 && g.rows > 0 && g.cols > 0 && g.columns > 0)
         launch[four][gcpi_tile_columns(g.columns, 1) / 64][tf32 != 0](g, stream);
 }
@@ -1080,7 +1108,7 @@ void gcpi_cuda_conv_backward_weights(const gcpi_cuda_conv *c, const float *x, co
     if (direct) {
         const dim3 blocks(gcpi_blocks(count, GCPI_THREADS), shares.pieces);
         GCP_LAUNCH(gcpi_direct_weights_kernel, blocks, GCPI_THREADS, 0, stream, *c, x, dy, g.out,
-                   (ptrdiff_t)g.length * GCPI_BK, g.accumulate);
+                   (ptrdiff_t)g.length * gcpi_block_terms(c->tf32), g.accumulate);
         g.steps = shares.pieces, g.length = 1;   /* each tile's pieces: all */
     } else gcpi_weights_run(g, c->tf32, stream);
     if (shares.pieces > 1)
@@ -1890,70 +1918,97 @@ void gcpi_cuda_norm_finish(gcp_step_numbers *numbers, double limit, const void *
     GCP_LAUNCH(gcpi_norm_finish_kernel, 1, 1, 0, stream, numbers, limit, (const double *)workspace);
 }
 /* Gradients as the optimiser takes them. */
-template <int V> GCPI_DEVICE void gcpi_clipped(float *g, const gcpi_cuda_update &u, size_t i)
+template <int V> GCPI_DEVICE void gcpi_clipped(float *g, const gcpi_cuda_update &u, const float *from)
 {
     const float scale = (float)u.numbers->gradient_scale, limit = (float)u.clip_value;
-    gcpi_load<V>(g, u.g + i);
+    gcpi_load<V>(g, from);
     for (int k = 0; k < V; k++) {
         g[k] *= scale;
         if (limit > 0) g[k] = g[k] > limit ? limit : g[k] < -limit ? -limit : g[k];    /* a NaN stays */
     }
 }
-template <int V> __global__ void gcpi_sgd_kernel(gcpi_cuda_update u)
+/* Whose elements a block has. */
+GCPI_DEVICE int gcpi_parameter_of_block(const gcpi_cuda_update &u)
 {
-    const size_t i = gcpi_thread() * V;
-    if (i >= u.count) return;
-    const float m = (float)u.momentum, rate = (float)(u.numbers->lr * u.rate);
+    int k = 0;
+    while (k + 1 < u.count && blockIdx.x >= u.at[k + 1].block) k++;
+    return k;
+}
+template <int V> GCPI_DEVICE void gcpi_sgd(const gcpi_cuda_update &u, const gcpi_cuda_parameter &p)
+{
+    const size_t i = ((size_t)(blockIdx.x - p.block) * GCPI_THREADS + threadIdx.x) * V;
+    if (i >= p.count) return;
+    const float m = (float)u.momentum, rate = (float)(u.numbers->lr * p.rate);
     float g[V], w[V], v[V];
-    gcpi_clipped<V>(g, u, i);
-    gcpi_load<V>(w, u.w + i);
-    for (int k = 0; k < V; k++) g[k] += (float)u.weight_decay * w[k];
-    if (u.s1) {
-        gcpi_load<V>(v, u.s1 + i);
+    gcpi_clipped<V>(g, u, p.g + i);
+    gcpi_load<V>(w, p.w + i);
+    for (int k = 0; k < V; k++) g[k] += (float)p.weight_decay * w[k];
+    if (p.s1) {
+        gcpi_load<V>(v, p.s1 + i);
         for (int k = 0; k < V; k++) {
             v[k] = m * v[k] + g[k];
             g[k] = u.nesterov ? g[k] + m * v[k] : v[k];
         }
-        gcpi_store<V>(u.s1 + i, v);
+        gcpi_store<V>(p.s1 + i, v);
     }
     for (int k = 0; k < V; k++) w[k] -= rate * g[k];
-    gcpi_store<V>(u.w + i, w);
+    gcpi_store<V>(p.w + i, w);
 }
-/* What all elements share is made once a block in double: lr / (1 - beta1^t), 1 / sqrt(1 - beta2^t), 1 - lr * decay. */
-template <int V> __global__ void gcpi_adam_kernel(gcpi_cuda_update u)
+static __global__ void gcpi_sgd_kernel(gcpi_cuda_update u)
 {
-    __shared__ float step, unroot, shrink;
-    const size_t i = gcpi_thread() * V;
-    const double t = (double)(*u.updates + 1), lr = u.numbers->lr * u.rate;
-    if (threadIdx.x == 0) step = (float)(lr / (1 - pow(u.beta1, t)));
-    if (threadIdx.x == 32) unroot = (float)(1 / sqrt(1 - pow(u.beta2, t)));
-    if (threadIdx.x == 64) shrink = u.optimizer == GCP_OPTIMIZER_ADAMW ? (float)(1 - lr * u.weight_decay) : 1;
-    __syncthreads();
-    if (i >= u.count) return;
+    const int k = gcpi_parameter_of_block(u);
+    if (u.at[k].fours) gcpi_sgd<4>(u, u.at[k]);
+    else gcpi_sgd<1>(u, u.at[k]);
+}
+
+/* What all elements share is made once a block in double: lr / (1 - beta1^t), 1 / sqrt(1 - beta2^t), 1 - lr * decay. */
+struct gcpi_adam_shared { float step, unroot, shrink; };
+template <int V>
+GCPI_DEVICE void gcpi_adam(const gcpi_cuda_update &u, const gcpi_cuda_parameter &p, const gcpi_adam_shared &shared)
+{
+    const size_t i = ((size_t)(blockIdx.x - p.block) * GCPI_THREADS + threadIdx.x) * V;
+    if (i >= p.count) return;
     const float beta1 = (float)u.beta1, rest1 = (float)(1 - u.beta1), beta2 = (float)u.beta2,
                 rest2 = (float)(1 - u.beta2), epsilon = (float)u.epsilon,
-                decay = u.optimizer == GCP_OPTIMIZER_ADAMW ? 0 : (float)u.weight_decay;
+                decay = u.optimizer == GCP_OPTIMIZER_ADAMW ? 0 : (float)p.weight_decay;
     float g[V], w[V], a[V], b[V];
-    gcpi_clipped<V>(g, u, i);
-    gcpi_load<V>(w, u.w + i);
-    gcpi_load<V>(a, u.s1 + i);
-    gcpi_load<V>(b, u.s2 + i);
+    gcpi_clipped<V>(g, u, p.g + i);
+    gcpi_load<V>(w, p.w + i);
+    gcpi_load<V>(a, p.s1 + i);
+    gcpi_load<V>(b, p.s2 + i);
     for (int k = 0; k < V; k++) {
         g[k] += decay * w[k];
         a[k] = beta1 * a[k] + rest1 * g[k];
         b[k] = beta2 * b[k] + rest2 * g[k] * g[k];
-        w[k] = w[k] * shrink - step * __fdividef(a[k], sqrtf(b[k]) * unroot + epsilon);
+        w[k] = w[k] * shared.shrink - shared.step * __fdividef(a[k], sqrtf(b[k]) * shared.unroot + epsilon);
     }
-    gcpi_store<V>(u.s1 + i, a);
-    gcpi_store<V>(u.s2 + i, b);
-    gcpi_store<V>(u.w + i, w);
+    gcpi_store<V>(p.s1 + i, a);
+    gcpi_store<V>(p.s2 + i, b);
+    gcpi_store<V>(p.w + i, w);
 }
-void gcpi_cuda_step(const gcpi_cuda_update *u, cudaStream_t stream)
+static __global__ void gcpi_adam_kernel(gcpi_cuda_update u)
 {
-    const bool sgd = u->optimizer == GCP_OPTIMIZER_SGD, four = u->count % 4 == 0 && gcpi_aligned(u->w, 0) &&
-                     gcpi_aligned(u->s1, 0) && gcpi_aligned(u->s2, 0) && gcpi_aligned(u->g, 0);
-    if (sgd && four) GCPI_EACH(gcpi_sgd_kernel<4>, u->count / 4, *u);
-    else if (sgd)    GCPI_EACH(gcpi_sgd_kernel<1>, u->count, *u);
-    else if (four)   GCPI_EACH(gcpi_adam_kernel<4>, u->count / 4, *u);
-    else             GCPI_EACH(gcpi_adam_kernel<1>, u->count, *u);
+    __shared__ gcpi_adam_shared shared;
+    const int k = gcpi_parameter_of_block(u);
+    const double t = (double)(*u.at[k].updates + 1), lr = u.numbers->lr * u.at[k].rate;
+    if (threadIdx.x == 0) shared.step = (float)(lr / (1 - pow(u.beta1, t)));
+    if (threadIdx.x == 32) shared.unroot = (float)(1 / sqrt(1 - pow(u.beta2, t)));
+    if (threadIdx.x == 64)
+        shared.shrink = u.optimizer == GCP_OPTIMIZER_ADAMW ? (float)(1 - lr * u.at[k].weight_decay) : 1;
+    __syncthreads();
+    if (u.at[k].fours) gcpi_adam<4>(u, u.at[k], shared);
+    else gcpi_adam<1>(u, u.at[k], shared);
+}
+void gcpi_cuda_step(gcpi_cuda_update *u, cudaStream_t stream)
+{
+    unsigned blocks = 0;
+    for (int k = 0; k < u->count; k++) {
+        gcpi_cuda_parameter *p = &u->at[k];
+        p->fours = p->count % 4 == 0 && gcpi_aligned(p->w, 0) && gcpi_aligned(p->s1, 0) && gcpi_aligned(p->s2, 0) &&
+                   gcpi_aligned(p->g, 0);
+        p->block = blocks;
+        blocks += (unsigned)gcpi_blocks((ptrdiff_t)p->count, GCPI_THREADS * (p->fours ? 4 : 1));
+    }
+    if (u->optimizer == GCP_OPTIMIZER_SGD) GCP_LAUNCH(gcpi_sgd_kernel, blocks, GCPI_THREADS, 0, stream, *u);
+    else                                   GCP_LAUNCH(gcpi_adam_kernel, blocks, GCPI_THREADS, 0, stream, *u);
 }

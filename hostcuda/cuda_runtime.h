@@ -1574,6 +1574,7 @@ cudaError_t cudaFuncSetAttribute(const void *function, enum cudaFuncAttribute at
     if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
     if (value < 0 || value > 227 << 10) return note(cudaErrorInvalidValue);
     device.dynamic[function] = value < 48 << 10 ? 48u << 10 : static_cast<size_t>(value);
+    last_error = cudaSuccess;                    /* as CUDA 13.0 does on a card */
     return cudaSuccess;
 }
 

@@ -210,9 +210,51 @@ static void pools_in_place(void)
     CHECK_INT(found, ==, 6);
 }
 
+/* A device that is planned for, not run. */
+static void no_copy(void *context, void *to, const void *from, size_t size)
+{
+    (void)context; (void)to; (void)from; (void)size;
+}
+static void no_fill(void *context, void *to, int byte, size_t size)
+{
+    (void)context; (void)to; (void)byte; (void)size;
+}
+static double no_time(void *context, void (*issue)(void *arg), void *arg)
+{
+    (void)context; (void)issue; (void)arg;
+    return 0;
+}
+static const char *no_trouble(void *context) { (void)context; return NULL; }
+
+/* A device reads a rectifier's sign from the mask behind a batch-norm and an addition, though the output is there. */
+static void mask_where_it_pays(void)
+{
+    static const gcp_device device = { .copy = no_copy, .fill = no_fill, .timed = no_time, .trouble = no_trouble };
+    const gcp_target elsewhere = { .name = "elsewhere", .kernels = gcp_cpu_kernels(), .device = &device };
+    for (int way = 0; way < 4; way++) {
+        const int norm = way & 1, there = way >> 1;
+        gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+        gcp_tape *tape = gcp_tape_make(&arena, .ops = 64);
+        gcp_tensor x = gcp_conv2d(gcp_input(tape, "image", GCP_SHAPE(BATCH, 16, 16, 6)), .out = 8, .k = 1);
+        gcp_tensor f = gcp_conv2d(x, .out = 8, .k = 3, .pad = 1);
+        gcp_tensor y = gcp_relu(gcp_add(x, norm ? gcp_batch_norm(f) : f));
+        gcp_plan plan = gcp_plan_make(gcp_mean(gcp_conv2d(y, .out = 2, .k = 1)), .policy = GCP_POLICY_KEEP_ALL,
+                                      .target = there ? &elsewhere : NULL);
+        if (gcp_error(tape)) fprintf(stderr, "%s\n", gcp_error(tape));
+        CHECK(!gcp_error(tape) && plan.in);
+        for (int i = 0; plan.in && i < (int)plan.in->list.count; i++) {
+            const gcpi_task *t = &plan.in->p.tasks[plan.in->list.at[i].task];
+            if (t->kind != GCPI_TASK_BACKWARD || tape->ops[t->op].kind != GCP_OP_RELU) continue;
+            CHECK_INT(gcpi_operand_at(plan.in, t, GCPI_SLOT_OUT + (norm && there)), >=, 0);
+            CHECK_INT(gcpi_operand_at(plan.in, t, GCPI_SLOT_OUT + !(norm && there)), <, 0);
+        }
+    }
+}
+
 int main(void)
 {
     pools_in_place();
+    mask_where_it_pays();
 #ifdef __SANITIZE_ADDRESS__
     const int first = gcpi_isa_best();
 #else

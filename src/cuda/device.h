@@ -31,7 +31,10 @@ static cudaStream_t gcpi_gpu_stream(gcp_gpu *gpu)
 static const char *gcpi_gpu_trouble(void *context)
 {
     gcp_gpu *gpu = gcpi_gpu_of(context);
-    if (gpu->capturing) return NULL;                          /* what becomes of a recording is seen at its end */
+    if (gpu->capturing) {                                     /* a recording that fails is issued as it stands */
+        gpu->spoiled |= gpu->launched && cudaPeekAtLastError() != cudaSuccess;  /* cudaFuncSetAttribute clears it */
+        return NULL;
+    }
     if (gpu->launched) gcpi_gpu_ok(gpu, cudaPeekAtLastError(), "a kernel");
     gpu->launched = 0;
     if (!gpu->message[0]) return NULL;
@@ -142,9 +145,10 @@ static void gcpi_gpu_record(gcp_gpu *gpu, gcp_gpu_recording *r, void (*issue)(vo
     cudaGraph_t graph = NULL;
     if (cudaStreamBeginCapture(gpu->stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess) {
         gpu->capturing = 1;
+        gpu->spoiled = 0;
         issue(arg);
         gpu->capturing = 0;
-        int whole = !gpu->message[0] && !(gpu->launched && cudaPeekAtLastError() != cudaSuccess);
+        int whole = !gpu->message[0] && !gpu->spoiled && !(gpu->launched && cudaPeekAtLastError() != cudaSuccess);
         if (cudaStreamEndCapture(gpu->stream, &graph) != cudaSuccess || !graph) whole = 0;
         if (whole && cudaGraphInstantiateWithFlags(&r->graph, graph, 0) != cudaSuccess) r->graph = NULL;
         if (graph) cudaGraphDestroy(graph);
@@ -244,6 +248,7 @@ GCPI_DEF gcp_gpu gcp_gpu_open_at(gcp_gpu_opts o)
                  GCP_GPU_WORKSPACE_MIN);
         return gpu;
     }
+    if (card.major < 8) gpu.opts.math = GCP_FP32;
     snprintf(gpu.name, sizeof gpu.name, "%s", card.name);
     gpu.stream = o.stream;
     if (!o.stream && !GCPI_GPU(&gpu, cudaStreamCreateWithFlags, (&gpu.stream, cudaStreamNonBlocking))) return gpu;

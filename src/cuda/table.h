@@ -15,15 +15,27 @@ static void gcpi_cuda_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
     (void)c;
     cost->workspace = GCPI_CUDA_LOSS_BYTES + sizeof(double);
 }
+static gcpi_cuda_parameter gcpi_cuda_parameter_of(const gcp_call *c)
+{
+    const gcpi_update_rates r = gcpi_update_rates_of(c);
+    gcpi_cuda_parameter p = { (float *)c->out[0].data, (float *)c->out[1].data, (float *)c->out[2].data,
+                              (const float *)c->in[0].data, gcpi_count(c->in[0].shape),
+                              (const uint64_t *)c->in[1].data, r.decay, r.rate, 0, 0 };
+    return p;
+}
 static void gcpi_cuda_update_forward(const gcp_call *c)
 {
     const gcp_plan_opts *o = (const gcp_plan_opts *)c->attributes;
-    const gcpi_update_rates r = gcpi_update_rates_of(c);
-    gcpi_cuda_update u = { (float *)c->out[0].data, (float *)c->out[1].data, (float *)c->out[2].data,
-                           (const float *)c->in[0].data, gcpi_count(c->in[0].shape), c->numbers,
-                           (const uint64_t *)c->in[1].data, o->beta1, o->beta2, o->epsilon, r.decay,
-                           o->clip_value, o->momentum, r.rate, o->nesterov, (int)o->optimizer };
-    gcpi_cuda_step(&u, gcpi_stream(c));
+    const cudaStream_t stream = gcpi_stream(c);
+    gcpi_cuda_update u;
+    u.numbers = c->numbers;
+    u.beta1 = o->beta1; u.beta2 = o->beta2; u.epsilon = o->epsilon; u.clip_value = o->clip_value;
+    u.momentum = o->momentum; u.nesterov = o->nesterov; u.optimizer = (int)o->optimizer;
+    while (c) {
+        for (u.count = 0; c && u.count < GCPI_CUDA_UPDATES; u.count++, c = c->fused)
+            u.at[u.count] = gcpi_cuda_parameter_of(c);
+        gcpi_cuda_step(&u, stream);
+    }
 }
 
 /* The rows, by name: GCP_OPS puts them in order, and a missing one does not compile. Shapes and reads are the CPU's:
@@ -66,7 +78,7 @@ static void gcpi_cuda_update_forward(const gcp_call *c)
 #define GCPI_CUDA_APPLY            GCPI_ROW("apply", gcpi_cuda_apply_forward, NULL, NULL, 0)
 #define GCPI_CUDA_SEED             GCPI_ROW("seed", gcpi_cuda_seed_forward, NULL, NULL, 0)
 #define GCPI_CUDA_NORM             GCPI_ROW_OF(norm, gcpi_cuda_norm_cost)
-#define GCPI_CUDA_UPDATE           GCPI_ROW("update", gcpi_cuda_update_forward, NULL, NULL, 0)
+#define GCPI_CUDA_UPDATE           GCPI_ROW("update", gcpi_cuda_update_forward, NULL, NULL, GCP_FLAG_FUSED)
 #define GCPI_CUDA_NEXT(NAME, name) GCPI_CUDA_##NAME,
 static const gcp_op gcpi_cuda_rows[GCP_ROW_COUNT] = {
     GCP_OPS(GCPI_CUDA_NEXT) GCPI_CUDA_APPLY, GCPI_CUDA_SEED, GCPI_CUDA_NORM, GCPI_CUDA_UPDATE

@@ -174,9 +174,30 @@ static int gcpi_has_backward(const gcpi_problem *p, const gcpi_op *op)
     return out && in;
 }
 
+static const gcpi_op *gcpi_producer(const gcp_tape *t, int tensor)        /* NULL: an input, a parameter */
+{
+    const int op = t->tensors[tensor].producer;
+    return op < 0 ? NULL : &t->ops[op];
+}
+
+/* Where a device has the sum of a batch-norm and something else rectified, the sign is read from the mask even if the
+   output is there: that costs a thirtieth of the bytes. (Behind a batch-norm alone neither is read; and a convolution
+   rectifies its own output only where no mask is made.) */
+static int gcpi_mask_pays(const gcpi_problem *p, const gcpi_op *op)
+{
+    const gcp_tape *t = p->tape;
+    const gcpi_op *add = gcpi_producer(t, gcpi_edge(t, op, 0));
+    if (!p->target.device || !add || gcpi_facts_of(add).part != GCPI_PART_ADD) return 0;
+    for (int i = 0; i < 2; i++) {
+        const gcpi_op *norm = gcpi_producer(t, gcpi_edge(t, add, i));
+        if (norm && gcpi_facts_of(norm).part == GCPI_PART_NORM) return 1;
+    }
+    return 0;
+}
+
 /* What the backward of op reads, as bits of inputs and outputs. GCP_FLAG_CROSS ops read input 0 for the gradient of
    input 1 and the reverse. GCP_FLAG_SIGN_OR_MASK ops read output 0 where another backward reads that anyway
-   (read_anyway), else their mask, output 1. */
+   (read_anyway) and the mask does not pay, else their mask, output 1. */
 static void gcpi_backward_reads(const gcpi_problem *p, const gcpi_op *op, int read_anyway, uint64_t *in, uint64_t *out)
 {
     const gcpi_item *gradient = p->items + p->tensors;
@@ -186,7 +207,7 @@ static void gcpi_backward_reads(const gcpi_problem *p, const gcpi_op *op, int re
         if (!gradient[gcpi_edge(p->tape, op, 1)].active) *in &= ~(uint64_t)1;
         if (!gradient[gcpi_edge(p->tape, op, 0)].active) *in &= ~(uint64_t)2;
     }
-    if (op->row->flags & GCP_FLAG_SIGN_OR_MASK && !read_anyway) *out = 2;
+    if (op->row->flags & GCP_FLAG_SIGN_OR_MASK && (!read_anyway || gcpi_mask_pays(p, op))) *out = 2;
     if (!gcpi_facts_of(op).indexed) *out = 0;
 }
 

@@ -290,21 +290,54 @@ static void gcpi_run_norm(const gcpi_plan *in, const gcpi_task *t, int n)
     row->backward(&call);
 }
 
-static void gcpi_run_update(gcpi_plan *in, const gcpi_task *t, int n)
+typedef struct gcpi_update_call { gcp_call call; gcp_view in[3], out[3]; } gcpi_update_call;
+static void gcpi_update_call_fill(const gcpi_plan *in, const gcpi_task *t, int n, gcpi_update_call *u)
 {
     int item = in->p.operands[t->operands].item;
-    gcp_call call;
     gcpi_call_space space;
-    gcpi_call_begin(in, t, GCP_ROW_UPDATE, &call, &space);
-    space.in[0] = gcpi_view_like(in, item, gcpi_item_data(in, item, in->placed[n].offset));
-    space.in[1] = gcpi_view_like(in, item, gcpi_count_at(in->p.tape, t->op));
-    space.out[0] = gcpi_view_like(in, item, gcpi_value_at(in->p.tape, t->op));
+    gcpi_call_begin(in, t, GCP_ROW_UPDATE, &u->call, &space);
+    u->call.in = u->in; u->call.out = u->out;
+    u->call.inputs = 3; u->call.outputs = 3;
+    u->in[0] = gcpi_view_like(in, item, gcpi_item_data(in, item, in->placed[n].offset));
+    u->in[1] = gcpi_view_like(in, item, gcpi_count_at(in->p.tape, t->op));
+    u->in[2] = gcpi_view_like(in, item, in->p.rates ? in->p.rates[t->op] : NULL);
+    u->out[0] = gcpi_view_like(in, item, gcpi_value_at(in->p.tape, t->op));
     for (int k = 0; k < 2; k++)
-        space.out[1 + k] = gcpi_view_like(in, item, in->slots > k ? gcpi_slot_at(in->p.tape, t->op, k) : NULL);
-    space.in[2] = gcpi_view_like(in, item, in->p.rates ? in->p.rates[t->op] : NULL);
-    call.inputs = 3; call.outputs = 3;
-    if (in->p.far_slots) gcpi_run_far_update(in, &call);
-    else gcpi_row_for(&in->p.target, NULL, GCP_ROW_UPDATE)->forward(&call);
+        u->out[1 + k] = gcpi_view_like(in, item, in->slots > k ? gcpi_slot_at(in->p.tape, t->op, k) : NULL);
+}
+static void gcpi_run_update(gcpi_plan *in, const gcpi_task *t, int n)
+{
+    gcpi_update_call u;
+    gcpi_update_call_fill(in, t, n, &u);
+    if (in->p.far_slots) gcpi_run_far_update(in, &u.call);
+    else gcpi_row_for(&in->p.target, NULL, GCP_ROW_UPDATE)->forward(&u.call);
+}
+
+/* Updates behind each other, as one call: each is the .fused of the one before it. */
+enum { GCPI_UPDATES = 32 };
+static int gcpi_updates_at(const gcpi_plan *in, int i)
+{
+    const gcp_op *kernels = in->p.target.kernels;
+    int count = 0;
+    if (!kernels || !(kernels[GCP_ROW_UPDATE].flags & GCP_FLAG_FUSED)) return 0;
+    if (in->opts.check || in->opts.no_groups || in->p.far_slots) return 0;
+    while (count < GCPI_UPDATES && i + count < (int)in->list.count &&
+           in->p.tasks[in->list.at[i + count].task].kind == GCPI_TASK_UPDATE)
+        count++;
+    return count;
+}
+static void gcpi_run_updates(gcpi_plan *in, int i, int n, int count)
+{
+    gcpi_update_call u[GCPI_UPDATES];
+    if (in->run.numbers.micro + 1 != in->run.numbers.micros) return;
+    for (int k = 0; k < count; k++) {
+        const gcpi_task *t = &in->p.tasks[in->list.at[i + k].task];
+        gcpi_far_meet(in, t, n);
+        gcpi_update_call_fill(in, t, n, &u[k]);
+        if (k > 0) u[k - 1].call.fused = &u[k].call;
+        n += t->count;
+    }
+    in->p.target.kernels[GCP_ROW_UPDATE].forward(&u[0].call);
 }
 
 static void gcpi_run_move(const gcpi_plan *in, const gcpi_task *t, int n)
@@ -468,7 +501,12 @@ static void gcpi_issue(void *plan)
         const char *text;
         char name[128];
         const gcpi_pair *pair = gcpi_pair_at(in, i, n);
-        if (pair) {
+        const int updates = gcpi_updates_at(in, i);
+        if (updates > 1) {
+            gcpi_run_updates(in, i, n, updates);
+            for (int k = 1; k < updates; k++, t = &in->p.tasks[in->list.at[++i].task]) n += t->count;
+        }
+        else if (pair) {
             gcpi_far_meet(in, t, n);
             gcpi_far_meet(in, &in->p.tasks[in->list.at[i + 1].task], n + t->count);
             pair->run(in, i++, n);

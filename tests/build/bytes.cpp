@@ -235,9 +235,9 @@ static void updates(void)
         memset(n, 0, sizeof *n);
         *updates = 0;
         n->lr = n->gradient_scale = n->micros = 1;
-        gcpi_cuda_update u = { (float *)take(4 * count), (float *)take(4 * count), (float *)take(4 * count),
-                               (const float *)take(4 * count), count, n, updates, 0.9, 0.99, 1e-8, 0, 0, 0.9, 1, 0,
-                               (int)optimizer };
+        gcpi_cuda_update u = { { { (float *)take(4 * count), (float *)take(4 * count), (float *)take(4 * count),
+                                   (const float *)take(4 * count), count, updates, 0, 1, 0, 0 } },
+                               n, 0.9, 0.99, 1e-8, 0, 0.9, 1, 0, (int)optimizer };
         gcpi_cuda_step(&u, stream);
     };
     row("sgd with momentum", 5 * E, [&] { update(GCP_OPTIMIZER_SGD); });

@@ -110,7 +110,8 @@ static gcpi_shares gcpi_weights_shares(const gcpi_cuda_conv *c, bool direct)
     const ptrdiff_t columns = gcpi_tile_columns(c->co, c->ci), staged = c->ci == 3 ? gcpi_staged<3>((int)k) : k;
     const ptrdiff_t tiles = direct ? gcpi_blocks(count, GCPI_THREADS)
                                    : gcpi_blocks(staged, GCPI_BM) * gcpi_blocks(c->co, (int)columns);
-    const ptrdiff_t steps = ((ptrdiff_t)c->n * c->ho * c->wo + GCPI_BK - 1) / GCPI_BK, most = 1 << 26; /* of an int */
+    const ptrdiff_t terms = gcpi_block_terms(c->tf32), most = 1 << 26; /* of an int */
+    const ptrdiff_t steps = ((ptrdiff_t)c->n * c->ho * c->wo + terms - 1) / terms;
     gcpi_shares s = { (int)steps, (int)gcpi_least(most, steps), 1, tiles * steps };
     for (int waves = 2; waves > 0 && count > 0; waves--) {
         ptrdiff_t length = (s.work + waves * GCPI_WAVE - 1) / (waves * GCPI_WAVE);
@@ -137,15 +138,15 @@ static void gcpi_tiling_shared(const void *kernel, int bytes)
 template <int VEC, int BN, bool TF32> static void gcpi_gather_launch(gcpi_tiling g, cudaStream_t stream)
 {
     const int blocks = gcpi_blocks((ptrdiff_t)g.n * g.rows * g.cols, GCPI_BM) * gcpi_blocks(g.columns, BN);
-    const int shared = 4 * GCPI_STAGES * GCPI_BK * (GCPI_BM + BN);
+    const int terms = gcpi_block_terms(TF32), shared = 4 * gcpi_stages(TF32) * terms * (GCPI_BM + BN);
     gcpi_tiling_shared((const void *)gcpi_gather_kernel<VEC, BN, TF32>, shared);
-    g.step = gcpi_walk_at(GCPI_BK, g.taps_w, g.channels);
+    g.step = gcpi_walk_at(terms, g.taps_w, g.channels);
     GCP_LAUNCH((gcpi_gather_kernel<VEC, BN, TF32>), blocks, GCPI_THREADS, shared, stream, g);
 }
 template <int VEC, int BN, bool TF32> static void gcpi_weights_launch(gcpi_tiling g, cudaStream_t stream)
 {
     const int threads = gcpi_tile_sums<BN, false, TF32>::THREADS;
-    const int shared = 4 * GCPI_STAGES * GCPI_BK * (GCPI_BM + 8 + BN + 8);
+    const int shared = 4 * gcpi_stages(TF32) * gcpi_block_terms(TF32) * (GCPI_BM + 8 + BN + 8);
     const int tiles = gcpi_blocks(gcpi_staged<VEC>(g.k), GCPI_BM) * gcpi_blocks(g.columns, BN);
     const ptrdiff_t work = (ptrdiff_t)tiles * g.steps;
     gcpi_tiling_shared((const void *)gcpi_weights_kernel<VEC, BN, TF32>, shared);
@@ -157,12 +158,14 @@ template <int VEC, int BN, bool TF32> static void gcpi_weights_launch(gcpi_tilin
 #define GCPI_CONV_TILES(launch, v) \
     { GCPI_CONV_MATH(launch, v, 32), GCPI_CONV_MATH(launch, v, 64), GCPI_CONV_MATH(launch, v, (v) == 3 ? 64 : 128) }
 typedef void gcpi_tiling_launcher(gcpi_tiling, cudaStream_t);
-static void gcpi_gather_run(const gcpi_tiling &g, int tf32, cudaStream_t stream)
+static void gcpi_gather_run(gcpi_tiling g, int tf32, cudaStream_t stream)
 {
     static gcpi_tiling_launcher *const launch[2][3][2] = { GCPI_CONV_TILES(gcpi_gather_launch, 1),
                                                            GCPI_CONV_TILES(gcpi_gather_launch, 4) };
     const ptrdiff_t counts = g.channels | g.pitch;
     const bool four = counts % 4 == 0 && ((size_t)g.src | (size_t)g.b) % 16 == 0;
+    const ptrdiff_t results = g.columns | g.out_pitch | (g.end.other.data ? g.end.other.pitch : 0);
+    g.pairs = results % 2 == 0 && ((size_t)g.out | (size_t)g.end.other.data) % 8 == 0;
     if (g.n > 0 && g.rows > 0 && g.cols > 0 && g.columns > 0)
         launch[four][gcpi_tile_columns(g.columns, 1) / 64][tf32 != 0](g, stream);
 }
@@ -236,7 +239,7 @@ void gcpi_cuda_conv_backward_weights(const gcpi_cuda_conv *c, const float *x, co
     if (direct) {
         const dim3 blocks(gcpi_blocks(count, GCPI_THREADS), shares.pieces);
         GCP_LAUNCH(gcpi_direct_weights_kernel, blocks, GCPI_THREADS, 0, stream, *c, x, dy, g.out,
-                   (ptrdiff_t)g.length * GCPI_BK, g.accumulate);
+                   (ptrdiff_t)g.length * gcpi_block_terms(c->tf32), g.accumulate);
         g.steps = shares.pieces, g.length = 1;   /* each tile's pieces: all */
     } else gcpi_weights_run(g, c->tf32, stream);
     if (shares.pieces > 1)

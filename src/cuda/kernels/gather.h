@@ -19,26 +19,27 @@ static __device__ gcpi_place gcpi_gather_pixel(const gcpi_tiling &g, ptrdiff_t p
 }
 
 /* Stages one K-block. A thread copies VEC neighbouring values of k of some pixels, so that it has one tap of them. */
-template <int VEC, int BN> GCPI_DEVICE void gcpi_gather_load(const gcpi_tiling &g, const gcpi_place *pixels, int column,
-                                                         gcpi_walk tap, int k, float *a)
+template <int VEC, int BN, int BK>
+GCPI_DEVICE void gcpi_gather_load(const gcpi_tiling &g, const gcpi_place *pixels, int column, gcpi_walk tap, int k,
+                                  float *a)
 {
-    const int lanes = GCPI_BK / VEC, first = threadIdx.x / lanes, step = GCPI_THREADS / lanes;
+    const int lanes = BK / VEC, first = threadIdx.x / lanes, step = GCPI_THREADS / lanes;
     const int dy = tap.hi * g.ytap, dx = tap.mid * g.xtap;
     const ptrdiff_t offset = ((ptrdiff_t)dy * g.w + dx) * g.pitch + tap.lo;
-    a += gcpi_swizzled(first, threadIdx.x % lanes * VEC); /* r and step are multiples of 8 */
+    a += gcpi_swizzled<BK>(first, threadIdx.x % lanes * VEC); /* r and step are multiples of 8 */
 #pragma unroll
     for (int r = 0; r < GCPI_BM; r += step) {
         const gcpi_place *px = pixels + first + r;
         const bool valid = /* & has no branches */
             (k < g.k) & ((unsigned)(px->y + dy) < (unsigned)g.h) & ((unsigned)(px->x + dx) < (unsigned)g.w);
-        gcpi_copy_async<VEC>(a + r * GCPI_BK, g.src + (valid ? px->origin + offset : 0), valid);
+        gcpi_copy_async<VEC>(a + r * BK, g.src + (valid ? px->origin + offset : 0), valid);
     }
     column += first;
     const float *b = g.b + (ptrdiff_t)column * g.k + k; /* not read where not valid */
 #pragma unroll
     for (int r = 0; r < BN && (step <= BN || first < BN); r += step) {
         const bool valid = (k < g.k) & (column + r < g.columns);
-        gcpi_copy_async<VEC>(a + (GCPI_BM + r) * GCPI_BK, valid ? b + (ptrdiff_t)r * g.k : g.b, valid);
+        gcpi_copy_async<VEC>(a + (GCPI_BM + r) * BK, valid ? b + (ptrdiff_t)r * g.k : g.b, valid);
     }
 }
 
@@ -53,10 +54,12 @@ GCPI_DEVICE void gcpi_gather_stats(const P &product, const gcpi_tiling &g, const
 #pragma unroll 1
     for (int at = 0; at < BN; at += WIDE) {
         __syncthreads();
-        product.each([&](int r, int c, float v) {
+        product.each([&](int r, int c, const float *sums, int count) {
             if (c < at || c >= at + WIDE) return;
-            if (g.bias && c < g.columns - column) v += g.bias[column + c];
-            tile[r * PITCH + c - at] = pixels[r].out < 0 ? 0 : v;
+            for (int i = 0; i < count; i++, c++) {
+                const float v = g.bias && c < g.columns - column ? sums[i] + g.bias[column + c] : sums[i];
+                tile[r * PITCH + c - at] = pixels[r].out < 0 ? 0 : v;
+            }
         });
         __syncthreads();
 #pragma unroll 1
@@ -70,10 +73,28 @@ GCPI_DEVICE void gcpi_gather_stats(const P &product, const gcpi_tiling &g, const
     }
 }
 
+/* Stores V neighbouring results of a pixel, with what end does to them. */
+template <int V>
+GCPI_DEVICE void gcpi_gather_store(const gcpi_tiling &g, ptrdiff_t pixel, ptrdiff_t out, int c, const float *sums)
+{
+    if (c >= g.columns) return;
+    float v[V], other[V] = {}, there[V] = {}, *to = g.out + out + c;
+    if (g.end.other.data) gcpi_load<V>(other, (const float *)g.end.other.data + pixel * g.end.other.pitch + c);
+    if (g.accumulate) gcpi_load<V>(there, to);
+    for (int i = 0; i < V; i++) {
+        v[i] = sums[i];
+        if (g.bias) v[i] += g.bias[c + i];
+        if (g.end.other.data) v[i] += other[i];
+        v[i] = gcpi_rectifier(v[i], g.end.slope);
+        if (g.accumulate) v[i] = there[i] + v[i];
+    }
+    gcpi_store<V>(to, v);
+}
+
 template <int VEC, int BN, bool TF32>
 static __global__ void __launch_bounds__(GCPI_THREADS, 2) gcpi_gather_kernel(gcpi_tiling g)
 {
-    GCP_DYN_SHARED(float, stages); /* GCPI_STAGES of a [128][16], b [BN][16] */
+    GCP_DYN_SHARED(float, stages); /* gcpi_stages of a [128][BK], b [BN][BK] */
     __shared__ gcpi_place pixels[GCPI_BM];
     const int across = (g.columns + BN - 1) / BN; /* blocks that share pixels run together */
     const int column = (int)(blockIdx.x % across) * BN;
@@ -81,21 +102,18 @@ static __global__ void __launch_bounds__(GCPI_THREADS, 2) gcpi_gather_kernel(gcp
     if (threadIdx.x < GCPI_BM) pixels[threadIdx.x] = gcpi_gather_pixel(g, first + threadIdx.x);
     __syncthreads();
 
-    const int k0 = threadIdx.x % (GCPI_BK / VEC) * VEC;
+    const int BK = gcpi_block_terms(TF32), k0 = threadIdx.x % (BK / VEC) * VEC;
     gcpi_walk tap = gcpi_walk_at(k0, g.taps_w, g.channels);
     gcpi_tile_sums<BN, true, TF32> product;
-    gcpi_rounds<GCPI_BM * GCPI_BK, BN * GCPI_BK>(product, stages, g.k, [&](int k, float *a) {
-        gcpi_gather_load<VEC, BN>(g, pixels, column, tap, k + k0, a);
+    gcpi_rounds<TF32, GCPI_BM, BN>(product, stages, g.k, [&](int k, float *a) {
+        gcpi_gather_load<VEC, BN, BK>(g, pixels, column, tap, k + k0, a);
         gcpi_walk_on(&tap, g.step, g.taps_w, g.channels);
     });
-    product.each([&](int r, int c, float v) {
+    product.each([&](int r, int c, const float *sums, int count) {
         c += column;
-        if (pixels[r].out < 0 || c >= g.columns) return;
-        float *to = g.out + pixels[r].out + c;
-        if (g.bias) v += g.bias[c];
-        if (g.end.other.data) v += ((const float *)g.end.other.data)[(first + r) * g.end.other.pitch + c];
-        v = gcpi_rectifier(v, g.end.slope);
-        *to = g.accumulate ? *to + v : v;
+        if (pixels[r].out < 0) return;
+        if (count == 2 && g.pairs) gcpi_gather_store<2>(g, first + r, pixels[r].out, c, sums);
+        else for (int i = 0; i < count; i++) gcpi_gather_store<1>(g, first + r, pixels[r].out, c + i, sums + i);
     });
     if (g.end.partial) gcpi_gather_stats<BN>(product, g, pixels, column, stages);
 }

@@ -6,17 +6,20 @@
    stride with a dilation, take the direct kernels: a thread per result.
 
    These are the implicit GEMMs of the field: gather its fprop and dgrad, weights its wgrad with split-K. A block owns
-   128 x BN results and sums 16 terms (a K-block) at a time. Each result is summed by one thread (in wgrad: one of each
+   128 x BN results and sums a K-block of terms at a time. Each result is summed by one thread (in wgrad: one of each
    share of the terms) in an order that the shape alone decides: no atomics, same bits. */
 
 enum {
     GCPI_BM = 128,                /* rows of a block's tile: pixels (gather) or k (weights) */
-    GCPI_BK = 16,                 /* terms staged at a time */
-    GCPI_STAGES = 3,              /* K-blocks in shared memory: one in use, two on their way */
     GCPI_WAVE = 264,              /* blocks of 128 columns that an H100 runs at a time: 132 multiprocessors, two each */
     GCPI_SHARE_LEAST = 8,         /* fewest K-blocks worth a partial sum of dw */
     GCPI_SHARES_BYTES = 32 << 20  /* most bytes of all partial sums */
 };
+
+/* Terms of a K-block, and how many lie in shared memory: one in use, the others on their way. TF32 is bound by the path
+   through L1, where rows of 128 bytes cost the least; FP32 goes to cards with 64 KB of shared memory, too. */
+GCPI_BOTH constexpr int gcpi_block_terms(bool tf32) { return tf32 ? 32 : 16; }
+GCPI_BOTH constexpr int gcpi_stages(bool tf32) { return tf32 ? 2 : 3; }
 
 #ifdef GCPI_SM80
 /* set for a test */
@@ -27,17 +30,19 @@ enum {
 #endif
 
 /* Copies VEC floats (1, or 4 when both ends are 16-byte aligned) to shared memory, or zeros if not valid. They are
-   there after commit, wait and __syncthreads. Through L1, since the taps of a convolution read the same pixels
-   again. */
+   there after commit, wait and __syncthreads. Fours go past L1: of what the taps of a convolution read again, L1 still
+   held a tenth (H100), and the way through it is what the tensor cores wait for. */
 template <int VEC> GCPI_DEVICE void gcpi_copy_async(float *shared, const float *global, bool valid)
 {
 #ifndef __CUDACC__
     hostcuda_cp_async(shared, global, 4 * VEC, valid);
 #elif GCPI_SM80
     unsigned to = (unsigned)__cvta_generic_to_shared(shared);
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;\n" ::"r"(to), "l"(global), "n"(4 * VEC),
-                 "r"(valid ? 4 * VEC : 0)
-                 : "memory");
+    const int bytes = valid ? 4 * VEC : 0;
+    if (VEC == 4)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(to), "l"(global), "r"(bytes) : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;\n" ::"r"(to), "l"(global), "r"(bytes) : "memory");
 #else
     if (VEC == 4)
         *(float4 *)shared = valid ? *(const float4 *)global : make_float4(0, 0, 0, 0);
@@ -66,16 +71,10 @@ template <int n> GCPI_DEVICE void gcpi_copy_wait(void)
 }
 
 #if GCPI_SM80
-GCPI_DEVICE unsigned gcpi_to_tf32(float v) /* rounds to nearest */
-{
-#ifndef __CUDACC__
-    return hostcuda_to_tf32(v);
-#else
-    unsigned r;
-    asm("cvt.rna.tf32.f32 %0, %1;\n" : "=r"(r) : "f"(v));
-    return r;
-#endif
-}
+/* The tensor cores read the upper 19 bits of a float and cut the rest off. 0.72 of half a unit in the last place that
+   they read is added first, so that the mean error is zero: at most 0.72 of a unit, where rounding to nearest has 0.5.
+   One multiplication instead of two instructions that compare and add; a NaN stays one, an infinity too. */
+GCPI_DEVICE unsigned gcpi_to_tf32(float v) { return __float_as_uint(v * (1 + 0.72134752f / 2048)); }
 
 /* d += a * b of 16x8 and 8x8; lane l has g = l/4, t = l%4 and holds a: (g,t) (g+8,t) (g,t+4) (g+8,t+4)   b: (t,g)
    (t+4,g)   d: (g,2t) (g,2t+1) (g+8,2t) (g+8,2t+1) */
@@ -109,9 +108,9 @@ GCPI_DEVICE void gcpi_load_rows(float f[4], const float *row)
 
 /* Where element (row, k) of a tile stored [row][k] lies: its rows' fours of k change places, so that neither copies
    of 16 bytes nor reads of a column of fours by 8 rows meet in a bank. Rows 8 apart have the same order. */
-GCPI_DEVICE int gcpi_swizzled(int row, int k)
+template <int BK> GCPI_DEVICE int gcpi_swizzled(int row, int k)
 {
-    return row * GCPI_BK + ((k / 4 ^ (row / 2 & 3)) * 4 + k % 4);
+    return row * BK + ((k / 4 ^ (row * BK / 32 & (BK / 4 - 1))) * 4 + k % 4);
 }
 
 /* A counter in mixed radix, so that walking on by a fixed step costs no division: (image, row, column) of a pixel,
@@ -128,7 +127,7 @@ typedef struct gcpi_tiling {               /* one launch of either product */
     int k, columns;                        /* taps_h*taps_w*channels; output channels */
     const float *src, *b, *bias;           /* b [columns][k], or dy for the weights */
     float *out;
-    int accumulate, fours;                 /* fours: dy can be read 16 bytes at a time */
+    int accumulate, fours, pairs;          /* dy can be read 16 bytes at a time; results can be written 8 at a time */
     gcpi_cuda_end end;                     /* what the gather does with its results */
     int sum_columns;                       /* of its statistics (gcpi_sum_columns) */
     int steps, length;                     /* K-blocks of a tile of dw, of a block's share */
@@ -160,12 +159,12 @@ GCPI_DEVICE void gcpi_walk_on(gcpi_walk *w, gcpi_walk step, int mids, int los)
    kernels are FP32's with TF32's threads. */
 constexpr int gcpi_tile_threads(bool kmajor, bool tf32) { return tf32 && !kmajor ? 128 : GCPI_THREADS; }
 
-/* Sums of products of a, 128 x 16, and b, BN x 16 (rows x k). KMAJOR: stored [row][k], swizzled. Otherwise stored
+/* Sums of products of a, 128 x BK, and b, BN x BK (rows x k). KMAJOR: stored [row][k], swizzled. Otherwise stored
    [k][row], pitch rows + 8. Both keep copies and the reads below free of bank conflicts.
 
    FP32: a thread sums MI x NI results in order of k; a warp is 4 threads down and 8 across. */
 template <int BN, bool KMAJOR, bool TF32> struct gcpi_tile_sums {
-    static const int THREADS = gcpi_tile_threads(KMAJOR, TF32);
+    static const int THREADS = gcpi_tile_threads(KMAJOR, TF32), BK = gcpi_block_terms(TF32);
     static const int ACROSS = BN == 128 ? 16 : 8, DOWN = THREADS / ACROSS;
     static const int MI = GCPI_BM / DOWN, NI = BN / ACROSS;
     static const int DEEP = KMAJOR ? 2 : 1; /* k at a time */
@@ -187,7 +186,7 @@ template <int BN, bool KMAJOR, bool TF32> struct gcpi_tile_sums {
         for (int i = 0; i < COUNT; i += KMAJOR ? 1 : 4)
             if (KMAJOR) {
                 /* rows are 8 or more apart */
-                float2 v = *(const float2 *)(tile + ROWS / COUNT * i * GCPI_BK + gcpi_swizzled(t, k));
+                float2 v = *(const float2 *)(tile + ROWS / COUNT * i * BK + gcpi_swizzled<BK>(t, k));
                 f[0][i] = v.x, f[DEEP - 1][i] = v.y;
             } else {
                 float4 v = *(const float4 *)(tile + k * (ROWS + 8) + row(t, ROWS / COUNT, i));
@@ -198,7 +197,7 @@ template <int BN, bool KMAJOR, bool TF32> struct gcpi_tile_sums {
     __device__ __forceinline__ void add(const float *a, const float *b)
     {
 #pragma unroll (KMAJOR ? 1 : 2) /* more, and so many loads move up that registers spill */
-        for (int k = 0; k < GCPI_BK; k += DEEP) {
+        for (int k = 0; k < BK; k += DEEP) {
             float fa[DEEP][MI], fb[DEEP][NI];
             load<GCPI_BM>(fa, a, down, k);
             load<BN>(fb, b, across, k);
@@ -210,12 +209,13 @@ template <int BN, bool KMAJOR, bool TF32> struct gcpi_tile_sums {
         }
     }
 
+    /* store(row, column, results, how many neighbours there are in the row) */
     template <class F> __device__ __forceinline__ void each(F store) const
     {
 #pragma unroll
         for (int e = 0; e < MI * NI; e++) {
             const int i = KMAJOR ? e / NI : e % MI, j = KMAJOR ? e % NI : e / MI;
-            store(row(down, DOWN, i), row(across, ACROSS, j), sum[i][j]);
+            store(row(down, DOWN, i), row(across, ACROSS, j), &sum[i][j], 1);
         }
     }
 };
@@ -224,7 +224,7 @@ template <int BN, bool KMAJOR, bool TF32> struct gcpi_tile_sums {
 /* KMAJOR: eight warps share the tile, 2x4 of 64x32, 4x2 of 32x32 or 8x1 of 16x32. Otherwise four: 2x2 of 64x64, 2x2
    of 64x32 or 4x1 of 32x32. There each float is a load of its own, and a larger tile has fewer of them a product. */
 template <int BN, bool KMAJOR> struct gcpi_tile_sums<BN, KMAJOR, true> {
-    static const int THREADS = gcpi_tile_threads(KMAJOR, true), WARPS = THREADS / 32;
+    static const int THREADS = gcpi_tile_threads(KMAJOR, true), WARPS = THREADS / 32, BK = gcpi_block_terms(true);
     static const int WIDE = BN == 128 && !KMAJOR ? 64 : 32, NI = WIDE / 8; /* columns of a warp, in eights */
     static const int ACROSS = BN / WIDE, TALL = GCPI_BM * ACROSS / WARPS, MI = TALL / 16;
     float sum[MI][NI][4] = {};
@@ -237,7 +237,7 @@ template <int BN, bool KMAJOR> struct gcpi_tile_sums<BN, KMAJOR, true> {
         float f[4];
         if (KMAJOR) {
             const int down = B ? lane % 8 + lane / 16 * 8 : lane % 16, deep = B ? lane / 8 % 2 : lane / 16;
-            gcpi_load_rows(f, tile + row * GCPI_BK + gcpi_swizzled(down, k + deep * 4));
+            gcpi_load_rows(f, tile + row * BK + gcpi_swizzled<BK>(down, k + deep * 4));
         } else {
 #pragma unroll
             for (int i = 0; i < 4; i++) {
@@ -253,7 +253,7 @@ template <int BN, bool KMAJOR> struct gcpi_tile_sums<BN, KMAJOR, true> {
     {
         const int warp = threadIdx.x / 32;
 #pragma unroll (KMAJOR ? 2 : 1) /* for registers' sake */
-        for (int k = 0; k < GCPI_BK; k += 8) {
+        for (int k = 0; k < BK; k += 8) {
             unsigned fb[NI / 2][4];
 #pragma unroll
             for (int j = 0; j < NI / 2; j++) load<BN, true>(fb[j], b, warp % ACROSS * WIDE + j * 16, k);
@@ -272,9 +272,9 @@ template <int BN, bool KMAJOR> struct gcpi_tile_sums<BN, KMAJOR, true> {
         const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
         const int row = warp / ACROSS * TALL + lane / 4, col = warp % ACROSS * WIDE + lane % 4 * 2;
 #pragma unroll
-        for (int e = 0; e < 4 * MI * NI; e++) {
-            const int r = KMAJOR ? e / (2 * NI) : e % (2 * MI), c = KMAJOR ? e % (2 * NI) : e / (2 * MI);
-            store(row + r * 8, col + c / 2 * 8 + c % 2, sum[r / 2][c / 2][r % 2 * 2 + c % 2]);
+        for (int e = 0; e < 2 * MI * NI; e++) {
+            const int r = KMAJOR ? e / NI : e % (2 * MI), c = KMAJOR ? e % NI : e / (2 * MI);
+            store(row + r * 8, col + c * 8, &sum[r / 2][c][r % 2 * 2], 2);
         }
     }
 };
@@ -282,22 +282,24 @@ template <int BN, bool KMAJOR> struct gcpi_tile_sums<BN, KMAJOR, true> {
 
 /* Adds up all terms: load(k, to) sends for the K-block from k on. All stages but one are sent for first. Round b
    then sums block b, in stage `use`, and sends for the block that fills the stage `next`, which every thread has
-   left behind at this round's barrier. */
-template <int A, int B, class P, class L> GCPI_DEVICE void gcpi_rounds(P &product, float *stages, int terms, L load)
+   left behind at this round's barrier. A, B: floats of a row of k, for all rows of either tile. */
+template <bool TF32, int A, int B, class P, class L>
+GCPI_DEVICE void gcpi_rounds(P &product, float *stages, int terms, L load)
 {
+    const int deep = gcpi_block_terms(TF32), ahead = gcpi_stages(TF32) - 1, size = deep * (A + B);
 #pragma unroll 1
-    for (int s = 0; s < GCPI_STAGES - 1; s++) {
-        if (s * GCPI_BK < terms) load(s * GCPI_BK, stages + s * (A + B));
+    for (int s = 0; s < ahead; s++) {
+        if (s * deep < terms) load(s * deep, stages + s * size);
         gcpi_copy_commit(); /* also of nothing: the waits count groups */
     }
 #pragma unroll 1
-    for (int k = 0, use = 0, next = GCPI_STAGES - 1; k < terms; k += GCPI_BK) {
-        gcpi_copy_wait<GCPI_STAGES - 2>();
+    for (int k = 0, use = 0, next = ahead; k < terms; k += deep) {
+        gcpi_copy_wait<gcpi_stages(TF32) - 2>();
         __syncthreads();
-        if (k + (GCPI_STAGES - 1) * GCPI_BK < terms) load(k + (GCPI_STAGES - 1) * GCPI_BK, stages + next * (A + B));
+        if (k + ahead * deep < terms) load(k + ahead * deep, stages + next * size);
         gcpi_copy_commit();
-        product.add(stages + use * (A + B), stages + use * (A + B) + A);
-        use = use + 1 == GCPI_STAGES ? 0 : use + 1;
-        next = next + 1 == GCPI_STAGES ? 0 : next + 1;
+        product.add(stages + use * size, stages + use * size + deep * A);
+        use = use == ahead ? 0 : use + 1;
+        next = next == ahead ? 0 : next + 1;
     }
 }

@@ -48,11 +48,13 @@ GCPI_DEVICE float gcpi_value(const gcp_view &v, size_t pixel, int c)
 template <int V> GCPI_DEVICE void gcpi_load(float *v, const float *p)
 {
     if (V == 4) { float4 x = *(const float4 *)p; v[0] = x.x; v[1 % V] = x.y; v[2 % V] = x.z; v[3 % V] = x.w; }
+    else if (V == 2) { float2 x = *(const float2 *)p; v[0] = x.x; v[1 % V] = x.y; }
     else v[0] = *p;
 }
 template <int V> GCPI_DEVICE void gcpi_store(float *p, const float *v)
 {
     if (V == 4) *(float4 *)p = make_float4(v[0], v[1 % V], v[2 % V], v[3 % V]);
+    else if (V == 2) *(float2 *)p = make_float2(v[0], v[1 % V]);
     else *p = v[0];
 }
 /* to = v, or to + v where the view says so. */

@@ -16,70 +16,97 @@ void gcpi_cuda_norm_finish(gcp_step_numbers *numbers, double limit, const void *
     GCP_LAUNCH(gcpi_norm_finish_kernel, 1, 1, 0, stream, numbers, limit, (const double *)workspace);
 }
 /* Gradients as the optimiser takes them. */
-template <int V> GCPI_DEVICE void gcpi_clipped(float *g, const gcpi_cuda_update &u, size_t i)
+template <int V> GCPI_DEVICE void gcpi_clipped(float *g, const gcpi_cuda_update &u, const float *from)
 {
     const float scale = (float)u.numbers->gradient_scale, limit = (float)u.clip_value;
-    gcpi_load<V>(g, u.g + i);
+    gcpi_load<V>(g, from);
     for (int k = 0; k < V; k++) {
         g[k] *= scale;
         if (limit > 0) g[k] = g[k] > limit ? limit : g[k] < -limit ? -limit : g[k];    /* a NaN stays */
     }
 }
-template <int V> __global__ void gcpi_sgd_kernel(gcpi_cuda_update u)
+/* Whose elements a block has. */
+GCPI_DEVICE int gcpi_parameter_of_block(const gcpi_cuda_update &u)
 {
-    const size_t i = gcpi_thread() * V;
-    if (i >= u.count) return;
-    const float m = (float)u.momentum, rate = (float)(u.numbers->lr * u.rate);
+    int k = 0;
+    while (k + 1 < u.count && blockIdx.x >= u.at[k + 1].block) k++;
+    return k;
+}
+template <int V> GCPI_DEVICE void gcpi_sgd(const gcpi_cuda_update &u, const gcpi_cuda_parameter &p)
+{
+    const size_t i = ((size_t)(blockIdx.x - p.block) * GCPI_THREADS + threadIdx.x) * V;
+    if (i >= p.count) return;
+    const float m = (float)u.momentum, rate = (float)(u.numbers->lr * p.rate);
     float g[V], w[V], v[V];
-    gcpi_clipped<V>(g, u, i);
-    gcpi_load<V>(w, u.w + i);
-    for (int k = 0; k < V; k++) g[k] += (float)u.weight_decay * w[k];
-    if (u.s1) {
-        gcpi_load<V>(v, u.s1 + i);
+    gcpi_clipped<V>(g, u, p.g + i);
+    gcpi_load<V>(w, p.w + i);
+    for (int k = 0; k < V; k++) g[k] += (float)p.weight_decay * w[k];
+    if (p.s1) {
+        gcpi_load<V>(v, p.s1 + i);
         for (int k = 0; k < V; k++) {
             v[k] = m * v[k] + g[k];
             g[k] = u.nesterov ? g[k] + m * v[k] : v[k];
         }
-        gcpi_store<V>(u.s1 + i, v);
+        gcpi_store<V>(p.s1 + i, v);
     }
     for (int k = 0; k < V; k++) w[k] -= rate * g[k];
-    gcpi_store<V>(u.w + i, w);
+    gcpi_store<V>(p.w + i, w);
 }
-/* What all elements share is made once a block in double: lr / (1 - beta1^t), 1 / sqrt(1 - beta2^t), 1 - lr * decay. */
-template <int V> __global__ void gcpi_adam_kernel(gcpi_cuda_update u)
+static __global__ void gcpi_sgd_kernel(gcpi_cuda_update u)
 {
-    __shared__ float step, unroot, shrink;
-    const size_t i = gcpi_thread() * V;
-    const double t = (double)(*u.updates + 1), lr = u.numbers->lr * u.rate;
-    if (threadIdx.x == 0) step = (float)(lr / (1 - pow(u.beta1, t)));
-    if (threadIdx.x == 32) unroot = (float)(1 / sqrt(1 - pow(u.beta2, t)));
-    if (threadIdx.x == 64) shrink = u.optimizer == GCP_OPTIMIZER_ADAMW ? (float)(1 - lr * u.weight_decay) : 1;
-    __syncthreads();
-    if (i >= u.count) return;
+    const int k = gcpi_parameter_of_block(u);
+    if (u.at[k].fours) gcpi_sgd<4>(u, u.at[k]);
+    else gcpi_sgd<1>(u, u.at[k]);
+}
+
+/* What all elements share is made once a block in double: lr / (1 - beta1^t), 1 / sqrt(1 - beta2^t), 1 - lr * decay. */
+struct gcpi_adam_shared { float step, unroot, shrink; };
+template <int V>
+GCPI_DEVICE void gcpi_adam(const gcpi_cuda_update &u, const gcpi_cuda_parameter &p, const gcpi_adam_shared &shared)
+{
+    const size_t i = ((size_t)(blockIdx.x - p.block) * GCPI_THREADS + threadIdx.x) * V;
+    if (i >= p.count) return;
     const float beta1 = (float)u.beta1, rest1 = (float)(1 - u.beta1), beta2 = (float)u.beta2,
                 rest2 = (float)(1 - u.beta2), epsilon = (float)u.epsilon,
-                decay = u.optimizer == GCP_OPTIMIZER_ADAMW ? 0 : (float)u.weight_decay;
+                decay = u.optimizer == GCP_OPTIMIZER_ADAMW ? 0 : (float)p.weight_decay;
     float g[V], w[V], a[V], b[V];
-    gcpi_clipped<V>(g, u, i);
-    gcpi_load<V>(w, u.w + i);
-    gcpi_load<V>(a, u.s1 + i);
-    gcpi_load<V>(b, u.s2 + i);
+    gcpi_clipped<V>(g, u, p.g + i);
+    gcpi_load<V>(w, p.w + i);
+    gcpi_load<V>(a, p.s1 + i);
+    gcpi_load<V>(b, p.s2 + i);
     for (int k = 0; k < V; k++) {
         g[k] += decay * w[k];
         a[k] = beta1 * a[k] + rest1 * g[k];
         b[k] = beta2 * b[k] + rest2 * g[k] * g[k];
-        w[k] = w[k] * shrink - step * __fdividef(a[k], sqrtf(b[k]) * unroot + epsilon);
+        w[k] = w[k] * shared.shrink - shared.step * __fdividef(a[k], sqrtf(b[k]) * shared.unroot + epsilon);
     }
-    gcpi_store<V>(u.s1 + i, a);
-    gcpi_store<V>(u.s2 + i, b);
-    gcpi_store<V>(u.w + i, w);
+    gcpi_store<V>(p.s1 + i, a);
+    gcpi_store<V>(p.s2 + i, b);
+    gcpi_store<V>(p.w + i, w);
 }
-void gcpi_cuda_step(const gcpi_cuda_update *u, cudaStream_t stream)
+static __global__ void gcpi_adam_kernel(gcpi_cuda_update u)
 {
-    const bool sgd = u->optimizer == GCP_OPTIMIZER_SGD, four = u->count % 4 == 0 && gcpi_aligned(u->w, 0) &&
-                     gcpi_aligned(u->s1, 0) && gcpi_aligned(u->s2, 0) && gcpi_aligned(u->g, 0);
-    if (sgd && four) GCPI_EACH(gcpi_sgd_kernel<4>, u->count / 4, *u);
-    else if (sgd)    GCPI_EACH(gcpi_sgd_kernel<1>, u->count, *u);
-    else if (four)   GCPI_EACH(gcpi_adam_kernel<4>, u->count / 4, *u);
-    else             GCPI_EACH(gcpi_adam_kernel<1>, u->count, *u);
+    __shared__ gcpi_adam_shared shared;
+    const int k = gcpi_parameter_of_block(u);
+    const double t = (double)(*u.at[k].updates + 1), lr = u.numbers->lr * u.at[k].rate;
+    if (threadIdx.x == 0) shared.step = (float)(lr / (1 - pow(u.beta1, t)));
+    if (threadIdx.x == 32) shared.unroot = (float)(1 / sqrt(1 - pow(u.beta2, t)));
+    if (threadIdx.x == 64)
+        shared.shrink = u.optimizer == GCP_OPTIMIZER_ADAMW ? (float)(1 - lr * u.at[k].weight_decay) : 1;
+    __syncthreads();
+    if (u.at[k].fours) gcpi_adam<4>(u, u.at[k], shared);
+    else gcpi_adam<1>(u, u.at[k], shared);
+}
+void gcpi_cuda_step(gcpi_cuda_update *u, cudaStream_t stream)
+{
+    unsigned blocks = 0;
+    for (int k = 0; k < u->count; k++) {
+        gcpi_cuda_parameter *p = &u->at[k];
+        p->fours = p->count % 4 == 0 && gcpi_aligned(p->w, 0) && gcpi_aligned(p->s1, 0) && gcpi_aligned(p->s2, 0) &&
+                   gcpi_aligned(p->g, 0);
+        p->block = blocks;
+        blocks += (unsigned)gcpi_blocks((ptrdiff_t)p->count, GCPI_THREADS * (p->fours ? 4 : 1));
+    }
+    if (u->optimizer == GCP_OPTIMIZER_SGD) GCP_LAUNCH(gcpi_sgd_kernel, blocks, GCPI_THREADS, 0, stream, *u);
+    else                                   GCP_LAUNCH(gcpi_adam_kernel, blocks, GCPI_THREADS, 0, stream, *u);
 }

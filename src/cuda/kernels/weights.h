@@ -19,15 +19,15 @@ template <> __device__ __forceinline__ void gcpi_stage<3>(float *shared, const f
     }
 }
 
-/* Stages 16 pixels, p and on of `pixels`: a = what the tile's columns k read of x there, b = dy. A thread copies one
+/* Stages BK pixels, p and on of `pixels`: a = what the tile's columns k read of x there, b = dy. A thread copies one
    column (or four), whose tap (0,0)-relative place is tap; pixel walks the rows it copies, call after call. */
-template <int VEC, int BN, int THREADS>
+template <int VEC, int BN, int BK, int THREADS>
 GCPI_DEVICE void gcpi_weights_load(const gcpi_tiling &g, const float *dy, int column, int p, int pixels, gcpi_walk tap,
                                    gcpi_walk *pixel, float *a)
 {
     const int staged = GCPI_STAGED(VEC), lanes = GCPI_BM / staged, wide = BN / staged, c = threadIdx.x % wide * staged;
 #pragma unroll
-    for (int i = 0; i < GCPI_BK; i += THREADS / lanes) {
+    for (int i = 0; i < BK; i += THREADS / lanes) {
         const int r = i + threadIdx.x / lanes;
         const int py = pixel->mid * g.ystep + tap.hi, px = pixel->lo * g.xstep + tap.mid;
         const bool valid = (p + r < pixels) & ((unsigned)py < (unsigned)g.h) & ((unsigned)px < (unsigned)g.w);
@@ -36,10 +36,10 @@ GCPI_DEVICE void gcpi_weights_load(const gcpi_tiling &g, const float *dy, int co
         gcpi_walk_on(pixel, g.step, g.rows, g.cols);
     }
     const int first = threadIdx.x / wide, down = THREADS / wide;
-    a += GCPI_BK * (GCPI_BM + 8) + first * (BN + 8) + c;
+    a += BK * (GCPI_BM + 8) + first * (BN + 8) + c;
     p += first;
 #pragma unroll
-    for (int r = 0; r < GCPI_BK && (down <= GCPI_BK || first < GCPI_BK); r += down) {
+    for (int r = 0; r < BK && (down <= BK || first < BK); r += down) {
         const bool valid = (p + r < pixels) & (column + c < g.columns);
         const float *from = dy + (valid ? (p + r) * g.out_pitch + column + c : 0);
         if (VEC != 3 || g.fours) gcpi_copy_async<GCPI_STAGED(VEC)>(a + r * (BN + 8), from, valid);
@@ -55,22 +55,25 @@ GCPI_DEVICE void gcpi_weights_piece(const gcpi_tiling &g, int tile, int first, i
     typedef gcpi_tile_sums<BN, false, TF32> sums;
     const int across = (g.columns + BN - 1) / BN, column = tile % across * BN, k0 = tile / across * GCPI_BM;
     const int staged = GCPI_STAGED(VEC), lanes = GCPI_BM / staged, k = k0 + threadIdx.x % lanes * staged;
-    const ptrdiff_t from = (ptrdiff_t)first * GCPI_BK, rest = (ptrdiff_t)g.n * g.rows * g.cols - from;
-    const int pixels = (int)(rest < (ptrdiff_t)steps * GCPI_BK ? rest : (ptrdiff_t)steps * GCPI_BK);
+    const int BK = gcpi_block_terms(TF32);
+    const ptrdiff_t from = (ptrdiff_t)first * BK, rest = (ptrdiff_t)g.n * g.rows * g.cols - from;
+    const int pixels = (int)(rest < (ptrdiff_t)steps * BK ? rest : (ptrdiff_t)steps * BK);
     gcpi_walk tap = gcpi_walk_at(k, g.taps_w, VEC == 3 ? 4 : g.channels);
     tap.hi = k < gcpi_staged<VEC>(g.k) ? tap.hi * g.ytap + g.ybase : -(1 << 30); /* or only zeros */
     tap.mid = tap.mid * g.xtap + g.xbase;
     gcpi_walk pixel = gcpi_walk_at(from + threadIdx.x / lanes, g.rows, g.cols);
     sums product;
     const float *dy = g.b + from * g.out_pitch;
-    gcpi_rounds<GCPI_BK * (GCPI_BM + 8), GCPI_BK * (BN + 8)>(product, stages, pixels, [&](int p, float *a) {
-        gcpi_weights_load<VEC, BN, sums::THREADS>(g, dy, column, p, pixels, tap, &pixel, a);
+    gcpi_rounds<TF32, GCPI_BM + 8, BN + 8>(product, stages, pixels, [&](int p, float *a) {
+        gcpi_weights_load<VEC, BN, BK, sums::THREADS>(g, dy, column, p, pixels, tap, &pixel, a);
     });
-    product.each([&](int r, int c, float v) {
-        asm volatile("" ::: "memory"); /* one address at a time, or registers spill */
-        if (k0 + r >= gcpi_staged<VEC>(g.k) || c >= g.columns - column || (VEC == 3 && r % 4 == 3)) return;
-        float *to = out + (ptrdiff_t)(column + c) * g.k + gcpi_unstaged<VEC>(k0 + r);
-        *to = g.accumulate ? *to + v : v;
+    product.each([&](int r, int c, const float *results, int count) {
+        for (int i = 0; i < count; i++, c++) {
+            asm volatile("" ::: "memory"); /* one address at a time, or registers spill */
+            if (k0 + r >= gcpi_staged<VEC>(g.k) || c >= g.columns - column || (VEC == 3 && r % 4 == 3)) return;
+            float *to = out + (ptrdiff_t)(column + c) * g.k + gcpi_unstaged<VEC>(k0 + r);
+            *to = g.accumulate ? *to + results[i] : results[i];
+        }
     });
 }
 
@@ -80,7 +83,7 @@ template <int VEC, int BN, bool TF32>
 static __global__ void __launch_bounds__(gcpi_tile_sums<BN, false, TF32>::THREADS, 2)
     gcpi_weights_kernel(gcpi_tiling g, ptrdiff_t work)
 {
-    GCP_DYN_SHARED(float, stages); /* GCPI_STAGES of a [16][128+8], b [16][BN+8] */
+    GCP_DYN_SHARED(float, stages); /* gcpi_stages of a [BK][128+8], b [BK][BN+8] */
     ptrdiff_t at = (ptrdiff_t)blockIdx.x * g.length, end = at + g.length < work ? at + g.length : work;
 #pragma unroll 1
     while (at < end) {
