@@ -169,7 +169,8 @@ extern "C" {
 #define GCP_KB(n) ((size_t)((n) * 1024LL))            /* GCP_MB(1.5) is 1.5 MB; of an integer, a constant */
 #define GCP_MB(n) ((size_t)((n) * 1048576LL))
 #define GCP_GB(n) ((size_t)((n) * 1073741824LL))
-enum { GCP_MAX_INPUTS = 64, GCP_MAX_OUTPUTS = 8, GCP_MAX_DIMS = 4, GCP_MAX_ERROR = 512, GCP_MAX_BOUND = 32 };
+enum { GCP_MAX_INPUTS = 64, GCP_MAX_OUTPUTS = 8, GCP_MAX_DIMS = 4, GCP_MAX_ERROR = 512, GCP_MAX_BOUND = 32,
+       GCP_MAX_UPDATES = 32 };
 
 /* The value zero of an option whose plain 0 means its default or "not given": .lr = GCP_ZERO, .by = GCP_ZERO, ... */
 #define GCP_ZERO (-2147483647 - 1)
@@ -290,8 +291,8 @@ typedef enum gcp_flag {
     GCP_FLAG_GRAD_VIEW     = 16,  /* the gradient of an input can share (some of) the bytes of that of output 0 */
     GCP_FLAG_COSTLY        = 32,  /* GCP_POLICY_CHEAP keeps its output */
     GCP_FLAG_LOSS          = 64,  /* belongs to the loss, not to a unit */
-    GCP_FLAG_SIGN_OR_MASK  = 128, /* backward reads output 0 where another op's backward reads it anyway, else the
-                                      mask, output 1 */
+    GCP_FLAG_SIGN_OR_MASK  = 128, /* backward reads the mask, output 1; or output 0, where another op's backward reads it
+                                      anyway (and, on a device, it does not end a batch-norm and an addition) */
     GCP_FLAG_NO_GRADIENT   = 256, /* gradients stop here */
     GCP_FLAG_CROSS         = 512, /* backward reads input 0 only for the gradient of input 1, and the reverse */
     /* Of a target's row that takes call->fused. conv2d: forward, then a call of another row: either GCP_OP_BATCH_STATS
@@ -299,8 +300,9 @@ typedef enum gcp_flag {
        conv2d's output, and whose output 0 lies there; nothing reads that before. Other outputs (mask, mean, scale) may
        lie on what conv2d reads: they are written when it has read. batch_norm: backward, and first that of the
        rectifier behind it: dout[0] is the rectifier's gradient, whose sign is made again from in[0] (in[1] to in[4]:
-       mean, scale, gamma, beta). GCP_ROW_UPDATE: of parameters one after the other, at most 32. Bits must be those of
-       one call after the other. */
+       mean, scale, gamma, beta). GCP_ROW_UPDATE: call, call->fused, its fused and so on, a parameter each, at most
+       GCP_MAX_UPDATES; a row of your own in a copied table does all of them, or is without the flag. Bits must be those
+       of one call after the other. */
     GCP_FLAG_FUSED         = 1024
 } gcp_flag;
 typedef struct gcp_op {

@@ -30,7 +30,7 @@
      cross_entropy                 cross_entropy, finish     count_labels, cross_entropy_back             losses
      mse, mean                     reduce, finish            mse_back, map                                losses
      .clip_norm                    reduce, finish for each gradient; norm_finish                          updates
-     updates, the loss's gradient  sgd or adam for up to 32 parameters; map                               updates */
+     updates, the loss's gradient  sgd or adam for GCP_MAX_UPDATES parameters; map                          updates */
 
 #if !defined(GCPI_ONE_FILE) && defined(__has_include)
 #if !__has_include("src/cuda/kernels/units.h")

@@ -172,7 +172,8 @@ extern "C" {
 #define GCP_KB(n) ((size_t)((n) * 1024LL))            /* GCP_MB(1.5) is 1.5 MB; of an integer, a constant */
 #define GCP_MB(n) ((size_t)((n) * 1048576LL))
 #define GCP_GB(n) ((size_t)((n) * 1073741824LL))
-enum { GCP_MAX_INPUTS = 64, GCP_MAX_OUTPUTS = 8, GCP_MAX_DIMS = 4, GCP_MAX_ERROR = 512, GCP_MAX_BOUND = 32 };
+enum { GCP_MAX_INPUTS = 64, GCP_MAX_OUTPUTS = 8, GCP_MAX_DIMS = 4, GCP_MAX_ERROR = 512, GCP_MAX_BOUND = 32,
+       GCP_MAX_UPDATES = 32 };
 
 /* The value zero of an option whose plain 0 means its default or "not given": .lr = GCP_ZERO, .by = GCP_ZERO, ... */
 #define GCP_ZERO (-2147483647 - 1)
@@ -293,8 +294,8 @@ typedef enum gcp_flag {
     GCP_FLAG_GRAD_VIEW     = 16,  /* the gradient of an input can share (some of) the bytes of that of output 0 */
     GCP_FLAG_COSTLY        = 32,  /* GCP_POLICY_CHEAP keeps its output */
     GCP_FLAG_LOSS          = 64,  /* belongs to the loss, not to a unit */
-    GCP_FLAG_SIGN_OR_MASK  = 128, /* backward reads output 0 where another op's backward reads it anyway, else the
-                                      mask, output 1 */
+    GCP_FLAG_SIGN_OR_MASK  = 128, /* backward reads the mask, output 1; or output 0, where another op's backward reads it
+                                      anyway (and, on a device, it does not end a batch-norm and an addition) */
     GCP_FLAG_NO_GRADIENT   = 256, /* gradients stop here */
     GCP_FLAG_CROSS         = 512, /* backward reads input 0 only for the gradient of input 1, and the reverse */
     /* Of a target's row that takes call->fused. conv2d: forward, then a call of another row: either GCP_OP_BATCH_STATS
@@ -302,8 +303,9 @@ typedef enum gcp_flag {
        conv2d's output, and whose output 0 lies there; nothing reads that before. Other outputs (mask, mean, scale) may
        lie on what conv2d reads: they are written when it has read. batch_norm: backward, and first that of the
        rectifier behind it: dout[0] is the rectifier's gradient, whose sign is made again from in[0] (in[1] to in[4]:
-       mean, scale, gamma, beta). GCP_ROW_UPDATE: of parameters one after the other, at most 32. Bits must be those of
-       one call after the other. */
+       mean, scale, gamma, beta). GCP_ROW_UPDATE: call, call->fused, its fused and so on, a parameter each, at most
+       GCP_MAX_UPDATES; a row of your own in a copied table does all of them, or is without the flag. Bits must be those
+       of one call after the other. */
     GCP_FLAG_FUSED         = 1024
 } gcp_flag;
 typedef struct gcp_op {
@@ -6921,25 +6923,17 @@ static int gcpi_has_backward(const gcpi_problem *p, const gcpi_op *op)
     return out && in;
 }
 
-static const gcpi_op *gcpi_producer(const gcp_tape *t, int tensor)        /* NULL: an input, a parameter */
-{
-    const int op = t->tensors[tensor].producer;
-    return op < 0 ? NULL : &t->ops[op];
-}
-
-/* Where a device has the sum of a batch-norm and something else rectified, the sign is read from the mask even if the
-   output is there: that costs a thirtieth of the bytes. (Behind a batch-norm alone neither is read; and a convolution
-   rectifies its own output only where no mask is made.) */
+/* A rectifier behind a batch-norm and an addition, recorded one behind the other, is one pass on a device: its mask costs
+   1/32 of its output's bytes, so backward reads it even where the output is there. (Behind a batch-norm alone neither is
+   read; and a convolution rectifies its own output only where no mask is made.) */
 static int gcpi_mask_pays(const gcpi_problem *p, const gcpi_op *op)
 {
     const gcp_tape *t = p->tape;
-    const gcpi_op *add = gcpi_producer(t, gcpi_edge(t, op, 0));
-    if (!p->target.device || !add || gcpi_facts_of(add).part != GCPI_PART_ADD) return 0;
-    for (int i = 0; i < 2; i++) {
-        const gcpi_op *norm = gcpi_producer(t, gcpi_edge(t, add, i));
-        if (norm && gcpi_facts_of(norm).part == GCPI_PART_NORM) return 1;
-    }
-    return 0;
+    const int sum = t->tensors[gcpi_edge(t, op, 0)].producer;
+    if (!p->target.device || sum < 1 || gcpi_facts_of(&t->ops[sum]).part != GCPI_PART_ADD) return 0;
+    const gcpi_op *add = &t->ops[sum], *norm = add - 1;
+    const int feeds = gcpi_edge(t, add, 0) == norm->out || gcpi_edge(t, add, 1) == norm->out;
+    return feeds && gcpi_facts_of(norm).part == GCPI_PART_NORM;
 }
 
 /* What the backward of op reads, as bits of inputs and outputs. GCP_FLAG_CROSS ops read input 0 for the gradient of
@@ -16014,10 +16008,9 @@ static gcpi_space gcpi_workspace_of(const gcpi_plan *in, const gcpi_task *t)
     return w;
 }
 
-static void gcpi_call_begin(const gcpi_plan *in, const gcpi_task *t, int row, gcp_call *c, gcpi_call_space *s)
+static void gcpi_call_init(const gcpi_plan *in, const gcpi_task *t, int row, gcp_call *c)
 {
     memset(c, 0, sizeof *c);
-    c->in = s->in; c->out = s->out; c->din = s->din; c->dout = s->dout;
     c->row = row;
     c->attributes = &in->opts;
     c->workspace = t->workspace ? gcpi_workspace_of(in, t).at : NULL;
@@ -16025,6 +16018,12 @@ static void gcpi_call_begin(const gcpi_plan *in, const gcpi_task *t, int row, gc
     c->ordinal = (uint64_t)t->op;
     c->training = in->p.training;
     c->target = &in->p.target;
+}
+
+static void gcpi_call_begin(const gcpi_plan *in, const gcpi_task *t, int row, gcp_call *c, gcpi_call_space *s)
+{
+    gcpi_call_init(in, t, row, c);
+    c->in = s->in; c->out = s->out; c->din = s->din; c->dout = s->dout;
 }
 
 /* A group, or a single op that could be a group, as a call of GCP_ROW_APPLY. */
@@ -16233,13 +16232,13 @@ static void gcpi_run_norm(const gcpi_plan *in, const gcpi_task *t, int n)
     row->backward(&call);
 }
 
-typedef struct gcpi_update_call { gcp_call call; gcp_view in[3], out[3]; } gcpi_update_call;
+typedef struct gcpi_update_call { gcp_call call; gcp_view in[3], out[3], none[3]; } gcpi_update_call;
 static void gcpi_update_call_fill(const gcpi_plan *in, const gcpi_task *t, int n, gcpi_update_call *u)
 {
     int item = in->p.operands[t->operands].item;
-    gcpi_call_space space;
-    gcpi_call_begin(in, t, GCP_ROW_UPDATE, &u->call, &space);
-    u->call.in = u->in; u->call.out = u->out;
+    memset(u->none, 0, sizeof u->none);
+    gcpi_call_init(in, t, GCP_ROW_UPDATE, &u->call);
+    u->call.in = u->in; u->call.out = u->out; u->call.din = u->call.dout = u->none;
     u->call.inputs = 3; u->call.outputs = 3;
     u->in[0] = gcpi_view_like(in, item, gcpi_item_data(in, item, in->placed[n].offset));
     u->in[1] = gcpi_view_like(in, item, gcpi_count_at(in->p.tape, t->op));
@@ -16257,21 +16256,20 @@ static void gcpi_run_update(gcpi_plan *in, const gcpi_task *t, int n)
 }
 
 /* Updates behind each other, as one call: each is the .fused of the one before it. */
-enum { GCPI_UPDATES = 32 };
 static int gcpi_updates_at(const gcpi_plan *in, int i)
 {
     const gcp_op *kernels = in->p.target.kernels;
     int count = 0;
     if (!kernels || !(kernels[GCP_ROW_UPDATE].flags & GCP_FLAG_FUSED)) return 0;
     if (in->opts.check || in->opts.no_groups || in->p.far_slots) return 0;
-    while (count < GCPI_UPDATES && i + count < (int)in->list.count &&
+    while (count < GCP_MAX_UPDATES && i + count < (int)in->list.count &&
            in->p.tasks[in->list.at[i + count].task].kind == GCPI_TASK_UPDATE)
         count++;
     return count;
 }
 static void gcpi_run_updates(gcpi_plan *in, int i, int n, int count)
 {
-    gcpi_update_call u[GCPI_UPDATES];
+    gcpi_update_call u[GCP_MAX_UPDATES];
     if (in->run.numbers.micro + 1 != in->run.numbers.micros) return;
     for (int k = 0; k < count; k++) {
         const gcpi_task *t = &in->p.tasks[in->list.at[i + k].task];

@@ -190,7 +190,6 @@ void gcpi_cuda_mean(gcp_view a, gcp_view b, float *out, void *workspace, cudaStr
 /* The sum of squares goes to, or is added to, the first double of the workspace (GCPI_CUDA_LOSS_BYTES + 8). */
 void gcpi_cuda_norm_add(gcp_view g, void *workspace, cudaStream_t stream);
 void gcpi_cuda_norm_finish(gcp_step_numbers *numbers, double limit, const void *workspace, cudaStream_t stream);
-enum { GCPI_CUDA_UPDATES = 32 };                 /* parameters of a launch, at most: what it is given has 4 KB */
 typedef struct gcpi_cuda_parameter {
     float *w, *s1, *s2; const float *g; size_t count;
     const uint64_t *updates;                     /* of this parameter before this one, on the device */
@@ -198,7 +197,7 @@ typedef struct gcpi_cuda_parameter {
     unsigned block; int fours;                   /* its first block; elements go by fours. gcpi_cuda_step fills both */
 } gcpi_cuda_parameter;
 typedef struct gcpi_cuda_update {
-    gcpi_cuda_parameter at[GCPI_CUDA_UPDATES];
+    gcpi_cuda_parameter at[GCP_MAX_UPDATES];
     const gcp_step_numbers *numbers;
     double beta1, beta2, epsilon, clip_value, momentum;
     int count, nesterov, optimizer;
@@ -1092,11 +1091,8 @@ static void gcpi_cuda_update_forward(const gcp_call *c)
     u.numbers = c->numbers;
     u.beta1 = o->beta1; u.beta2 = o->beta2; u.epsilon = o->epsilon; u.clip_value = o->clip_value;
     u.momentum = o->momentum; u.nesterov = o->nesterov; u.optimizer = (int)o->optimizer;
-    while (c) {
-        for (u.count = 0; c && u.count < GCPI_CUDA_UPDATES; u.count++, c = c->fused)
-            u.at[u.count] = gcpi_cuda_parameter_of(c);
-        gcpi_cuda_step(&u, stream);
-    }
+    for (u.count = 0; c && u.count < GCP_MAX_UPDATES; c = c->fused) u.at[u.count++] = gcpi_cuda_parameter_of(c);
+    gcpi_cuda_step(&u, stream);
 }
 
 /* The rows, by name: GCP_OPS puts them in order, and a missing one does not compile. Shapes and reads are the CPU's:

@@ -33,7 +33,7 @@
      cross_entropy                 cross_entropy, finish     count_labels, cross_entropy_back             losses
      mse, mean                     reduce, finish            mse_back, map                                losses
      .clip_norm                    reduce, finish for each gradient; norm_finish                          updates
-     updates, the loss's gradient  sgd or adam for up to 32 parameters; map                               updates */
+     updates, the loss's gradient  sgd or adam for GCP_MAX_UPDATES parameters; map                          updates */
 
 #if !defined(GCPI_ONE_FILE) && defined(__has_include)
 #if !__has_include("src/cuda/kernels/units.h")
@@ -303,12 +303,12 @@ void gcpi_cuda_bias_back(gcp_view db, gcp_view dy, void *workspace, cudaStream_t
 enum {
     GCPI_BM = 128,                /* rows of a block's tile: pixels (gather) or k (weights) */
     GCPI_WAVE = 264,              /* blocks of 128 columns that an H100 runs at a time: 132 multiprocessors, two each */
-    GCPI_SHARE_LEAST = 8,         /* fewest K-blocks worth a partial sum of dw */
+    GCPI_SHARE_LEAST = 128,       /* fewest terms worth a partial sum of dw */
     GCPI_SHARES_BYTES = 32 << 20  /* most bytes of all partial sums */
 };
 
-/* Terms of a K-block, and how many lie in shared memory: one in use, the others on their way. TF32 is bound by the path
-   through L1, where rows of 128 bytes cost the least; FP32 goes to cards with 64 KB of shared memory, too. */
+/* Terms of a K-block, and how many K-blocks lie in shared memory: one in use, the others on their way. On an H100 TF32 is
+   bound by the path through L1, where rows of 128 bytes cost the least; FP32 goes to cards with 64 KB, too. */
 GCPI_BOTH constexpr int gcpi_block_terms(bool tf32) { return tf32 ? 32 : 16; }
 GCPI_BOTH constexpr int gcpi_stages(bool tf32) { return tf32 ? 2 : 3; }
 
@@ -362,9 +362,10 @@ template <int n> GCPI_DEVICE void gcpi_copy_wait(void)
 }
 
 #if GCPI_SM80
-/* The tensor cores read the upper 19 bits of a float and cut the rest off. 0.72 of half a unit in the last place that
-   they read is added first, so that the mean error is zero: at most 0.72 of a unit, where rounding to nearest has 0.5.
-   One multiplication instead of two instructions that compare and add; a NaN stays one, an infinity too. */
+/* The tensor cores read the upper 19 bits of a float and cut the rest off. This adds 0.36 to 0.72 of a unit in the last
+   place that they read, so that the mean relative error is zero: at most 0.72 of a unit, where rounding to nearest has
+   0.5. One multiplication instead of a comparison and an addition; a NaN stays one, an infinity too, and what is above
+   0.9996 of the largest float becomes one. */
 GCPI_DEVICE unsigned gcpi_to_tf32(float v) { return __float_as_uint(v * (1 + 0.72134752f / 2048)); }
 
 /* d += a * b of 16x8 and 8x8; lane l has g = l/4, t = l%4 and holds a: (g,t) (g+8,t) (g,t+4) (g+8,t+4)   b: (t,g)
@@ -573,7 +574,7 @@ template <int BN, bool KMAJOR> struct gcpi_tile_sums<BN, KMAJOR, true> {
 
 /* Adds up all terms: load(k, to) sends for the K-block from k on. All stages but one are sent for first. Round b
    then sums block b, in stage `use`, and sends for the block that fills the stage `next`, which every thread has
-   left behind at this round's barrier. A, B: floats of a row of k, for all rows of either tile. */
+   left behind at this round's barrier. A, B: floats of either tile for a term. */
 template <bool TF32, int A, int B, class P, class L>
 GCPI_DEVICE void gcpi_rounds(P &product, float *stages, int terms, L load)
 {
@@ -979,12 +980,12 @@ static gcpi_shares gcpi_weights_shares(const gcpi_cuda_conv *c, bool direct)
     const ptrdiff_t columns = gcpi_tile_columns(c->co, c->ci), staged = c->ci == 3 ? gcpi_staged<3>((int)k) : k;
     const ptrdiff_t tiles = direct ? gcpi_blocks(count, GCPI_THREADS)
                                    : gcpi_blocks(staged, GCPI_BM) * gcpi_blocks(c->co, (int)columns);
-    const ptrdiff_t terms = gcpi_block_terms(c->tf32), most = 1 << 26; /* of an int */
+    const ptrdiff_t terms = gcpi_block_terms(c->tf32 && !direct), most = (1 << 30) / terms; /* pixels in an int */
     const ptrdiff_t steps = ((ptrdiff_t)c->n * c->ho * c->wo + terms - 1) / terms;
     gcpi_shares s = { (int)steps, (int)gcpi_least(most, steps), 1, tiles * steps };
     for (int waves = 2; waves > 0 && count > 0; waves--) {
         ptrdiff_t length = (s.work + waves * GCPI_WAVE - 1) / (waves * GCPI_WAVE);
-        if (length < GCPI_SHARE_LEAST) length = GCPI_SHARE_LEAST;
+        if (length < GCPI_SHARE_LEAST / terms) length = GCPI_SHARE_LEAST / terms;
         const ptrdiff_t pieces = direct ? (steps + length - 1) / length : (steps + length - 2) / length + 1;
         if (length >= steps || length > most || pieces * count * 4 > GCPI_SHARES_BYTES) continue;
         s.length = (int)length, s.pieces = (int)pieces;
@@ -999,10 +1000,12 @@ int gcpi_cuda_weights_blocks(const gcpi_cuda_conv *c)
     return gcpi_blocks(s.work, s.length);
 }
 
-/* The attribute lets a launch have more than 48 KB of shared memory on the current device. */
+/* The attribute lets a launch have more than 48 KB of shared memory on the current device. To set it clears the last
+   error, so it is not set where a launch before has failed. */
 static void gcpi_tiling_shared(const void *kernel, int bytes)
 {
-    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    if (cudaPeekAtLastError() == cudaSuccess)
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
 }
 template <int VEC, int BN, bool TF32> static void gcpi_gather_launch(gcpi_tiling g, cudaStream_t stream)
 {
@@ -1108,7 +1111,7 @@ void gcpi_cuda_conv_backward_weights(const gcpi_cuda_conv *c, const float *x, co
     if (direct) {
         const dim3 blocks(gcpi_blocks(count, GCPI_THREADS), shares.pieces);
         GCP_LAUNCH(gcpi_direct_weights_kernel, blocks, GCPI_THREADS, 0, stream, *c, x, dy, g.out,
-                   (ptrdiff_t)g.length * gcpi_block_terms(c->tf32), g.accumulate);
+                   (ptrdiff_t)g.length * gcpi_block_terms(false), g.accumulate);
         g.steps = shares.pieces, g.length = 1;   /* each tile's pieces: all */
     } else gcpi_weights_run(g, c->tf32, stream);
     if (shares.pieces > 1)

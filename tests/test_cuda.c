@@ -749,10 +749,14 @@ static void together(gcp_math math)
     gcp_gpu_close(&own);
 }
 
-/* Parameters whose elements come by fours or not, more than fit into a launch: the same as one after the other. */
+/* Parameters whose elements come by fours or not, more than fit into a launch, with rates of their own, after one
+   micro-batch or two: the same as one after the other. */
 static void updates_together(void)
 {
-    static const gcp_optimizer optimizers[] = { GCP_OPTIMIZER_SGD, GCP_OPTIMIZER_ADAM, GCP_OPTIMIZER_ADAMW };
+    static const struct { gcp_optimizer is; double momentum; int micros; } optimizers[] = {
+        { GCP_OPTIMIZER_SGD, 0, 2 }, { GCP_OPTIMIZER_SGD, 0.9, 1 }, { GCP_OPTIMIZER_ADAM, 0, 1 },
+        { GCP_OPTIMIZER_ADAMW, 0, 2 }
+    };
     static gcp_op rows[GCP_ROW_COUNT];
     static small s;
     gcp_gpu own = gcp_gpu_open(.workspace = WORKSPACE);
@@ -769,11 +773,12 @@ static void updates_together(void)
             s.net = gcp_tape_make(&s.arena, .ops = 128, .seed = 5);
             gcp_tensor x = gcp_input(s.net, "x", GCP_SHAPE(2, 3)), y = x;
             for (int i = 0; i < 35; i++) y = gcp_tanh(gcp_linear(y, .out = 3 + i % 3 * 29));
-            gcp_plan plan = gcp_plan_make(gcp_mean(gcp_mul(y, y)), .optimizer = optimizers[o],
-                                          .momentum = optimizers[o] == GCP_OPTIMIZER_SGD ? 0.9 : 0,
-                                          .weight_decay = 0.01, .target = together ? gcp_cuda(&own) : &apart);
+            gcp_plan plan = gcp_plan_make(gcp_mean(gcp_mul(y, y)), .optimizer = optimizers[o].is,
+                                          .momentum = optimizers[o].momentum, .accumulate = optimizers[o].micros,
+                                          .weight_decay = 0.01, .rates = "linear[7]* 3",
+                                          .target = together ? gcp_cuda(&own) : &apart);
             gcp_bind(&plan, NULL, 0);
-            for (int step = 0; step < 3; step++) {
+            for (int step = 0; step < 4; step++) {
                 gcp_write(&plan, x, (float[6]) { 1, -2, 3, -1, 2, -3 });
                 kernels[together] = launches();
                 gcp_step(&plan, .lr = 0.1);

@@ -242,12 +242,15 @@ static void mask_where_it_pays(void)
                                       .target = there ? &elsewhere : NULL);
         if (gcp_error(tape)) fprintf(stderr, "%s\n", gcp_error(tape));
         CHECK(!gcp_error(tape) && plan.in);
+        int found = 0;
         for (int i = 0; plan.in && i < (int)plan.in->list.count; i++) {
             const gcpi_task *t = &plan.in->p.tasks[plan.in->list.at[i].task];
             if (t->kind != GCPI_TASK_BACKWARD || tape->ops[t->op].kind != GCP_OP_RELU) continue;
             CHECK_INT(gcpi_operand_at(plan.in, t, GCPI_SLOT_OUT + (norm && there)), >=, 0);
             CHECK_INT(gcpi_operand_at(plan.in, t, GCPI_SLOT_OUT + !(norm && there)), <, 0);
+            found++;
         }
+        CHECK_INT(found, ==, 1);
     }
 }
 

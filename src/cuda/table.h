@@ -31,11 +31,8 @@ static void gcpi_cuda_update_forward(const gcp_call *c)
     u.numbers = c->numbers;
     u.beta1 = o->beta1; u.beta2 = o->beta2; u.epsilon = o->epsilon; u.clip_value = o->clip_value;
     u.momentum = o->momentum; u.nesterov = o->nesterov; u.optimizer = (int)o->optimizer;
-    while (c) {
-        for (u.count = 0; c && u.count < GCPI_CUDA_UPDATES; u.count++, c = c->fused)
-            u.at[u.count] = gcpi_cuda_parameter_of(c);
-        gcpi_cuda_step(&u, stream);
-    }
+    for (u.count = 0; c && u.count < GCP_MAX_UPDATES; c = c->fused) u.at[u.count++] = gcpi_cuda_parameter_of(c);
+    gcpi_cuda_step(&u, stream);
 }
 
 /* The rows, by name: GCP_OPS puts them in order, and a missing one does not compile. Shapes and reads are the CPU's:

@@ -174,25 +174,17 @@ static int gcpi_has_backward(const gcpi_problem *p, const gcpi_op *op)
     return out && in;
 }
 
-static const gcpi_op *gcpi_producer(const gcp_tape *t, int tensor)        /* NULL: an input, a parameter */
-{
-    const int op = t->tensors[tensor].producer;
-    return op < 0 ? NULL : &t->ops[op];
-}
-
-/* Where a device has the sum of a batch-norm and something else rectified, the sign is read from the mask even if the
-   output is there: that costs a thirtieth of the bytes. (Behind a batch-norm alone neither is read; and a convolution
-   rectifies its own output only where no mask is made.) */
+/* A rectifier behind a batch-norm and an addition, recorded one behind the other, is one pass on a device: its mask costs
+   1/32 of its output's bytes, so backward reads it even where the output is there. (Behind a batch-norm alone neither is
+   read; and a convolution rectifies its own output only where no mask is made.) */
 static int gcpi_mask_pays(const gcpi_problem *p, const gcpi_op *op)
 {
     const gcp_tape *t = p->tape;
-    const gcpi_op *add = gcpi_producer(t, gcpi_edge(t, op, 0));
-    if (!p->target.device || !add || gcpi_facts_of(add).part != GCPI_PART_ADD) return 0;
-    for (int i = 0; i < 2; i++) {
-        const gcpi_op *norm = gcpi_producer(t, gcpi_edge(t, add, i));
-        if (norm && gcpi_facts_of(norm).part == GCPI_PART_NORM) return 1;
-    }
-    return 0;
+    const int sum = t->tensors[gcpi_edge(t, op, 0)].producer;
+    if (!p->target.device || sum < 1 || gcpi_facts_of(&t->ops[sum]).part != GCPI_PART_ADD) return 0;
+    const gcpi_op *add = &t->ops[sum], *norm = add - 1;
+    const int feeds = gcpi_edge(t, add, 0) == norm->out || gcpi_edge(t, add, 1) == norm->out;
+    return feeds && gcpi_facts_of(norm).part == GCPI_PART_NORM;
 }
 
 /* What the backward of op reads, as bits of inputs and outputs. GCP_FLAG_CROSS ops read input 0 for the gradient of

@@ -71,10 +71,9 @@ static gcpi_space gcpi_workspace_of(const gcpi_plan *in, const gcpi_task *t)
     return w;
 }
 
-static void gcpi_call_begin(const gcpi_plan *in, const gcpi_task *t, int row, gcp_call *c, gcpi_call_space *s)
+static void gcpi_call_init(const gcpi_plan *in, const gcpi_task *t, int row, gcp_call *c)
 {
     memset(c, 0, sizeof *c);
-    c->in = s->in; c->out = s->out; c->din = s->din; c->dout = s->dout;
     c->row = row;
     c->attributes = &in->opts;
     c->workspace = t->workspace ? gcpi_workspace_of(in, t).at : NULL;
@@ -82,6 +81,12 @@ static void gcpi_call_begin(const gcpi_plan *in, const gcpi_task *t, int row, gc
     c->ordinal = (uint64_t)t->op;
     c->training = in->p.training;
     c->target = &in->p.target;
+}
+
+static void gcpi_call_begin(const gcpi_plan *in, const gcpi_task *t, int row, gcp_call *c, gcpi_call_space *s)
+{
+    gcpi_call_init(in, t, row, c);
+    c->in = s->in; c->out = s->out; c->din = s->din; c->dout = s->dout;
 }
 
 /* A group, or a single op that could be a group, as a call of GCP_ROW_APPLY. */
@@ -290,13 +295,13 @@ static void gcpi_run_norm(const gcpi_plan *in, const gcpi_task *t, int n)
     row->backward(&call);
 }
 
-typedef struct gcpi_update_call { gcp_call call; gcp_view in[3], out[3]; } gcpi_update_call;
+typedef struct gcpi_update_call { gcp_call call; gcp_view in[3], out[3], none[3]; } gcpi_update_call;
 static void gcpi_update_call_fill(const gcpi_plan *in, const gcpi_task *t, int n, gcpi_update_call *u)
 {
     int item = in->p.operands[t->operands].item;
-    gcpi_call_space space;
-    gcpi_call_begin(in, t, GCP_ROW_UPDATE, &u->call, &space);
-    u->call.in = u->in; u->call.out = u->out;
+    memset(u->none, 0, sizeof u->none);
+    gcpi_call_init(in, t, GCP_ROW_UPDATE, &u->call);
+    u->call.in = u->in; u->call.out = u->out; u->call.din = u->call.dout = u->none;
     u->call.inputs = 3; u->call.outputs = 3;
     u->in[0] = gcpi_view_like(in, item, gcpi_item_data(in, item, in->placed[n].offset));
     u->in[1] = gcpi_view_like(in, item, gcpi_count_at(in->p.tape, t->op));
@@ -314,21 +319,20 @@ static void gcpi_run_update(gcpi_plan *in, const gcpi_task *t, int n)
 }
 
 /* Updates behind each other, as one call: each is the .fused of the one before it. */
-enum { GCPI_UPDATES = 32 };
 static int gcpi_updates_at(const gcpi_plan *in, int i)
 {
     const gcp_op *kernels = in->p.target.kernels;
     int count = 0;
     if (!kernels || !(kernels[GCP_ROW_UPDATE].flags & GCP_FLAG_FUSED)) return 0;
     if (in->opts.check || in->opts.no_groups || in->p.far_slots) return 0;
-    while (count < GCPI_UPDATES && i + count < (int)in->list.count &&
+    while (count < GCP_MAX_UPDATES && i + count < (int)in->list.count &&
            in->p.tasks[in->list.at[i + count].task].kind == GCPI_TASK_UPDATE)
         count++;
     return count;
 }
 static void gcpi_run_updates(gcpi_plan *in, int i, int n, int count)
 {
-    gcpi_update_call u[GCPI_UPDATES];
+    gcpi_update_call u[GCP_MAX_UPDATES];
     if (in->run.numbers.micro + 1 != in->run.numbers.micros) return;
     for (int k = 0; k < count; k++) {
         const gcpi_task *t = &in->p.tasks[in->list.at[i + k].task];

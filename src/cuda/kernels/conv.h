@@ -110,12 +110,12 @@ static gcpi_shares gcpi_weights_shares(const gcpi_cuda_conv *c, bool direct)
     const ptrdiff_t columns = gcpi_tile_columns(c->co, c->ci), staged = c->ci == 3 ? gcpi_staged<3>((int)k) : k;
     const ptrdiff_t tiles = direct ? gcpi_blocks(count, GCPI_THREADS)
                                    : gcpi_blocks(staged, GCPI_BM) * gcpi_blocks(c->co, (int)columns);
-    const ptrdiff_t terms = gcpi_block_terms(c->tf32), most = 1 << 26; /* of an int */
+    const ptrdiff_t terms = gcpi_block_terms(c->tf32 && !direct), most = (1 << 30) / terms; /* pixels in an int */
     const ptrdiff_t steps = ((ptrdiff_t)c->n * c->ho * c->wo + terms - 1) / terms;
     gcpi_shares s = { (int)steps, (int)gcpi_least(most, steps), 1, tiles * steps };
     for (int waves = 2; waves > 0 && count > 0; waves--) {
         ptrdiff_t length = (s.work + waves * GCPI_WAVE - 1) / (waves * GCPI_WAVE);
-        if (length < GCPI_SHARE_LEAST) length = GCPI_SHARE_LEAST;
+        if (length < GCPI_SHARE_LEAST / terms) length = GCPI_SHARE_LEAST / terms;
         const ptrdiff_t pieces = direct ? (steps + length - 1) / length : (steps + length - 2) / length + 1;
         if (length >= steps || length > most || pieces * count * 4 > GCPI_SHARES_BYTES) continue;
         s.length = (int)length, s.pieces = (int)pieces;
@@ -130,10 +130,12 @@ int gcpi_cuda_weights_blocks(const gcpi_cuda_conv *c)
     return gcpi_blocks(s.work, s.length);
 }
 
-/* The attribute lets a launch have more than 48 KB of shared memory on the current device. */
+/* The attribute lets a launch have more than 48 KB of shared memory on the current device. To set it clears the last
+   error, so it is not set where a launch before has failed. */
 static void gcpi_tiling_shared(const void *kernel, int bytes)
 {
-    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    if (cudaPeekAtLastError() == cudaSuccess)
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
 }
 template <int VEC, int BN, bool TF32> static void gcpi_gather_launch(gcpi_tiling g, cudaStream_t stream)
 {
@@ -239,7 +241,7 @@ void gcpi_cuda_conv_backward_weights(const gcpi_cuda_conv *c, const float *x, co
     if (direct) {
         const dim3 blocks(gcpi_blocks(count, GCPI_THREADS), shares.pieces);
         GCP_LAUNCH(gcpi_direct_weights_kernel, blocks, GCPI_THREADS, 0, stream, *c, x, dy, g.out,
-                   (ptrdiff_t)g.length * gcpi_block_terms(c->tf32), g.accumulate);
+                   (ptrdiff_t)g.length * gcpi_block_terms(false), g.accumulate);
         g.steps = shares.pieces, g.length = 1;   /* each tile's pieces: all */
     } else gcpi_weights_run(g, c->tf32, stream);
     if (shares.pieces > 1)

@@ -12,12 +12,12 @@
 enum {
     GCPI_BM = 128,                /* rows of a block's tile: pixels (gather) or k (weights) */
     GCPI_WAVE = 264,              /* blocks of 128 columns that an H100 runs at a time: 132 multiprocessors, two each */
-    GCPI_SHARE_LEAST = 8,         /* fewest K-blocks worth a partial sum of dw */
+    GCPI_SHARE_LEAST = 128,       /* fewest terms worth a partial sum of dw */
     GCPI_SHARES_BYTES = 32 << 20  /* most bytes of all partial sums */
 };
 
-/* Terms of a K-block, and how many lie in shared memory: one in use, the others on their way. TF32 is bound by the path
-   through L1, where rows of 128 bytes cost the least; FP32 goes to cards with 64 KB of shared memory, too. */
+/* Terms of a K-block, and how many K-blocks lie in shared memory: one in use, the others on their way. On an H100 TF32 is
+   bound by the path through L1, where rows of 128 bytes cost the least; FP32 goes to cards with 64 KB, too. */
 GCPI_BOTH constexpr int gcpi_block_terms(bool tf32) { return tf32 ? 32 : 16; }
 GCPI_BOTH constexpr int gcpi_stages(bool tf32) { return tf32 ? 2 : 3; }
 
@@ -71,9 +71,10 @@ template <int n> GCPI_DEVICE void gcpi_copy_wait(void)
 }
 
 #if GCPI_SM80
-/* The tensor cores read the upper 19 bits of a float and cut the rest off. 0.72 of half a unit in the last place that
-   they read is added first, so that the mean error is zero: at most 0.72 of a unit, where rounding to nearest has 0.5.
-   One multiplication instead of two instructions that compare and add; a NaN stays one, an infinity too. */
+/* The tensor cores read the upper 19 bits of a float and cut the rest off. This adds 0.36 to 0.72 of a unit in the last
+   place that they read, so that the mean relative error is zero: at most 0.72 of a unit, where rounding to nearest has
+   0.5. One multiplication instead of a comparison and an addition; a NaN stays one, an infinity too, and what is above
+   0.9996 of the largest float becomes one. */
 GCPI_DEVICE unsigned gcpi_to_tf32(float v) { return __float_as_uint(v * (1 + 0.72134752f / 2048)); }
 
 /* d += a * b of 16x8 and 8x8; lane l has g = l/4, t = l%4 and holds a: (g,t) (g+8,t) (g,t+4) (g+8,t+4)   b: (t,g)
@@ -282,7 +283,7 @@ template <int BN, bool KMAJOR> struct gcpi_tile_sums<BN, KMAJOR, true> {
 
 /* Adds up all terms: load(k, to) sends for the K-block from k on. All stages but one are sent for first. Round b
    then sums block b, in stage `use`, and sends for the block that fills the stage `next`, which every thread has
-   left behind at this round's barrier. A, B: floats of a row of k, for all rows of either tile. */
+   left behind at this round's barrier. A, B: floats of either tile for a term. */
 template <bool TF32, int A, int B, class P, class L>
 GCPI_DEVICE void gcpi_rounds(P &product, float *stages, int terms, L load)
 {
