@@ -291,8 +291,8 @@ typedef enum gcp_flag {
     GCP_FLAG_GRAD_VIEW     = 16,  /* the gradient of an input can share (some of) the bytes of that of output 0 */
     GCP_FLAG_COSTLY        = 32,  /* GCP_POLICY_CHEAP keeps its output */
     GCP_FLAG_LOSS          = 64,  /* belongs to the loss, not to a unit */
-    GCP_FLAG_SIGN_OR_MASK  = 128, /* backward reads the mask, output 1; or output 0, where another op's backward reads it
-                                      anyway (and, on a device, it does not end a batch-norm and an addition) */
+    GCP_FLAG_SIGN_OR_MASK  = 128, /* backward reads the mask, output 1; or output 0, where another op's backward reads
+                                      it anyway (and, on a device, it does not end a batch-norm and an addition) */
     GCP_FLAG_NO_GRADIENT   = 256, /* gradients stop here */
     GCP_FLAG_CROSS         = 512, /* backward reads input 0 only for the gradient of input 1, and the reverse */
     /* Of a target's row that takes call->fused. conv2d: forward, then a call of another row: either GCP_OP_BATCH_STATS

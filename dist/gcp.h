@@ -294,8 +294,8 @@ typedef enum gcp_flag {
     GCP_FLAG_GRAD_VIEW     = 16,  /* the gradient of an input can share (some of) the bytes of that of output 0 */
     GCP_FLAG_COSTLY        = 32,  /* GCP_POLICY_CHEAP keeps its output */
     GCP_FLAG_LOSS          = 64,  /* belongs to the loss, not to a unit */
-    GCP_FLAG_SIGN_OR_MASK  = 128, /* backward reads the mask, output 1; or output 0, where another op's backward reads it
-                                      anyway (and, on a device, it does not end a batch-norm and an addition) */
+    GCP_FLAG_SIGN_OR_MASK  = 128, /* backward reads the mask, output 1; or output 0, where another op's backward reads
+                                      it anyway (and, on a device, it does not end a batch-norm and an addition) */
     GCP_FLAG_NO_GRADIENT   = 256, /* gradients stop here */
     GCP_FLAG_CROSS         = 512, /* backward reads input 0 only for the gradient of input 1, and the reverse */
     /* Of a target's row that takes call->fused. conv2d: forward, then a call of another row: either GCP_OP_BATCH_STATS
@@ -6923,9 +6923,9 @@ static int gcpi_has_backward(const gcpi_problem *p, const gcpi_op *op)
     return out && in;
 }
 
-/* A rectifier behind a batch-norm and an addition, recorded one behind the other, is one pass on a device: its mask costs
-   1/32 of its output's bytes, so backward reads it even where the output is there. (Behind a batch-norm alone neither is
-   read; and a convolution rectifies its own output only where no mask is made.) */
+/* A batch-norm, an addition and a rectifier, recorded one behind the other, are one pass on a device: the mask costs
+   1/32 of the output's bytes, so backward reads it even where the output is there. (Behind a batch-norm alone neither
+   is read; and a convolution rectifies its own output only where no mask is made.) */
 static int gcpi_mask_pays(const gcpi_problem *p, const gcpi_op *op)
 {
     const gcp_tape *t = p->tape;

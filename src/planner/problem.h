@@ -174,9 +174,9 @@ static int gcpi_has_backward(const gcpi_problem *p, const gcpi_op *op)
     return out && in;
 }
 
-/* A rectifier behind a batch-norm and an addition, recorded one behind the other, is one pass on a device: its mask costs
-   1/32 of its output's bytes, so backward reads it even where the output is there. (Behind a batch-norm alone neither is
-   read; and a convolution rectifies its own output only where no mask is made.) */
+/* A batch-norm, an addition and a rectifier, recorded one behind the other, are one pass on a device: the mask costs
+   1/32 of the output's bytes, so backward reads it even where the output is there. (Behind a batch-norm alone neither
+   is read; and a convolution rectifies its own output only where no mask is made.) */
 static int gcpi_mask_pays(const gcpi_problem *p, const gcpi_op *op)
 {
     const gcp_tape *t = p->tape;

@@ -16,8 +16,8 @@ enum {
     GCPI_SHARES_BYTES = 32 << 20  /* most bytes of all partial sums */
 };
 
-/* Terms of a K-block, and how many K-blocks lie in shared memory: one in use, the others on their way. On an H100 TF32 is
-   bound by the path through L1, where rows of 128 bytes cost the least; FP32 goes to cards with 64 KB, too. */
+/* Terms of a K-block, and how many K-blocks lie in shared memory: one in use, the others on their way. On an H100 TF32
+   is bound by the path through L1, where rows of 128 bytes cost the least; FP32 goes to cards with 64 KB, too. */
 GCPI_BOTH constexpr int gcpi_block_terms(bool tf32) { return tf32 ? 32 : 16; }
 GCPI_BOTH constexpr int gcpi_stages(bool tf32) { return tf32 ? 2 : 3; }
 
