@@ -1157,7 +1157,9 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #include "src/run/bind.h"           /* memory for states, slabs, far values */
 #include "src/warm.h"               /* again at the user's level of optimisation */
 #include "src/run/copies.h"         /* copies to far memory and back */
-#include "src/run/execute.h"        /* instructions, groups, pairs */
+#include "src/run/calls.h"          /* of ops, groups, updates: their views */
+#include "src/run/check.h"          /* what .check looks at */
+#include "src/run/execute.h"        /* instructions, pairs, the whole list */
 #include "src/cold.h"               /* at -Og: code that runs once per plan or step */
 #include "src/run/step.h"           /* steps; values in and out */
 #include "src/run/training.h"       /* rates that change, averages of weights */

@@ -15933,9 +15933,9 @@ static void gcpi_run_far_update(gcpi_plan *in, const gcp_call *whole)
     if (back) gcpi_slots_wait(in, x[(pieces + 1) % 2].out);
 }
 
-/* ==== src/run/execute.h ==== */
+/* ==== src/run/calls.h ==== */
 
-/* The executor: an instruction becomes a call of its op, of a group, or of a pair that runs as one pass. */
+/* Calls: of an op, of a group, of what a step does beside its ops; the views that they are given. */
 
 /* The bytes of an item. offset: its place in the slab; -1: it lies in the state, with its root's parameter. NULL: in
    neither. */
@@ -16064,6 +16064,198 @@ static void gcpi_run_op(const gcpi_plan *in, const gcpi_instruction *i, int n)
     gcpi_op_call(in, i, n, &call, &space);
     (t->kind == GCPI_TASK_FORWARD ? row->forward : row->backward)(&call);
 }
+
+/* A view of data as reals with the item's shape: the item itself, or values, slots and a count in the state. */
+static gcp_view gcpi_view_like(const gcpi_plan *in, int item, void *data)
+{
+    gcp_view v;
+    gcpi_view_empty(in, &v, in->p.items[item].tensor, 1);
+    v.data = data;
+    v.pitch = in->p.items[item].pitch;
+    return v;
+}
+
+static void gcpi_run_seed(const gcpi_plan *in, const gcpi_task *t, int n)
+{
+    gcp_call call;
+    gcpi_call_space space;
+    gcpi_call_begin(in, t, GCP_ROW_SEED, &call, &space);
+    space.out[0] = gcpi_view_like(in, in->p.operands[t->operands].item, in->bound.slab + in->placed[n].offset);
+    call.outputs = 1;
+    call.attributes = &in->run.share;
+    gcpi_row_for(&in->p.target, NULL, GCP_ROW_SEED)->forward(&call);
+}
+
+static void gcpi_run_norm(const gcpi_plan *in, const gcpi_task *t, int n)
+{
+    const gcp_op *row = gcpi_row_for(&in->p.target, NULL, GCP_ROW_NORM);
+    gcp_call call;
+    gcpi_call_space space;
+    gcpi_call_begin(in, t, GCP_ROW_NORM, &call, &space);
+    call.inputs = 1;
+    for (int k = 0; k < t->count; k++) {
+        int item = in->p.operands[t->operands + k].item;
+        space.in[0] = gcpi_view_like(in, item, gcpi_item_data(in, item, in->placed[n + k].offset));
+        space.in[0].accumulate = k > 0;
+        row->forward(&call);
+    }
+    row->backward(&call);
+}
+
+typedef struct gcpi_update_call { gcp_call call; gcp_view in[3], out[3], none[3]; } gcpi_update_call;
+static void gcpi_update_call_fill(const gcpi_plan *in, const gcpi_task *t, int n, gcpi_update_call *u)
+{
+    int item = in->p.operands[t->operands].item;
+    memset(u->none, 0, sizeof u->none);
+    gcpi_call_init(in, t, GCP_ROW_UPDATE, &u->call);
+    u->call.in = u->in; u->call.out = u->out; u->call.din = u->call.dout = u->none;
+    u->call.inputs = 3; u->call.outputs = 3;
+    u->in[0] = gcpi_view_like(in, item, gcpi_item_data(in, item, in->placed[n].offset));
+    u->in[1] = gcpi_view_like(in, item, gcpi_count_at(in->p.tape, t->op));
+    u->in[2] = gcpi_view_like(in, item, in->p.rates ? in->p.rates[t->op] : NULL);
+    u->out[0] = gcpi_view_like(in, item, gcpi_value_at(in->p.tape, t->op));
+    for (int k = 0; k < 2; k++)
+        u->out[1 + k] = gcpi_view_like(in, item, in->slots > k ? gcpi_slot_at(in->p.tape, t->op, k) : NULL);
+}
+
+static void gcpi_run_move(const gcpi_plan *in, const gcpi_task *t, int n)
+{
+    gcp_call call;
+    gcpi_call_space space;
+    gcpi_call_begin(in, t, GCP_OP_CONCAT, &call, &space);
+    space.in[0] = gcpi_view_like(in, t->op, in->bound.slab + in->placed[n].offset);
+    space.out[0] = gcpi_view_like(in, t->op, in->bound.slab + in->placed[n + 1].offset);
+    call.inputs = call.outputs = 1;
+    gcpi_row_for(&in->p.target, NULL, GCP_OP_CONCAT)->forward(&call);
+}
+
+static void gcpi_run_hook(const gcpi_plan *in, const gcpi_task *t, int n)
+{
+    gcp_gradient_hook hook = t->kind == GCPI_TASK_HOOK ? in->opts.on_gradient : in->opts.on_wait;
+    const gcpi_parameter *p = &in->p.tape->parameters[t->op];
+    if (hook && !in->run.measuring)
+        hook(in->opts.hook_context, gcpi_handle(in->p.tape, p->tensor),
+             (gcp_real *)gcpi_item_data(in, in->p.operands[t->operands].item, in->placed[n].offset),
+             gcpi_count(p->shape));
+}
+
+/* ==== src/run/check.h ==== */
+
+/* .check: what each instruction left behind. */
+
+static gcp_at gcpi_instruction_at(const gcpi_plan *in, int i)
+{
+    const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+    int by_item = t->kind >= GCPI_TASK_OFFLOAD,
+        op = by_item ? in->p.tape->tensors[in->p.items[t->op].tensor].producer : t->op;
+    return (t->kind <= GCPI_TASK_BACKWARD || by_item) && op >= 0 ? in->p.tape->ops[op].at : in->opts.at;
+}
+
+/* .check: a recomputed output must have the hash of its first value; the first NaN is an error of the op that made it;
+   what lies around a workspace must stay; buffers are overwritten with NaNs when they die. */
+typedef struct gcpi_looked { uint64_t hash; int nan; } gcpi_looked;
+
+static void gcpi_look_bytes(const gcp_target *target, const unsigned char *data, size_t size, int real, gcpi_looked *l)
+{
+    gcp_real some[4096 / sizeof(gcp_real)];
+    for (size_t first = 0; first < size; first += sizeof some) {
+        size_t n = GCPI_MIN(sizeof some, size - first);
+        gcpi_bytes_copy(target, some, data + first, n);
+        for (size_t i = 0; i < n; i++) l->hash = gcpi_hash_byte(l->hash, ((unsigned char *)some)[i]);
+        for (size_t i = 0; real && i < n / sizeof *some; i++) l->nan |= isnan(some[i]) != 0;
+    }
+}
+
+static gcpi_looked gcpi_look(const gcpi_plan *in, int item, ptrdiff_t offset)
+{
+    const gcpi_item *x = &in->p.items[item];
+    const gcpi_tensor *e = &in->p.tape->tensors[x->tensor];
+    const unsigned char *data = (const unsigned char *)gcpi_item_data(in, item, offset);
+    int real = x->kind == GCPI_GRADIENT_ITEM || e->dtype == GCP_DTYPE_REAL, dense = !real || x->pitch == e->shape.d[3];
+    size_t rows = dense ? 1 : gcpi_pixels(e->shape),
+           width = dense ? x->bytes : (size_t)e->shape.d[3] * sizeof(gcp_real);
+    gcpi_looked l = { GCPI_HASH, 0 };
+    for (size_t r = 0; r < rows; r++)
+        gcpi_look_bytes(&in->p.target, data + r * (size_t)x->pitch * sizeof(gcp_real), width, real, &l);
+    return l;
+}
+
+/* Before the first instruction: the state and the inputs hold no NaN. */
+static void gcpi_check_given(const gcpi_plan *in, gcp_at at)
+{
+    char name[128];
+    for (int i = 1; i < in->p.tensors; i++) {
+        int kind = in->p.items[i].kind,
+            there = kind == GCPI_STATE_ITEM || (kind == GCPI_INPUT_ITEM && in->where[i] >= 0);
+        if (there && gcpi_look(in, i, in->where[i]).nan)
+            gcpi_fail(in->p.tape, GCP_E_CHECK, at, "gcp_step", "'%s' holds a NaN before the step",
+                      gcp_name(gcpi_handle(in->p.tape, i), name, sizeof name));
+    }
+}
+
+/* Guards: a pattern on both sides of a workspace, which an op that stays inside leaves alone. */
+enum { GCPI_GUARD = 0x5C };
+static void gcpi_guards_set(const gcpi_plan *in, const gcpi_task *t)
+{
+    const gcpi_space w = gcpi_workspace_of(in, t);
+    if (!w.guard) return;
+    gcpi_bytes_fill(&in->p.target, w.at - w.guard, GCPI_GUARD, w.guard);
+    gcpi_bytes_fill(&in->p.target, w.at + w.size, GCPI_GUARD, w.guard);
+}
+static int gcpi_guard_whole(const gcpi_plan *in, const unsigned char *guard, size_t size)
+{
+    unsigned char some[256];
+    for (size_t n; size > 0; guard += n, size -= n) {
+        n = GCPI_MIN(size, sizeof some);
+        gcpi_bytes_copy(&in->p.target, some, guard, n);
+        for (size_t i = 0; i < n; i++) if (some[i] != GCPI_GUARD) return 0;
+    }
+    return 1;
+}
+static void gcpi_guards_check(const gcpi_plan *in, const gcpi_task *t, gcp_at at)
+{
+    const gcpi_space w = gcpi_workspace_of(in, t);
+    char name[128];
+    const int before = gcpi_guard_whole(in, w.at - w.guard, w.guard);
+    if (before && gcpi_guard_whole(in, w.at + w.size, w.guard)) return;
+    gcpi_fail(in->p.tape, GCP_E_CHECK, at, gcpi_task_name(&in->p, t, name, sizeof name),
+              "its %s writes %s its workspace of %zu bytes", t->kind == GCPI_TASK_BACKWARD ? "backward" : "forward",
+              before ? "behind" : "before", w.size);
+}
+
+static void gcpi_check_instruction(const gcpi_plan *in, int i, int n)
+{
+    const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+    int makes = t->kind == GCPI_TASK_FORWARD || t->kind == GCPI_TASK_PREFETCH || t->kind == GCPI_TASK_BACKWARD;
+    int letter = in->list.at[i].kind;
+    char name[128], other[256];
+    gcp_at at = gcpi_instruction_at(in, i);
+    gcpi_guards_check(in, t, at);
+    for (int k = 0; makes && k < t->count; k++) {
+        const gcpi_operand *o = &in->p.operands[t->operands + k];
+        if (o->mode == GCPI_READ || in->placed[n + k].offset < 0) continue;
+        gcpi_looked now = gcpi_look(in, o->item, in->placed[n + k].offset);
+        gcpi_task_name(&in->p, t, name, sizeof name);
+        gcpi_item_name(&in->p, o->item, other, sizeof other);
+        if (t->kind == GCPI_TASK_BACKWARD) {
+            if (now.nan)
+                gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "its backward makes a NaN in the gradient of %s", other);
+        } else if (letter != 'F' && in->hashes[o->item] != now.hash)
+            gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "output %d %s with bits that differ from the first run's",
+                      o->slot - GCPI_SLOT_OUT, letter == 'P' ? "came back" : "was recomputed");
+        else if (now.nan)
+            gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "output %d has a NaN, but its inputs have none",
+                      o->slot - GCPI_SLOT_OUT);
+        if (letter == 'F') in->hashes[o->item] = now.hash;
+    }
+    for (int d = in->dying_first[i]; d < in->dying_first[i + 1] && i + 1 < (int)in->list.count; d++)
+        gcpi_bytes_fill(&in->p.target, in->bound.slab + in->buffers[in->dying[d]].offset, 0xFF,
+                        in->buffers[in->dying[d]].bytes);
+}
+
+/* ==== src/run/execute.h ==== */
+
+/* The executor: instruction after instruction; pairs, and updates behind each other, in one pass. */
 
 /* Pairs: two instructions that run as one pass and give the same bits as one after the other. The second writes where
    the first would have written, so that no instruction could read what is left out; or it reads what the first made
@@ -16195,73 +16387,15 @@ static const gcpi_pair *gcpi_pair_at(const gcpi_plan *in, int i, int n)        /
     return NULL;
 }
 
-/* A view of data as reals with the item's shape: the item itself, or values, slots and a count in the state. */
-static gcp_view gcpi_view_like(const gcpi_plan *in, int item, void *data)
-{
-    gcp_view v;
-    gcpi_view_empty(in, &v, in->p.items[item].tensor, 1);
-    v.data = data;
-    v.pitch = in->p.items[item].pitch;
-    return v;
-}
-
-static void gcpi_run_seed(const gcpi_plan *in, const gcpi_task *t, int n)
-{
-    gcp_call call;
-    gcpi_call_space space;
-    gcpi_call_begin(in, t, GCP_ROW_SEED, &call, &space);
-    space.out[0] = gcpi_view_like(in, in->p.operands[t->operands].item, in->bound.slab + in->placed[n].offset);
-    call.outputs = 1;
-    call.attributes = &in->run.share;
-    gcpi_row_for(&in->p.target, NULL, GCP_ROW_SEED)->forward(&call);
-}
-
-static void gcpi_run_norm(const gcpi_plan *in, const gcpi_task *t, int n)
-{
-    const gcp_op *row = gcpi_row_for(&in->p.target, NULL, GCP_ROW_NORM);
-    gcp_call call;
-    gcpi_call_space space;
-    gcpi_call_begin(in, t, GCP_ROW_NORM, &call, &space);
-    call.inputs = 1;
-    for (int k = 0; k < t->count; k++) {
-        int item = in->p.operands[t->operands + k].item;
-        space.in[0] = gcpi_view_like(in, item, gcpi_item_data(in, item, in->placed[n + k].offset));
-        space.in[0].accumulate = k > 0;
-        row->forward(&call);
-    }
-    row->backward(&call);
-}
-
-typedef struct gcpi_update_call { gcp_call call; gcp_view in[3], out[3], none[3]; } gcpi_update_call;
-static void gcpi_update_call_fill(const gcpi_plan *in, const gcpi_task *t, int n, gcpi_update_call *u)
-{
-    int item = in->p.operands[t->operands].item;
-    memset(u->none, 0, sizeof u->none);
-    gcpi_call_init(in, t, GCP_ROW_UPDATE, &u->call);
-    u->call.in = u->in; u->call.out = u->out; u->call.din = u->call.dout = u->none;
-    u->call.inputs = 3; u->call.outputs = 3;
-    u->in[0] = gcpi_view_like(in, item, gcpi_item_data(in, item, in->placed[n].offset));
-    u->in[1] = gcpi_view_like(in, item, gcpi_count_at(in->p.tape, t->op));
-    u->in[2] = gcpi_view_like(in, item, in->p.rates ? in->p.rates[t->op] : NULL);
-    u->out[0] = gcpi_view_like(in, item, gcpi_value_at(in->p.tape, t->op));
-    for (int k = 0; k < 2; k++)
-        u->out[1 + k] = gcpi_view_like(in, item, in->slots > k ? gcpi_slot_at(in->p.tape, t->op, k) : NULL);
-}
-static void gcpi_run_update(gcpi_plan *in, const gcpi_task *t, int n)
-{
-    gcpi_update_call u;
-    gcpi_update_call_fill(in, t, n, &u);
-    if (in->p.far_slots) gcpi_run_far_update(in, &u.call);
-    else gcpi_row_for(&in->p.target, NULL, GCP_ROW_UPDATE)->forward(&u.call);
-}
-
-/* Updates behind each other, as one call: each is the .fused of the one before it. */
+/* Updates behind each other are one call where the target's row takes them: each is the .fused of the one before. How
+   many instructions from i on that are, 1 where there is nothing to join. */
 static int gcpi_updates_at(const gcpi_plan *in, int i)
 {
     const gcp_op *kernels = in->p.target.kernels;
-    int count = 0;
-    if (!kernels || !(kernels[GCP_ROW_UPDATE].flags & GCP_FLAG_FUSED)) return 0;
-    if (in->opts.check || in->opts.no_groups || in->p.far_slots) return 0;
+    int count = 1;
+    if (in->p.tasks[in->list.at[i].task].kind != GCPI_TASK_UPDATE) return 1;
+    if (!kernels || !(kernels[GCP_ROW_UPDATE].flags & GCP_FLAG_FUSED)) return 1;
+    if (in->p.far_slots || in->opts.check || in->opts.no_groups) return 1;
     while (count < GCP_MAX_UPDATES && i + count < (int)in->list.count &&
            in->p.tasks[in->list.at[i + count].task].kind == GCPI_TASK_UPDATE)
         count++;
@@ -16273,143 +16407,12 @@ static void gcpi_run_updates(gcpi_plan *in, int i, int n, int count)
     if (in->run.numbers.micro + 1 != in->run.numbers.micros) return;
     for (int k = 0; k < count; k++) {
         const gcpi_task *t = &in->p.tasks[in->list.at[i + k].task];
-        gcpi_far_meet(in, t, n);
         gcpi_update_call_fill(in, t, n, &u[k]);
         if (k > 0) u[k - 1].call.fused = &u[k].call;
         n += t->count;
     }
-    in->p.target.kernels[GCP_ROW_UPDATE].forward(&u[0].call);
-}
-
-static void gcpi_run_move(const gcpi_plan *in, const gcpi_task *t, int n)
-{
-    gcp_call call;
-    gcpi_call_space space;
-    gcpi_call_begin(in, t, GCP_OP_CONCAT, &call, &space);
-    space.in[0] = gcpi_view_like(in, t->op, in->bound.slab + in->placed[n].offset);
-    space.out[0] = gcpi_view_like(in, t->op, in->bound.slab + in->placed[n + 1].offset);
-    call.inputs = call.outputs = 1;
-    gcpi_row_for(&in->p.target, NULL, GCP_OP_CONCAT)->forward(&call);
-}
-
-static void gcpi_run_hook(const gcpi_plan *in, const gcpi_task *t, int n)
-{
-    gcp_gradient_hook hook = t->kind == GCPI_TASK_HOOK ? in->opts.on_gradient : in->opts.on_wait;
-    const gcpi_parameter *p = &in->p.tape->parameters[t->op];
-    if (hook && !in->run.measuring)
-        hook(in->opts.hook_context, gcpi_handle(in->p.tape, p->tensor),
-             (gcp_real *)gcpi_item_data(in, in->p.operands[t->operands].item, in->placed[n].offset),
-             gcpi_count(p->shape));
-}
-
-static gcp_at gcpi_instruction_at(const gcpi_plan *in, int i)
-{
-    const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
-    int by_item = t->kind >= GCPI_TASK_OFFLOAD,
-        op = by_item ? in->p.tape->tensors[in->p.items[t->op].tensor].producer : t->op;
-    return (t->kind <= GCPI_TASK_BACKWARD || by_item) && op >= 0 ? in->p.tape->ops[op].at : in->opts.at;
-}
-
-/* .check: a recomputed output must have the hash of its first value; the first NaN is an error of the op that made it;
-   what lies around a workspace must stay; buffers are overwritten with NaNs when they die. */
-typedef struct gcpi_looked { uint64_t hash; int nan; } gcpi_looked;
-
-static void gcpi_look_bytes(const gcp_target *target, const unsigned char *data, size_t size, int real, gcpi_looked *l)
-{
-    gcp_real some[4096 / sizeof(gcp_real)];
-    for (size_t first = 0; first < size; first += sizeof some) {
-        size_t n = GCPI_MIN(sizeof some, size - first);
-        gcpi_bytes_copy(target, some, data + first, n);
-        for (size_t i = 0; i < n; i++) l->hash = gcpi_hash_byte(l->hash, ((unsigned char *)some)[i]);
-        for (size_t i = 0; real && i < n / sizeof *some; i++) l->nan |= isnan(some[i]) != 0;
-    }
-}
-
-static gcpi_looked gcpi_look(const gcpi_plan *in, int item, ptrdiff_t offset)
-{
-    const gcpi_item *x = &in->p.items[item];
-    const gcpi_tensor *e = &in->p.tape->tensors[x->tensor];
-    const unsigned char *data = (const unsigned char *)gcpi_item_data(in, item, offset);
-    int real = x->kind == GCPI_GRADIENT_ITEM || e->dtype == GCP_DTYPE_REAL, dense = !real || x->pitch == e->shape.d[3];
-    size_t rows = dense ? 1 : gcpi_pixels(e->shape),
-           width = dense ? x->bytes : (size_t)e->shape.d[3] * sizeof(gcp_real);
-    gcpi_looked l = { GCPI_HASH, 0 };
-    for (size_t r = 0; r < rows; r++)
-        gcpi_look_bytes(&in->p.target, data + r * (size_t)x->pitch * sizeof(gcp_real), width, real, &l);
-    return l;
-}
-
-/* Before the first instruction: the state and the inputs hold no NaN. */
-static void gcpi_check_given(const gcpi_plan *in, gcp_at at)
-{
-    char name[128];
-    for (int i = 1; i < in->p.tensors; i++) {
-        int kind = in->p.items[i].kind,
-            there = kind == GCPI_STATE_ITEM || (kind == GCPI_INPUT_ITEM && in->where[i] >= 0);
-        if (there && gcpi_look(in, i, in->where[i]).nan)
-            gcpi_fail(in->p.tape, GCP_E_CHECK, at, "gcp_step", "'%s' holds a NaN before the step",
-                      gcp_name(gcpi_handle(in->p.tape, i), name, sizeof name));
-    }
-}
-
-/* Guards: a pattern on both sides of a workspace, which an op that stays inside leaves alone. */
-enum { GCPI_GUARD = 0x5C };
-static void gcpi_guards_set(const gcpi_plan *in, const gcpi_task *t)
-{
-    const gcpi_space w = gcpi_workspace_of(in, t);
-    if (!w.guard) return;
-    gcpi_bytes_fill(&in->p.target, w.at - w.guard, GCPI_GUARD, w.guard);
-    gcpi_bytes_fill(&in->p.target, w.at + w.size, GCPI_GUARD, w.guard);
-}
-static int gcpi_guard_whole(const gcpi_plan *in, const unsigned char *guard, size_t size)
-{
-    unsigned char some[256];
-    for (size_t n; size > 0; guard += n, size -= n) {
-        n = GCPI_MIN(size, sizeof some);
-        gcpi_bytes_copy(&in->p.target, some, guard, n);
-        for (size_t i = 0; i < n; i++) if (some[i] != GCPI_GUARD) return 0;
-    }
-    return 1;
-}
-static void gcpi_guards_check(const gcpi_plan *in, const gcpi_task *t, gcp_at at)
-{
-    const gcpi_space w = gcpi_workspace_of(in, t);
-    char name[128];
-    const int before = gcpi_guard_whole(in, w.at - w.guard, w.guard);
-    if (before && gcpi_guard_whole(in, w.at + w.size, w.guard)) return;
-    gcpi_fail(in->p.tape, GCP_E_CHECK, at, gcpi_task_name(&in->p, t, name, sizeof name),
-              "its %s writes %s its workspace of %zu bytes", t->kind == GCPI_TASK_BACKWARD ? "backward" : "forward",
-              before ? "behind" : "before", w.size);
-}
-
-static void gcpi_check_instruction(const gcpi_plan *in, int i, int n)
-{
-    const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
-    int makes = t->kind == GCPI_TASK_FORWARD || t->kind == GCPI_TASK_PREFETCH || t->kind == GCPI_TASK_BACKWARD;
-    int letter = in->list.at[i].kind;
-    char name[128], other[256];
-    gcp_at at = gcpi_instruction_at(in, i);
-    gcpi_guards_check(in, t, at);
-    for (int k = 0; makes && k < t->count; k++) {
-        const gcpi_operand *o = &in->p.operands[t->operands + k];
-        if (o->mode == GCPI_READ || in->placed[n + k].offset < 0) continue;
-        gcpi_looked now = gcpi_look(in, o->item, in->placed[n + k].offset);
-        gcpi_task_name(&in->p, t, name, sizeof name);
-        gcpi_item_name(&in->p, o->item, other, sizeof other);
-        if (t->kind == GCPI_TASK_BACKWARD) {
-            if (now.nan)
-                gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "its backward makes a NaN in the gradient of %s", other);
-        } else if (letter != 'F' && in->hashes[o->item] != now.hash)
-            gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "output %d %s with bits that differ from the first run's",
-                      o->slot - GCPI_SLOT_OUT, letter == 'P' ? "came back" : "was recomputed");
-        else if (now.nan)
-            gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "output %d has a NaN, but its inputs have none",
-                      o->slot - GCPI_SLOT_OUT);
-        if (letter == 'F') in->hashes[o->item] = now.hash;
-    }
-    for (int d = in->dying_first[i]; d < in->dying_first[i + 1] && i + 1 < (int)in->list.count; d++)
-        gcpi_bytes_fill(&in->p.target, in->bound.slab + in->buffers[in->dying[d]].offset, 0xFF,
-                        in->buffers[in->dying[d]].bytes);
+    if (in->p.far_slots) gcpi_run_far_update(in, &u[0].call);
+    else gcpi_row_for(&in->p.target, NULL, GCP_ROW_UPDATE)->forward(&u[0].call);
 }
 
 static void gcpi_run_instruction(gcpi_plan *in, int i, int n)
@@ -16423,7 +16426,7 @@ static void gcpi_run_instruction(gcpi_plan *in, int i, int n)
     case GCPI_TASK_BACKWARD: gcpi_run_op(in, &in->list.at[i], n); break;
     case GCPI_TASK_SEED: gcpi_run_seed(in, t, n); break;
     case GCPI_TASK_NORM: if (last) gcpi_run_norm(in, t, n); break;
-    case GCPI_TASK_UPDATE: if (last) gcpi_run_update(in, t, n); break;
+    case GCPI_TASK_UPDATE: gcpi_run_updates(in, i, n, 1); break;
     case GCPI_TASK_HOOK: case GCPI_TASK_WAIT: if (last) gcpi_run_hook(in, t, n); break;
     case GCPI_TASK_OFFLOAD: case GCPI_TASK_PREFETCH: gcpi_far_start(in, t, n); break;
     case GCPI_TASK_MOVE: gcpi_run_move(in, t, n); break;
@@ -16432,30 +16435,32 @@ static void gcpi_run_instruction(gcpi_plan *in, int i, int n)
     if (in->opts.check && in->run.measuring != 1) gcpi_check_instruction(in, i, n);
 }
 
+/* A pair, or several updates. */
+static void gcpi_run_together(gcpi_plan *in, const gcpi_pair *pair, int i, int n, int count)
+{
+    for (int k = 0, m = n; k < count; k++) {
+        const gcpi_task *t = &in->p.tasks[in->list.at[i + k].task];
+        gcpi_far_meet(in, t, m);
+        m += t->count;
+    }
+    if (pair) pair->run(in, i, n);
+    else gcpi_run_updates(in, i, n, count);
+}
+
 /* Issues the whole list. A device's first error gets the line of the op that was issued last. */
 static void gcpi_issue(void *plan)
 {
     gcpi_plan *in = (gcpi_plan *)plan;
     const gcp_target *target = &in->p.target;
     for (int i = 0, n = 0; i < (int)in->list.count; i++) {
-        const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+        const gcpi_pair *pair = gcpi_pair_at(in, i, n);
+        const int count = pair ? 2 : gcpi_updates_at(in, i), end = i + count;
         const char *text;
         char name[128];
-        const gcpi_pair *pair = gcpi_pair_at(in, i, n);
-        const int updates = gcpi_updates_at(in, i);
-        if (updates > 1) {
-            gcpi_run_updates(in, i, n, updates);
-            for (int k = 1; k < updates; k++, t = &in->p.tasks[in->list.at[++i].task]) n += t->count;
-        }
-        else if (pair) {
-            gcpi_far_meet(in, t, n);
-            gcpi_far_meet(in, &in->p.tasks[in->list.at[i + 1].task], n + t->count);
-            pair->run(in, i++, n);
-            n += t->count;
-            t = &in->p.tasks[in->list.at[i].task];
-        }
+        if (count > 1) gcpi_run_together(in, pair, i, n, count);
         else gcpi_run_instruction(in, i, n);
-        n += t->count;
+        for (; i < end; i++) n += in->p.tasks[in->list.at[i].task].count;
+        const gcpi_task *t = &in->p.tasks[in->list.at[--i].task];
         if (!target->device || (text = target->device->trouble(target->context)) == NULL) continue;
         gcpi_fail(in->p.tape, GCP_E_DEVICE, gcpi_instruction_at(in, i), gcpi_task_name(&in->p, t, name, sizeof name),
                   "%s: %s", target->name, text);

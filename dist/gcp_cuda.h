@@ -366,8 +366,9 @@ static void gcpi_gpu_record(gcp_gpu *gpu, gcp_gpu_recording *r, void (*issue)(vo
         gpu->capturing = 1;
         gpu->spoiled = 0;
         issue(arg);
+        (void)gcpi_gpu_trouble(gpu);
         gpu->capturing = 0;
-        int whole = !gpu->message[0] && !gpu->spoiled && !(gpu->launched && cudaPeekAtLastError() != cudaSuccess);
+        int whole = !gpu->message[0] && !gpu->spoiled;
         if (cudaStreamEndCapture(gpu->stream, &graph) != cudaSuccess || !graph) whole = 0;
         if (whole && cudaGraphInstantiateWithFlags(&r->graph, graph, 0) != cudaSuccess) r->graph = NULL;
         if (graph) cudaGraphDestroy(graph);

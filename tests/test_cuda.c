@@ -751,45 +751,45 @@ static void together(gcp_math math)
 
 /* Parameters whose elements come by fours or not, more than fit into a launch, with rates of their own, after one
    micro-batch or two: the same as one after the other. */
+typedef struct updated { gcp_optimizer optimizer; double momentum; int micros; } updated;
+static uint64_t updated_bits(const updated *u, const gcp_target *target, unsigned long long *kernels)
+{
+    static small s;
+    s.arena = gcp_arena_from(tape_memory[0], sizeof tape_memory[0]);
+    s.net = gcp_tape_make(&s.arena, .ops = 128, .seed = 5);
+    gcp_tensor x = gcp_input(s.net, "x", GCP_SHAPE(2, 3)), y = x;
+    for (int i = 0; i < 35; i++) y = gcp_tanh(gcp_linear(y, .out = 3 + i % 3 * 29));
+    gcp_plan plan = gcp_plan_make(gcp_mean(gcp_mul(y, y)), .optimizer = u->optimizer, .momentum = u->momentum,
+                                  .accumulate = u->micros, .weight_decay = 0.01, .rates = "linear[7]* 3",
+                                  .target = target);
+    gcp_bind(&plan, NULL, 0);
+    for (int step = 0; step < 4; step++) {
+        gcp_write(&plan, x, (float[6]) { 1, -2, 3, -1, 2, -3 });
+        *kernels = launches();
+        gcp_step(&plan, .lr = 0.1);
+        *kernels = launches() - *kernels;
+    }
+    const uint64_t bits = hash(&s, &plan);
+    if (gcp_error(s.net)) fprintf(stderr, "%s\n", gcp_error(s.net));
+    CHECK(!gcp_error(s.net));
+    gcp_unbind(&plan);
+    return bits;
+}
 static void updates_together(void)
 {
-    static const struct { gcp_optimizer is; double momentum; int micros; } optimizers[] = {
-        { GCP_OPTIMIZER_SGD, 0, 2 }, { GCP_OPTIMIZER_SGD, 0.9, 1 }, { GCP_OPTIMIZER_ADAM, 0, 1 },
-        { GCP_OPTIMIZER_ADAMW, 0, 2 }
-    };
+    static const updated ways[] = { { GCP_OPTIMIZER_SGD, 0, 2 }, { GCP_OPTIMIZER_SGD, 0.9, 1 },
+                                    { GCP_OPTIMIZER_ADAM, 0, 1 }, { GCP_OPTIMIZER_ADAMW, 0, 2 } };
     static gcp_op rows[GCP_ROW_COUNT];
-    static small s;
     gcp_gpu own = gcp_gpu_open(.workspace = WORKSPACE);
     gcp_target apart = *gcp_cuda(&own);
+    unsigned long long kernels[2];
     memcpy(rows, apart.kernels, sizeof rows);
     CHECK(rows[GCP_ROW_UPDATE].flags & GCP_FLAG_FUSED);
     rows[GCP_ROW_UPDATE].flags = 0;
     apart.kernels = rows;
-    for (size_t o = 0; o < sizeof optimizers / sizeof *optimizers; o++) {
-        unsigned long long kernels[2];
-        uint64_t bits[2];
-        for (int together = 0; together < 2; together++) {
-            s.arena = gcp_arena_from(tape_memory[0], sizeof tape_memory[0]);
-            s.net = gcp_tape_make(&s.arena, .ops = 128, .seed = 5);
-            gcp_tensor x = gcp_input(s.net, "x", GCP_SHAPE(2, 3)), y = x;
-            for (int i = 0; i < 35; i++) y = gcp_tanh(gcp_linear(y, .out = 3 + i % 3 * 29));
-            gcp_plan plan = gcp_plan_make(gcp_mean(gcp_mul(y, y)), .optimizer = optimizers[o].is,
-                                          .momentum = optimizers[o].momentum, .accumulate = optimizers[o].micros,
-                                          .weight_decay = 0.01, .rates = "linear[7]* 3",
-                                          .target = together ? gcp_cuda(&own) : &apart);
-            gcp_bind(&plan, NULL, 0);
-            for (int step = 0; step < 4; step++) {
-                gcp_write(&plan, x, (float[6]) { 1, -2, 3, -1, 2, -3 });
-                kernels[together] = launches();
-                gcp_step(&plan, .lr = 0.1);
-                kernels[together] = launches() - kernels[together];
-            }
-            bits[together] = hash(&s, &plan);
-            if (gcp_error(s.net)) fprintf(stderr, "%s\n", gcp_error(s.net));
-            CHECK(!gcp_error(s.net));
-            gcp_unbind(&plan);
-        }
-        CHECK(bits[0] == bits[1]);
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        const uint64_t bits = updated_bits(&ways[i], &apart, &kernels[0]);
+        CHECK(updated_bits(&ways[i], gcp_cuda(&own), &kernels[1]) == bits);
 #ifdef HOSTCUDA
         CHECK_INT(kernels[0] - kernels[1], ==, 70 - 3);
 #endif
