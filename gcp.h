@@ -133,6 +133,11 @@
 #if defined(__cplusplus) ? __cplusplus < 201703L : !defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L
 #error "gcp.h needs C99 or C++17; the file with GCP_IMPLEMENTATION needs C11 or C++17"
 #endif
+#if !defined(GCPI_ONE_FILE) && defined(__has_include)
+#if !__has_include("src/begin.h")
+#error "gcp.h needs its rooms, the folder src/ beside it; the single file to copy is dist/gcp.h"
+#endif
+#endif
 #ifndef GCP_REAL
 #define GCP_REAL float
 #endif
@@ -216,14 +221,19 @@ typedef enum gcp_dtype { GCP_DTYPE_REAL, GCP_DTYPE_I32, GCP_DTYPE_U8, GCP_DTYPE_
 typedef enum gcp_code { GCP_OK, GCP_ERRORS(GCPI_CODE) GCP_ERROR_COUNT } gcp_code;
 #undef GCPI_CODE
 
+/* What an op without options of its own takes. */
+typedef struct gcp_op_opts { gcp_at at GCPI_Z; const char *name GCPI_Z; } GCPI_BY_NAME gcp_op_opts;
+
+#include "src/ops/pointwise_calls.h"   /* pointwise ops: functions, options, macros, GCP_POINTWISE_OPS */
+
 /* The ops. One name serves the enum, the table in src/ops/table.h and the masks of .keep. */
-#define GCP_OPS(X) \
+#define GCP_OPS(X) GCP_OPS_WITH_ROOMS(X) GCP_POINTWISE_OPS(X) X(CUSTOM, custom)
+#define GCP_OPS_WITH_ROOMS(X) \
     X(CONV2D, conv2d) X(CONV_TRANSPOSE2D, conv_transpose2d) X(UPSAMPLE, upsample) X(LINEAR, linear) X(MATMUL, matmul) \
-    X(ADD, add) X(MUL, mul) X(BIAS, bias) X(SCALE, scale) X(RELU, relu) X(LEAKY_RELU, leaky_relu) X(TANH, tanh) \
-    X(SIGMOID, sigmoid) X(GELU, gelu) X(MAX_POOL, max_pool) X(AVG_POOL, avg_pool) X(GLOBAL_AVG_POOL, global_avg_pool) \
-    X(BATCH_STATS, batch_stats) X(BATCH_NORM, batch_norm) X(LAYER_NORM, layer_norm) X(DROPOUT, dropout) \
-    X(CONCAT, concat) X(SLICE, slice) X(RESHAPE, reshape) X(EMBEDDING, embedding) X(CROSS_ENTROPY, cross_entropy) \
-    X(MSE, mse) X(MEAN, mean) X(CUSTOM, custom)
+    X(ADD, add) X(MUL, mul) X(BIAS, bias) X(RELU, relu) X(LEAKY_RELU, leaky_relu) X(MAX_POOL, max_pool) \
+    X(AVG_POOL, avg_pool) X(GLOBAL_AVG_POOL, global_avg_pool) X(BATCH_STATS, batch_stats) X(BATCH_NORM, batch_norm) \
+    X(LAYER_NORM, layer_norm) X(DROPOUT, dropout) X(CONCAT, concat) X(SLICE, slice) X(RESHAPE, reshape) \
+    X(EMBEDDING, embedding) X(CROSS_ENTROPY, cross_entropy) X(MSE, mse) X(MEAN, mean)
 #define GCPI_KIND(NAME, name) GCP_OP_##NAME,
 typedef enum gcp_op_kind { GCP_OPS(GCPI_KIND) GCP_OP_COUNT } gcp_op_kind;
 /* Rows of the op table that are not recorded: the library adds their calls itself. APPLY stands for batch_norm's, add's
@@ -303,7 +313,12 @@ typedef enum gcp_flag {
        mean, scale, gamma, beta). GCP_ROW_UPDATE: call, call->fused, its fused and so on, a parameter each, at most
        GCP_MAX_UPDATES; a row of your own in a copied table does all of them, or is without the flag. Bits must be those
        of one call after the other. */
-    GCP_FLAG_FUSED         = 1024
+    GCP_FLAG_FUSED         = 1024,
+    /* Without these the careful answer is taken: gcp_write_some refuses, a file's order of channels is not known. */
+    GCP_FLAG_SAMPLES_APART = 2048, /* sample i of an output is made of samples i of the inputs (the first size counts
+                                      samples), and of inputs that have none, as parameters */
+    GCP_FLAG_SAME_CHANNELS = 4096 /* channel c of an output belongs to channel c of each input of as many: an order that
+                                     a file has for one of them (GCP_STYLE_TORCH, behind gcp_flatten) holds for all */
 } gcp_flag;
 typedef struct gcp_op {
     const char *name;
@@ -418,7 +433,6 @@ typedef struct gcp_tape_opts {
     uint64_t seed GCPI_Z;               /* of initial values and dropout */
 } GCPI_BY_NAME gcp_tape_opts;
 
-typedef struct gcp_op_opts { gcp_at at GCPI_Z; const char *name GCPI_Z; } GCPI_BY_NAME gcp_op_opts;
 typedef struct gcp_input_opts {
     gcp_at at GCPI_Z; int want_grad GCPI_Z;        /* see gcp_want_grad */
 } GCPI_BY_NAME gcp_input_opts;
@@ -465,10 +479,6 @@ typedef struct gcp_pool_opts {
 typedef struct gcp_upsample_opts {      /* .factor: default 2, both ways */
     gcp_at at GCPI_Z; int factor GCPI_Z; gcp_upsampling mode GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_upsample_opts;
-/* .by has no default: leaving it out is an error, GCP_ZERO gives zero */
-typedef struct gcp_scale_opts {
-    gcp_at at GCPI_Z; double by GCPI_Z; const char *name GCPI_Z;
-} GCPI_BY_NAME gcp_scale_opts;
 /* default 0.01 */
 typedef struct gcp_leaky_relu_opts {
     gcp_at at GCPI_Z; double slope GCPI_Z; const char *name GCPI_Z;
@@ -713,12 +723,8 @@ GCP_API gcp_tensor gcp_matmul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_add_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_mul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_bias_at(gcp_tensor x, gcp_tensor bias, gcp_op_opts opts);
-GCP_API gcp_tensor gcp_scale_at(gcp_tensor x, gcp_scale_opts opts);
 GCP_API gcp_tensor gcp_relu_at(gcp_tensor x, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_leaky_relu_at(gcp_tensor x, gcp_leaky_relu_opts opts);
-GCP_API gcp_tensor gcp_tanh_at(gcp_tensor x, gcp_op_opts opts);
-GCP_API gcp_tensor gcp_sigmoid_at(gcp_tensor x, gcp_op_opts opts);
-GCP_API gcp_tensor gcp_gelu_at(gcp_tensor x, gcp_op_opts opts);                   /* exact: x Phi(x) */
 GCP_API gcp_tensor gcp_max_pool_at(gcp_tensor x, gcp_pool_opts opts);
 GCP_API gcp_tensor gcp_avg_pool_at(gcp_tensor x, gcp_pool_opts opts);             /* padding does not count */
 GCP_API gcp_tensor gcp_global_avg_pool_at(gcp_tensor x, gcp_op_opts opts);        /* n h w c -> n c */
@@ -848,7 +854,8 @@ GCP_API gcp_code gcp_far_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_
 /* Run. gcp_write / gcp_read: whole tensors, dense, in the element type of the tensor (gcp_real, int32). gcp_write takes
    inputs and parameters. gcp_write_some: an input's first samples, for a last batch that is not full: the others repeat
    them, and labels of a cross-entropy become its .ignore (-1 where it has none), so that they count neither in its mean
-   nor in gradients (a batch-norm sees all). Give all inputs as many; a plan with another loss of the samples refuses.
+   nor in gradients (a batch-norm sees all). Give all inputs as many; a plan refuses where another op makes one value
+   of several samples, and where a custom op does not say that it keeps them apart (GCP_FLAG_SAMPLES_APART).
    Write every input that the plan reads before its first step; labels must be in the range of the ops that read them.
    gcp_read takes inputs, parameters, and after a step the loss and kept tensors. gcp_grad: the gradient of a parameter
    (plan without optimiser) or of an input with gcp_want_grad. gcp_ignored: how many labels in the batch are the .ignore
@@ -888,9 +895,9 @@ GCP_API gcp_code gcp_average_swap_at(gcp_tape *tape, void *memory, gcp_at at);
    these steps with .commit 0, and its side effects in memory of its own happen in both all the same. */
 GCP_API size_t gcp_measure_at(gcp_plan *plan, void *memory, size_t size, gcp_step_opts opts);
 
-/* The CPU's table of ops, GCP_ROW_COUNT rows: copy it and wrap its functions for a gcp_target of your own (to trace
+/* Fills rows, GCP_ROW_COUNT of them, with the CPU's: to wrap their functions for a gcp_target of your own (to trace
    calls, to queue them, to replace one op's kernel). */
-GCP_API const gcp_op *gcp_cpu_kernels(void);
+GCP_API void gcp_cpu_kernels(gcp_op *rows);
 
 /* Compares the gradients of gcp_grad with numeric ones (4-point stencil), for every parameter and every input with
    gcp_want_grad of a bound plan without .optimizer and .accumulate. Meant for GCP_REAL double. In float the loss itself
@@ -1025,12 +1032,8 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define gcp_add(...)                 GCPI_F2(gcp_add_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_mul(...)                 GCPI_F2(gcp_mul_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_bias(...)                GCPI_F2(gcp_bias_at, gcp_op_opts, __VA_ARGS__, )
-#define gcp_scale(...)               GCPI_F1(gcp_scale_at, gcp_scale_opts, __VA_ARGS__, )
 #define gcp_relu(...)                GCPI_F1(gcp_relu_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_leaky_relu(...)          GCPI_F1(gcp_leaky_relu_at, gcp_leaky_relu_opts, __VA_ARGS__, )
-#define gcp_tanh(...)                GCPI_F1(gcp_tanh_at, gcp_op_opts, __VA_ARGS__, )
-#define gcp_sigmoid(...)             GCPI_F1(gcp_sigmoid_at, gcp_op_opts, __VA_ARGS__, )
-#define gcp_gelu(...)                GCPI_F1(gcp_gelu_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_max_pool(...)            GCPI_F1(gcp_max_pool_at, gcp_pool_opts, __VA_ARGS__, )
 #define gcp_avg_pool(...)            GCPI_F1(gcp_avg_pool_at, gcp_pool_opts, __VA_ARGS__, )
 #define gcp_global_avg_pool(...)     GCPI_F1(gcp_global_avg_pool_at, gcp_op_opts, __VA_ARGS__, )
@@ -1096,12 +1099,6 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #if !defined(__cplusplus) && __STDC_VERSION__ < 201112L
 #error "gcp.h needs C11 in the file with GCP_IMPLEMENTATION"
 #endif
-#if !defined(GCPI_ONE_FILE) && defined(__has_include)
-#if !__has_include("src/begin.h")
-#error "gcp.h needs its rooms, the folder src/ beside it; the single file to copy is dist/gcp.h"
-#endif
-#endif
-
 #include "src/begin.h"              /* the C library; no fast math from here on */
 #include "src/tape/base.h"          /* arena, options, hash, random numbers, writer */
 #include "src/cold.h"               /* at -Og: code that runs once per plan or step */
@@ -1116,15 +1113,26 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #include "src/kernels/depthwise.h"  /* depthwise: one channel per group */
 #include "src/kernels/products.h"   /* convolutions and matrix products, all passes */
 #include "src/ops/target.h"         /* what an op sees of its target */
-#include "src/ops/pixelwise.h"      /* elementwise ops, sums over pixels, bias, apply */
-#include "src/ops/conv.h"           /* convolutions, linear, matmul */
-#include "src/ops/window.h"         /* pools, upsample */
+#include "src/ops/row.h"            /* rows, facts, recording */
+#include "src/ops/map.h"            /* passes over all elements */
+#include "src/ops/pointwise_table.h"    /* pointwise ops, a line each */
+#include "src/ops/pointwise.h"      /* their rows and kernels */
+#include "src/ops/rectifier.h"      /* relu, leaky_relu */
+#include "src/ops/pairs.h"          /* add, mul */
+#include "src/ops/sums.h"           /* sums over pixels; bias */
+#include "src/ops/apply.h"          /* batch-norm, addition and rectifier in one pass */
 #include "src/ops/norm.h"           /* batch-norm, layer-norm */
-#include "src/ops/shape.h"          /* dropout, concat, slice, reshape, embedding */
-#include "src/ops/loss.h"           /* losses; gradient norm; optimisers */
+#include "src/ops/window.h"         /* windows, pools */
+#include "src/ops/upsample.h"
+#include "src/ops/conv.h"           /* convolutions */
+#include "src/ops/dense.h"          /* linear, matmul */
+#include "src/ops/shape.h"          /* concat, slice, reshape */
+#include "src/ops/dropout.h"
+#include "src/ops/embedding.h"
+#include "src/ops/loss.h"           /* losses */
+#include "src/ops/update.h"         /* what a step does beside its ops: gradient norm, optimisers */
 #include "src/cold.h"               /* at -Og: code that runs once per plan or step */
-#include "src/ops/table.h"          /* the op table: all that later rooms know of ops */
-#include "src/ops/layers.h"         /* the functions that record */
+#include "src/ops/table.h"          /* the op table: all that later rooms know of ops; custom ops */
 #include "src/planner/problem.h"    /* what planning sees: items and tasks */
 #include "src/planner/views.h"      /* where items lie: concats, slices and gradients as views or copies */
 #include "src/planner/costs.h"      /* what tasks cost; costs as text */

@@ -21,7 +21,7 @@
                                                              sum_finish, layer_norm_back                  norms
      add, relu, leaky_relu         apply or apply_fours      map; rectify_back                            elementwise
        (batch_norm, add and relu behind each other: one apply)
-     mul, scale, tanh, sigmoid, gelu, concat, slice: map both ways                                        elementwise
+     mul, concat, slice, pointwise ops (ops/pointwise_table.h): map both ways                             elementwise
      bias                          map                       map; sum_blocks, sum_finish                  sums
      reshape, dropout              reshape, dropout          the same                                     elementwise
      max_pool, avg_pool, global_avg_pool: pool               pool_back                                    windows
@@ -45,7 +45,8 @@
 #include "src/cuda/kernels/gather.h"       /* convolution: forward, its input's gradient, what follows it */
 #include "src/cuda/kernels/weights.h"      /* its weights' gradient */
 #include "src/cuda/kernels/conv.h"         /* with groups; its host side */
-#include "src/cuda/kernels/elementwise.h"
+#include "src/ops/pointwise_table.h"        /* pointwise ops, a line each */
+#include "src/cuda/kernels/elementwise.h"  /* they and their like; dropout, reshape */
 #include "src/cuda/kernels/windows.h"      /* pooling, upsampling */
 #include "src/cuda/kernels/norms.h"        /* batch-norm, layer-norm */
 #include "src/cuda/kernels/embedding.h"

@@ -136,6 +136,11 @@
 #if defined(__cplusplus) ? __cplusplus < 201703L : !defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L
 #error "gcp.h needs C99 or C++17; the file with GCP_IMPLEMENTATION needs C11 or C++17"
 #endif
+#if !defined(GCPI_ONE_FILE) && defined(__has_include)
+#if !__has_include("src/begin.h")
+#error "gcp.h needs its rooms, the folder src/ beside it; the single file to copy is dist/gcp.h"
+#endif
+#endif
 #ifndef GCP_REAL
 #define GCP_REAL float
 #endif
@@ -219,14 +224,41 @@ typedef enum gcp_dtype { GCP_DTYPE_REAL, GCP_DTYPE_I32, GCP_DTYPE_U8, GCP_DTYPE_
 typedef enum gcp_code { GCP_OK, GCP_ERRORS(GCPI_CODE) GCP_ERROR_COUNT } gcp_code;
 #undef GCPI_CODE
 
+/* What an op without options of its own takes. */
+typedef struct gcp_op_opts { gcp_at at GCPI_Z; const char *name GCPI_Z; } GCPI_BY_NAME gcp_op_opts;
+
+
+/* ==== src/ops/pointwise_calls.h ==== */
+
+/* What gcp.h says of the pointwise ops: made of the lines of pointwise_table.h by src/assemble.cmake, never edited. */
+#define GCP_POINTWISE_OPS(X) \
+    X(SCALE, scale) \
+    X(TANH, tanh) \
+    X(SIGMOID, sigmoid) \
+    X(GELU, gelu)
+
+/* y, element by element: */
+/* .by: none, it must be given; GCP_ZERO gives zero */
+typedef struct gcp_scale_opts {
+    gcp_at at GCPI_Z; double by GCPI_Z; const char *name GCPI_Z;
+} GCPI_BY_NAME gcp_scale_opts;
+GCP_API gcp_tensor gcp_scale_at(gcp_tensor x, gcp_scale_opts opts);      /* by x */
+#define gcp_scale(...) GCPI_F1(gcp_scale_at, gcp_scale_opts, __VA_ARGS__, )
+GCP_API gcp_tensor gcp_tanh_at(gcp_tensor x, gcp_op_opts opts);      /* tanh x */
+#define gcp_tanh(...) GCPI_F1(gcp_tanh_at, gcp_op_opts, __VA_ARGS__, )
+GCP_API gcp_tensor gcp_sigmoid_at(gcp_tensor x, gcp_op_opts opts);      /* 1 / (1 + exp(-x)) */
+#define gcp_sigmoid(...) GCPI_F1(gcp_sigmoid_at, gcp_op_opts, __VA_ARGS__, )
+GCP_API gcp_tensor gcp_gelu_at(gcp_tensor x, gcp_op_opts opts);      /* x Phi(x), exact */
+#define gcp_gelu(...) GCPI_F1(gcp_gelu_at, gcp_op_opts, __VA_ARGS__, )
+
 /* The ops. One name serves the enum, the table in src/ops/table.h and the masks of .keep. */
-#define GCP_OPS(X) \
+#define GCP_OPS(X) GCP_OPS_WITH_ROOMS(X) GCP_POINTWISE_OPS(X) X(CUSTOM, custom)
+#define GCP_OPS_WITH_ROOMS(X) \
     X(CONV2D, conv2d) X(CONV_TRANSPOSE2D, conv_transpose2d) X(UPSAMPLE, upsample) X(LINEAR, linear) X(MATMUL, matmul) \
-    X(ADD, add) X(MUL, mul) X(BIAS, bias) X(SCALE, scale) X(RELU, relu) X(LEAKY_RELU, leaky_relu) X(TANH, tanh) \
-    X(SIGMOID, sigmoid) X(GELU, gelu) X(MAX_POOL, max_pool) X(AVG_POOL, avg_pool) X(GLOBAL_AVG_POOL, global_avg_pool) \
-    X(BATCH_STATS, batch_stats) X(BATCH_NORM, batch_norm) X(LAYER_NORM, layer_norm) X(DROPOUT, dropout) \
-    X(CONCAT, concat) X(SLICE, slice) X(RESHAPE, reshape) X(EMBEDDING, embedding) X(CROSS_ENTROPY, cross_entropy) \
-    X(MSE, mse) X(MEAN, mean) X(CUSTOM, custom)
+    X(ADD, add) X(MUL, mul) X(BIAS, bias) X(RELU, relu) X(LEAKY_RELU, leaky_relu) X(MAX_POOL, max_pool) \
+    X(AVG_POOL, avg_pool) X(GLOBAL_AVG_POOL, global_avg_pool) X(BATCH_STATS, batch_stats) X(BATCH_NORM, batch_norm) \
+    X(LAYER_NORM, layer_norm) X(DROPOUT, dropout) X(CONCAT, concat) X(SLICE, slice) X(RESHAPE, reshape) \
+    X(EMBEDDING, embedding) X(CROSS_ENTROPY, cross_entropy) X(MSE, mse) X(MEAN, mean)
 #define GCPI_KIND(NAME, name) GCP_OP_##NAME,
 typedef enum gcp_op_kind { GCP_OPS(GCPI_KIND) GCP_OP_COUNT } gcp_op_kind;
 /* Rows of the op table that are not recorded: the library adds their calls itself. APPLY stands for batch_norm's, add's
@@ -306,7 +338,12 @@ typedef enum gcp_flag {
        mean, scale, gamma, beta). GCP_ROW_UPDATE: call, call->fused, its fused and so on, a parameter each, at most
        GCP_MAX_UPDATES; a row of your own in a copied table does all of them, or is without the flag. Bits must be those
        of one call after the other. */
-    GCP_FLAG_FUSED         = 1024
+    GCP_FLAG_FUSED         = 1024,
+    /* Without these the careful answer is taken: gcp_write_some refuses, a file's order of channels is not known. */
+    GCP_FLAG_SAMPLES_APART = 2048, /* sample i of an output is made of samples i of the inputs (the first size counts
+                                      samples), and of inputs that have none, as parameters */
+    GCP_FLAG_SAME_CHANNELS = 4096 /* channel c of an output belongs to channel c of each input of as many: an order that
+                                     a file has for one of them (GCP_STYLE_TORCH, behind gcp_flatten) holds for all */
 } gcp_flag;
 typedef struct gcp_op {
     const char *name;
@@ -421,7 +458,6 @@ typedef struct gcp_tape_opts {
     uint64_t seed GCPI_Z;               /* of initial values and dropout */
 } GCPI_BY_NAME gcp_tape_opts;
 
-typedef struct gcp_op_opts { gcp_at at GCPI_Z; const char *name GCPI_Z; } GCPI_BY_NAME gcp_op_opts;
 typedef struct gcp_input_opts {
     gcp_at at GCPI_Z; int want_grad GCPI_Z;        /* see gcp_want_grad */
 } GCPI_BY_NAME gcp_input_opts;
@@ -468,10 +504,6 @@ typedef struct gcp_pool_opts {
 typedef struct gcp_upsample_opts {      /* .factor: default 2, both ways */
     gcp_at at GCPI_Z; int factor GCPI_Z; gcp_upsampling mode GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_upsample_opts;
-/* .by has no default: leaving it out is an error, GCP_ZERO gives zero */
-typedef struct gcp_scale_opts {
-    gcp_at at GCPI_Z; double by GCPI_Z; const char *name GCPI_Z;
-} GCPI_BY_NAME gcp_scale_opts;
 /* default 0.01 */
 typedef struct gcp_leaky_relu_opts {
     gcp_at at GCPI_Z; double slope GCPI_Z; const char *name GCPI_Z;
@@ -716,12 +748,8 @@ GCP_API gcp_tensor gcp_matmul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_add_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_mul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_bias_at(gcp_tensor x, gcp_tensor bias, gcp_op_opts opts);
-GCP_API gcp_tensor gcp_scale_at(gcp_tensor x, gcp_scale_opts opts);
 GCP_API gcp_tensor gcp_relu_at(gcp_tensor x, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_leaky_relu_at(gcp_tensor x, gcp_leaky_relu_opts opts);
-GCP_API gcp_tensor gcp_tanh_at(gcp_tensor x, gcp_op_opts opts);
-GCP_API gcp_tensor gcp_sigmoid_at(gcp_tensor x, gcp_op_opts opts);
-GCP_API gcp_tensor gcp_gelu_at(gcp_tensor x, gcp_op_opts opts);                   /* exact: x Phi(x) */
 GCP_API gcp_tensor gcp_max_pool_at(gcp_tensor x, gcp_pool_opts opts);
 GCP_API gcp_tensor gcp_avg_pool_at(gcp_tensor x, gcp_pool_opts opts);             /* padding does not count */
 GCP_API gcp_tensor gcp_global_avg_pool_at(gcp_tensor x, gcp_op_opts opts);        /* n h w c -> n c */
@@ -851,7 +879,8 @@ GCP_API gcp_code gcp_far_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_
 /* Run. gcp_write / gcp_read: whole tensors, dense, in the element type of the tensor (gcp_real, int32). gcp_write takes
    inputs and parameters. gcp_write_some: an input's first samples, for a last batch that is not full: the others repeat
    them, and labels of a cross-entropy become its .ignore (-1 where it has none), so that they count neither in its mean
-   nor in gradients (a batch-norm sees all). Give all inputs as many; a plan with another loss of the samples refuses.
+   nor in gradients (a batch-norm sees all). Give all inputs as many; a plan refuses where another op makes one value
+   of several samples, and where a custom op does not say that it keeps them apart (GCP_FLAG_SAMPLES_APART).
    Write every input that the plan reads before its first step; labels must be in the range of the ops that read them.
    gcp_read takes inputs, parameters, and after a step the loss and kept tensors. gcp_grad: the gradient of a parameter
    (plan without optimiser) or of an input with gcp_want_grad. gcp_ignored: how many labels in the batch are the .ignore
@@ -891,9 +920,9 @@ GCP_API gcp_code gcp_average_swap_at(gcp_tape *tape, void *memory, gcp_at at);
    these steps with .commit 0, and its side effects in memory of its own happen in both all the same. */
 GCP_API size_t gcp_measure_at(gcp_plan *plan, void *memory, size_t size, gcp_step_opts opts);
 
-/* The CPU's table of ops, GCP_ROW_COUNT rows: copy it and wrap its functions for a gcp_target of your own (to trace
+/* Fills rows, GCP_ROW_COUNT of them, with the CPU's: to wrap their functions for a gcp_target of your own (to trace
    calls, to queue them, to replace one op's kernel). */
-GCP_API const gcp_op *gcp_cpu_kernels(void);
+GCP_API void gcp_cpu_kernels(gcp_op *rows);
 
 /* Compares the gradients of gcp_grad with numeric ones (4-point stencil), for every parameter and every input with
    gcp_want_grad of a bound plan without .optimizer and .accumulate. Meant for GCP_REAL double. In float the loss itself
@@ -1028,12 +1057,8 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define gcp_add(...)                 GCPI_F2(gcp_add_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_mul(...)                 GCPI_F2(gcp_mul_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_bias(...)                GCPI_F2(gcp_bias_at, gcp_op_opts, __VA_ARGS__, )
-#define gcp_scale(...)               GCPI_F1(gcp_scale_at, gcp_scale_opts, __VA_ARGS__, )
 #define gcp_relu(...)                GCPI_F1(gcp_relu_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_leaky_relu(...)          GCPI_F1(gcp_leaky_relu_at, gcp_leaky_relu_opts, __VA_ARGS__, )
-#define gcp_tanh(...)                GCPI_F1(gcp_tanh_at, gcp_op_opts, __VA_ARGS__, )
-#define gcp_sigmoid(...)             GCPI_F1(gcp_sigmoid_at, gcp_op_opts, __VA_ARGS__, )
-#define gcp_gelu(...)                GCPI_F1(gcp_gelu_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_max_pool(...)            GCPI_F1(gcp_max_pool_at, gcp_pool_opts, __VA_ARGS__, )
 #define gcp_avg_pool(...)            GCPI_F1(gcp_avg_pool_at, gcp_pool_opts, __VA_ARGS__, )
 #define gcp_global_avg_pool(...)     GCPI_F1(gcp_global_avg_pool_at, gcp_op_opts, __VA_ARGS__, )
@@ -1099,12 +1124,6 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #if !defined(__cplusplus) && __STDC_VERSION__ < 201112L
 #error "gcp.h needs C11 in the file with GCP_IMPLEMENTATION"
 #endif
-#if !defined(GCPI_ONE_FILE) && defined(__has_include)
-#if !__has_include("src/begin.h")
-#error "gcp.h needs its rooms, the folder src/ beside it; the single file to copy is dist/gcp.h"
-#endif
-#endif
-
 
 /* ==== src/begin.h ==== */
 
@@ -1407,8 +1426,14 @@ typedef struct gcpi_conv_attr {
 } gcpi_conv_attr;
 typedef union gcpi_attributes {
     gcpi_conv_attr conv;                          /* convolutions and pools */
-    /* a: scale, slope, rate, epsilon; b: momentum; i, j: slice, upsample, outputs of linear, ignored label */
-    struct { double a, b; int i, j; } number;
+    double pointwise[2];                          /* the numbers p and q */
+    struct { double slope; } rectifier;
+    struct { double rate; } dropout;
+    struct { double epsilon, momentum; } norm;
+    struct { int first, count; } slice;
+    struct { int factor, mode; } upsample;
+    struct { int out; } linear;
+    struct { int ignore, ignores; } labels;       /* of cross_entropy: the label that does not count; if any */
     gcp_shape shape;
 } gcpi_attributes;
 
@@ -1584,6 +1609,13 @@ static gcpi_tensor *gcpi_get(gcp_tensor x)
 
 static size_t gcpi_count(gcp_shape s) { return (size_t)s.d[0] * (size_t)s.d[1] * (size_t)s.d[2] * (size_t)s.d[3]; }
 static size_t gcpi_pixels(gcp_shape s) { return (size_t)s.d[0] * (size_t)s.d[1] * (size_t)s.d[2]; }
+
+/* A shape with the samples first: (n) is stored as {1, 1, 1, n}. */
+static gcp_shape gcpi_by_samples(gcp_shape s)
+{
+    if (s.rank == 1) { s.d[0] = s.d[3]; s.d[3] = 1; }
+    return s;
+}
 
 static size_t gcpi_row_bytes(gcp_dtype type, size_t elements)
 {
@@ -4243,12 +4275,155 @@ static gcp_target gcpi_target_of(const gcp_target *given)
     return t;
 }
 
-/* ==== src/ops/pixelwise.h ==== */
+/* ==== src/ops/row.h ==== */
 
-/* Ops that treat each pixel alone: elementwise, pairs, bias, apply (batch-norm, addition and rectifier in one pass);
-   and the sums over pixels that their backward needs. An op has a shape rule, forward, backward and cost. */
+/* What stands for an op: its row, its facts, and the function that records it. A room of this wing holds an op whole:
+   shape rule, forward, backward, cost, row, facts, and the public functions that record it. */
 
-/* Elementwise ops: a function on one contiguous span of up to four operands. A task starts at a multiple of 8 pixels,
+/* A group is a few consecutive ops that run as one pass (GCP_ROW_APPLY). An op can be one of these parts of it. */
+enum { GCPI_PART_NONE, GCPI_PART_NORM, GCPI_PART_ADD, GCPI_PART_RECTIFIER };
+enum { GCPI_NORM_BETA = 4 };                            /* the last input of GCPI_PART_NORM */
+/* Output 0 of a view is: all of input 0; channels of input 0; its inputs side by side. */
+enum { GCPI_VIEW_NONE, GCPI_VIEW_WHOLE, GCPI_VIEW_PART, GCPI_VIEW_JOINED };
+/* The channels of output 0: not known; those of inputs of as many (GCP_FLAG_SAME_CHANNELS); made by the weight, input
+   1, with a bias, input 2, for them; those of input 1. */
+enum { GCPI_CHANNELS_UNKNOWN, GCPI_CHANNELS_SAME, GCPI_CHANNELS_WEIGHED, GCPI_CHANNELS_LOOKED_UP };
+
+/* The labels or ids that an op's input may hold: 0 to count - 1, or the ignored one. count 0: not checked. Where the
+   user ignores none, -1 is left out of losses all the same, but only gcp_write_some writes it. */
+typedef struct gcpi_label_range { int count, ignores, ignore; } gcpi_label_range;
+
+/* What only some ops have. A fact that is not given is the careful answer. */
+typedef struct gcpi_facts {
+    int part, view, channels;
+    int custom;                                 /* the user's op: outputs are made even if no op reads them */
+    int stats;                                  /* statistics: the op that makes the tensor can make them, too */
+    int first;                                  /* GCPI_VIEW_PART: the first channel */
+    /* bits of inputs: read as one run of bytes, as is a gradient; besides where the target has a device */
+    unsigned dense, dense_on_device;
+    unsigned early;                             /* of parameters whose gradients backward writes before the others */
+    unsigned shared;                            /* that each sample reads whole: weights, tables, values per channel */
+    int apart;                                  /* GCP_FLAG_SAMPLES_APART, where inputs of `shared` have no samples */
+    int leaves_out;                             /* a loss of samples: those of an ignored label do not count */
+    int in_place, indexed;                      /* may overwrite input 0; backward reads the index, output 1 */
+    const gcpi_conv_attr *window;               /* kernel, strides, paddings: part of the key of a cost */
+    /* the range of labels or ids, its other input being of this shape; NULL: it reads none */
+    gcpi_label_range (*labels)(const gcpi_attributes *a, gcp_shape other);
+    /* on this CPU, in one pass: forward and a group; forward and statistics of its output, and their workspace. With
+       both, a target's row may do the same (GCP_FLAG_FUSED) */
+    void (*with_group)(const gcp_call *c, gcp_call *group);
+    void (*with_stats)(const gcp_call *c, const gcp_call *stats);
+    size_t (*stats_workspace)(const gcpi_conv_attr *a, gcp_shape out, const gcp_target *target);
+} gcpi_facts;
+
+typedef struct gcpi_op_row {
+    int kind;
+    gcp_op op;
+    void (*facts)(const gcpi_op *op, gcpi_facts *f);    /* fills what differs from the careful answer; may be NULL */
+} gcpi_op_row;
+
+/* Words of rows: bits of what backward reads, sets of flags. */
+#define GCPI_IN(i)  (1u << (i))
+#define GCPI_OUT(j) (1u << (j))
+#define GCPI_EACH_ONE (GCP_FLAG_SAMPLES_APART | GCP_FLAG_SAME_CHANNELS)
+#define GCPI_OVER     (GCP_FLAG_IN_PLACE | GCP_FLAG_GRAD_IN_PLACE | GCPI_EACH_ONE)
+#define GCPI_PRODUCT  (GCP_FLAG_COSTLY | GCP_FLAG_CROSS | GCP_FLAG_SAMPLES_APART)
+#define GCPI_LOSS     (GCP_FLAG_LOSS | GCP_FLAG_SAME_CHANNELS)
+
+/* ---- recording ---- */
+
+static int gcpi_enter(gcp_tensor x, gcp_at at, const char *what)
+{
+    if (x.tape && x.tape->full_ops) x.tape->full_ops++;
+    if (!x.tape || x.tape->code) return 0;
+    return gcpi_usable(x.tape, x, at, what);
+}
+
+static int gcpi_op_name(gcp_tape *t, const char *label, const char *named, gcp_at at)
+{
+    return gcpi_name_new(t, t->segments[t->open].name, label, named, at);
+}
+
+static gcp_tensor gcpi_record(gcp_tape *t, const gcpi_op_row *row, int name, const gcp_tensor *inputs, int count,
+                              const gcpi_attributes *a, gcp_at at)
+{
+    int op = name ? gcpi_op_new(t, &row->op, row->kind, name, inputs, count, a, NULL, at) : -1;
+    return op < 0 ? gcpi_nil(t) : gcpi_handle(t, t->ops[op].out);
+}
+
+/* An op without weights. */
+static gcp_tensor gcpi_simple(const gcpi_op_row *row, const gcp_tensor *inputs, int count, const gcpi_attributes *a,
+                              const char *named, gcp_at at)
+{
+    const char *label = row->op.name;
+    gcp_tape *t = inputs[0].tape;
+    if (!gcpi_enter(inputs[0], at, label)) return gcpi_nil(t);
+    return gcpi_record(t, row, gcpi_op_name(t, label, named, at), inputs, count, a, at);
+}
+static gcp_tensor gcpi_unary(const gcpi_op_row *row, gcp_tensor x, gcp_op_opts o)
+{
+    return gcpi_simple(row, &x, 1, NULL, o.name, o.at);
+}
+static gcp_tensor gcpi_binary(const gcpi_op_row *row, gcp_tensor a, gcp_tensor b, gcp_op_opts o)
+{
+    gcp_tensor in[2];
+    in[0] = a; in[1] = b;
+    return gcpi_simple(row, in, 2, NULL, o.name, o.at);
+}
+static gcpi_attributes gcpi_no_attributes(void)
+{
+    gcpi_attributes a;
+    memset(&a, 0, sizeof a);
+    return a;
+}
+
+static gcp_tensor gcpi_bad_option(gcp_tensor x, gcp_at at, const char *what, const char *option, double value,
+                                  const char *allowed)
+{
+    if (gcpi_enter(x, at, what)) gcpi_fail(x.tape, GCP_E_ARGUMENT, at, what, "%s = %g; %s", option, value, allowed);
+    return gcpi_nil(x.tape);
+}
+
+/* ---- weights of layers: given, or made under the layer's name ---- */
+
+static gcp_param_opts gcpi_weight_options(gcp_init init, gcp_init otherwise, double fan_in, double fan_out, gcp_at at)
+{
+    gcp_param_opts p;
+    p.at = at;
+    p.std = 0;
+    p.init = init == GCP_INIT_DEFAULT ? otherwise : init;
+    p.fan_in = (int)GCPI_MIN(fan_in, 2e9);
+    p.fan_out = (int)GCPI_MIN(fan_out, 2e9);
+    return p;
+}
+
+static gcp_shape gcpi_raw(int rank, int a, int b, int c, int d)
+{
+    gcp_shape s;
+    s.rank = rank;
+    s.d[0] = a; s.d[1] = b; s.d[2] = c; s.d[3] = d;
+    return s;
+}
+
+#define gcpi_weight(t, layer, name, shape, options) \
+    gcpi_parameter_of((t), GCPI_PARAMETER, (layer), (name), (shape), (options))
+
+/* The options of a layer that makes its weights are errors where the weights are given. */
+static int gcpi_given_ok(gcp_tensor x, gcp_tensor bias, const char *what, gcp_init init, int no_bias, gcp_at at)
+{
+    if (!gcpi_enter(x, at, what)) return 0;
+    const char *vain = init != GCP_INIT_DEFAULT          ? ".init, but the weights are given"
+                       : no_bias && !gcp_is_nil(bias) ? ".no_bias, but a bias is given"
+                                                      : NULL;
+    if (vain) gcpi_fail(x.tape, GCP_E_ARGUMENT, at, what, "%s", vain);
+    return !vain;
+}
+
+/* ==== src/ops/map.h ==== */
+
+/* A pass over all elements: a function on one contiguous span of up to four operands. Copies of views. */
+
+/* A task starts at a multiple of 8 pixels,
    so that no two tasks share a byte of a bit mask. */
 typedef struct gcpi_span {
     gcp_real *p[4];
@@ -4311,34 +4486,82 @@ static void gcpi_map_backward(const gcp_call *c, gcpi_span_fn fn)         /* p: 
     gcpi_map(c, fn, v, 4, c->outputs > 1 ? (unsigned char *)c->out[1].data : NULL, c->din[0].accumulate);
 }
 
-/* Defines forward and backward of a unary op from two expressions: the value, of x; the derivative, of x and y. */
-#define GCPI_UNARY(name, prepare, value, derivative)                                                                   \
-    GCPI_LOOP void gcpi_##name##_span(const gcpi_span *s)                                                              \
-    {                                                                                                                  \
-        const gcp_real *in = s->p[0]; gcp_real *out = s->p[1];                                                         \
-        prepare                                                                                                        \
-        for (size_t i = 0; i < s->n; i++) { const gcp_real x = in[i]; out[i] = (value); }                              \
-    }                                                                                                                  \
-    GCPI_LOOP void gcpi_##name##_span_back(const gcpi_span *s)                                                         \
-    {                                                                                                                  \
-        gcp_real *dx = s->p[0];                                                                                        \
-        const gcp_real *dy = s->p[1], *xs = s->p[2] ? s->p[2] : dy, *ys = s->p[3] ? s->p[3] : dy;                      \
-        prepare                                                                                                        \
-        if (s->accumulate)                                                                                             \
-            for (size_t i = 0; i < s->n; i++) {                                                                        \
-                const gcp_real x = xs[i], y = ys[i];                                                                   \
-                (void)x; (void)y;                                                                                      \
-                dx[i] += dy[i] * (derivative);                                                                         \
-            }                                                                                                          \
-        else                                                                                                           \
-            for (size_t i = 0; i < s->n; i++) {                                                                        \
-                const gcp_real x = xs[i], y = ys[i];                                                                   \
-                (void)x; (void)y;                                                                                      \
-                dx[i] = dy[i] * (derivative);                                                                          \
-            }                                                                                                          \
-    }                                                                                                                  \
-    static void gcpi_##name##_forward(const gcp_call *c) { gcpi_map_forward(c, gcpi_##name##_span); }                  \
-    static void gcpi_##name##_backward(const gcp_call *c) { gcpi_map_backward(c, gcpi_##name##_span_back); }
+GCPI_BODY void gcpi_copy_span_body(const gcpi_span *s)                          /* p: to, from */
+{
+    gcp_real *to = s->p[0];
+    const gcp_real *from = s->p[1];
+    if (s->accumulate) GCPI_EACH for (size_t i = 0; i < s->n; i++) to[i] += from[i];
+    else if (to != from) memmove(to, from, s->n * sizeof *to);
+}
+GCPI_WIDE_SPAN(gcpi_copy_span)
+
+static void gcpi_view_copy(const gcp_call *c, const gcp_view *to, const gcp_view *from, int accumulate)
+{
+    const gcp_view *v[2];
+    if (to->data == from->data && to->pitch == from->pitch && !accumulate) return;
+    v[0] = to; v[1] = from;
+    gcpi_map(c, gcpi_copy_span, v, 2, NULL, accumulate);
+}
+
+static const gcp_real *gcpi_row(const gcp_view *v, size_t pixel)
+{
+    return (const gcp_real *)v->data + (ptrdiff_t)pixel * v->pitch;
+}
+static gcp_real *gcpi_row_out(const gcp_view *v, size_t pixel)
+{
+    return (gcp_real *)v->data + (ptrdiff_t)pixel * v->pitch;
+}
+
+static gcp_view gcpi_channels(const gcp_view *v, int first, int count)
+{
+    gcp_view part = *v;
+    part.data = (gcp_real *)v->data + first;
+    part.shape.d[3] = count;
+    return part;
+}
+
+/* One task per image of the batch, so that scattered sums keep one order. */
+typedef struct gcpi_image_job { const gcp_call *call; void (*fn)(const gcp_call *call, int image); } gcpi_image_job;
+static void gcpi_image_task(void *arg, int index, int worker)
+{
+    const gcpi_image_job *job = (const gcpi_image_job *)arg;
+    job->fn(job->call, index);
+    (void)worker;
+}
+static void gcpi_images(const gcp_call *c, int images, void (*fn)(const gcp_call *call, int image))
+{
+    gcpi_image_job job;
+    job.call = c; job.fn = fn;
+    gcpi_parallel(c->target, images, gcpi_image_task, &job);
+}
+static size_t gcpi_pixel(gcp_shape s, int n, int y, int x)
+{
+    return ((size_t)n * (size_t)s.d[1] + (size_t)y) * (size_t)s.d[2] + (size_t)x;
+}
+
+static void gcpi_zero_image(const gcp_view *v, int image)
+{
+    size_t per = (size_t)v->shape.d[1] * (size_t)v->shape.d[2], width = (size_t)v->shape.d[3] * sizeof(gcp_real);
+    for (size_t p = 0; p < per; p++) memset(gcpi_row_out(v, (size_t)image * per + p), 0, width);
+}
+
+/* ==== src/ops/pointwise_table.h ==== */
+
+/* The pointwise ops, a line each: y = value of x, element by element, and dy/dx. This line is all there is of one: from
+   it come the enumerator, the functions and macros of gcp.h (pointwise_calls.h), rows and kernels of the CPU and of a
+   GPU, and the cases of tests. x, y: input and output; p, q: the numbers that the user gives. Backward READS X, Y or
+   NOTHING: the derivative uses nothing else. gcpi_exp1, gcpi_tanh1, gcpi_phi (the normal distribution), gcpi_density:
+   of both machines. What a number is, behind the derivative: its field, its default (GCP_ZERO: it must be given), the
+   least and the most that it may be, a value for tests. */
+#define GCPI_POINTWISE(PLAIN, ONE, TWO)                                                                              \
+    ONE(SCALE, scale, NOTHING, x * p, p, by, GCP_ZERO, -HUGE_VAL, HUGE_VAL, -1.7)                       /* by x */   \
+    PLAIN(TANH, tanh, Y, gcpi_tanh1(x), 1 - y * y)                                                      /* tanh x */ \
+    PLAIN(SIGMOID, sigmoid, Y, 1 / (1 + gcpi_exp1(-x)), y * (1 - y))                          /* 1 / (1 + exp(-x)) */ \
+    PLAIN(GELU, gelu, X, x * gcpi_phi(x), gcpi_phi(x) + x * gcpi_density(x))                    /* x Phi(x), exact */
+
+/* ==== src/ops/pointwise.h ==== */
+
+/* The pointwise ops on the CPU, from the lines of pointwise_table.h. */
 
 /* One value at a time, never inlined: under fast math <math.h> declares vector forms of these with other bits, and a
    loop around the call would use them. */
@@ -4358,12 +4581,102 @@ static gcp_real gcpi_density(gcp_real x)
     return (gcp_real)(0.39894228040143267794 * gcpi_exp(-0.5 * (double)x * (double)x));
 }
 
-GCPI_UNARY(tanh, , gcpi_tanh1(x), (1 - y * y))
-GCPI_UNARY(sigmoid, , 1 / (1 + gcpi_exp1(-x)), (y * (1 - y)))
-GCPI_UNARY(gelu, , x * gcpi_phi(x), (gcpi_phi(x) + x * gcpi_density(x)))
-GCPI_UNARY(scale, const gcp_real by = (gcp_real)gcpi_attr(s->call->attributes)->number.a;, x * by, by)
+/* y is its value of x; dx gets dy times the derivative. */
+#define GCPI_POINTWISE_NUMBERS                                                       \
+    const double *numbers = gcpi_attr(s->call->attributes)->pointwise;               \
+    const gcp_real p = (gcp_real)numbers[0], q = (gcp_real)numbers[1];               \
+    (void)p; (void)q;
+#define GCPI_POINTWISE_BACK(SET, derivative)                                         \
+    for (size_t i = 0; i < s->n; i++) {                                              \
+        const gcp_real x = xs[i], y = ys[i];                                         \
+        (void)x; (void)y;                                                            \
+        dx[i] SET dy[i] * (derivative);                                              \
+    }
+#define GCPI_POINTWISE_KERNELS(name, value, derivative)                              \
+    GCPI_LOOP void gcpi_##name##_span(const gcpi_span *s)                            \
+    {                                                                                \
+        const gcp_real *in = s->p[0]; gcp_real *out = s->p[1];                       \
+        GCPI_POINTWISE_NUMBERS                                                       \
+        for (size_t i = 0; i < s->n; i++) { const gcp_real x = in[i]; out[i] = (value); } \
+    }                                                                                \
+    GCPI_LOOP void gcpi_##name##_span_back(const gcpi_span *s)                       \
+    {                                                                                \
+        gcp_real *dx = s->p[0];                                                      \
+        const gcp_real *dy = s->p[1], *xs = s->p[2] ? s->p[2] : dy, *ys = s->p[3] ? s->p[3] : dy; \
+        GCPI_POINTWISE_NUMBERS                                                       \
+        if (s->accumulate) GCPI_POINTWISE_BACK(+=, derivative)                       \
+        else GCPI_POINTWISE_BACK(=, derivative)                                      \
+    }                                                                                \
+    static void gcpi_##name##_forward(const gcp_call *c) { gcpi_map_forward(c, gcpi_##name##_span); } \
+    static void gcpi_##name##_backward(const gcp_call *c) { gcpi_map_backward(c, gcpi_##name##_span_back); }
 
-/* relu and leaky relu: max(x, slope x) with slope 0 for relu. Backward reads the sign of y, or the mask. */
+/* ---- recording ---- */
+
+/* field: its name with the dot. */
+static int gcpi_number_ok(gcp_tensor x, gcp_at at, const char *what, const char *field, double number, double least,
+                          double most)
+{
+    char allowed[64];
+    if (gcpi_finite(number) && number >= least && number <= most) return 1;
+    if (gcpi_finite(least) || gcpi_finite(most)) snprintf(allowed, sizeof allowed, "%g to %g", least, most);
+    else snprintf(allowed, sizeof allowed, "finite");
+    gcpi_bad_option(x, at, what, field, number, allowed);
+    return 0;
+}
+/* The number itself, or its default where it is 0. */
+static int gcpi_number_given(gcp_tensor x, gcp_at at, const char *what, const char *field, double otherwise,
+                             double *number)
+{
+    const int missing = *number == 0 && otherwise == GCP_ZERO;
+    if (missing) gcpi_bad_option(x, at, what, field, 0, "not given; GCP_ZERO stands for zero");
+    *number = gcpi_option(*number, otherwise);
+    return !missing;
+}
+static gcp_tensor gcpi_pointwise(const gcpi_op_row *row, gcp_tensor x, double p, double q, const char *named, gcp_at at)
+{
+    gcpi_attributes a = gcpi_no_attributes();
+    a.pointwise[0] = p; a.pointwise[1] = q;
+    return gcpi_simple(row, &x, 1, &a, named, at);
+}
+
+#define GCPI_READS_X GCPI_IN(0), 0
+#define GCPI_READS_Y 0, GCPI_OUT(0)
+#define GCPI_READS_NOTHING 0, 0
+#define GCPI_POINTWISE_ROW(NAME, name, reads, value, derivative)                                                    \
+    GCPI_POINTWISE_KERNELS(name, value, derivative)                                                                 \
+    static const gcpi_op_row gcpi_##name##_row = {                                                                  \
+        GCP_OP_##NAME, { #name, gcpi_unary_shape, gcpi_##name##_forward, gcpi_##name##_backward, NULL, reads,       \
+                         GCPI_OVER, 1, NULL }, NULL };
+#define GCPI_POINTWISE_NUMBER(name, field, otherwise, least, most)                                                  \
+    if (!gcpi_number_given(x, o.at, #name, "." #field, otherwise, &o.field) ||                                      \
+        !gcpi_number_ok(x, o.at, #name, "." #field, o.field, least, most)) return gcpi_nil(x.tape);
+#define GCPI_PLAIN_OP(NAME, op, reads, value, derivative)                                                         \
+    GCPI_POINTWISE_ROW(NAME, op, GCPI_READS_##reads, value, derivative)                                           \
+    GCPI_DEF gcp_tensor gcp_##op##_at(gcp_tensor x, gcp_op_opts o)                                                \
+    {                                                                                                               \
+        return gcpi_pointwise(&gcpi_##op##_row, x, 0, 0, o.name, o.at);                                           \
+    }
+#define GCPI_ONE_OP(NAME, op, reads, value, derivative, p, p_otherwise, p_least, p_most, p_test)                  \
+    GCPI_POINTWISE_ROW(NAME, op, GCPI_READS_##reads, value, derivative)                                           \
+    GCPI_DEF gcp_tensor gcp_##op##_at(gcp_tensor x, gcp_##op##_opts o)                                          \
+    {                                                                                                               \
+        GCPI_POINTWISE_NUMBER(op, p, p_otherwise, p_least, p_most)                                                \
+        return gcpi_pointwise(&gcpi_##op##_row, x, o.p, 0, o.name, o.at);                                         \
+    }
+#define GCPI_TWO_OP(NAME, op, reads, value, derivative, p, p_otherwise, p_least, p_most, p_test, q, q_otherwise,  \
+                    q_least, q_most, q_test)                                                                        \
+    GCPI_POINTWISE_ROW(NAME, op, GCPI_READS_##reads, value, derivative)                                           \
+    GCPI_DEF gcp_tensor gcp_##op##_at(gcp_tensor x, gcp_##op##_opts o)                                          \
+    {                                                                                                               \
+        GCPI_POINTWISE_NUMBER(op, p, p_otherwise, p_least, p_most)                                                \
+        GCPI_POINTWISE_NUMBER(op, q, q_otherwise, q_least, q_most)                                                \
+        return gcpi_pointwise(&gcpi_##op##_row, x, o.p, o.q, o.name, o.at);                                       \
+    }
+GCPI_POINTWISE(GCPI_PLAIN_OP, GCPI_ONE_OP, GCPI_TWO_OP)
+
+/* ==== src/ops/rectifier.h ==== */
+
+/* Rectifiers, relu and leaky relu: max(x, slope x) with slope 0 for relu. Backward reads the sign of y, or the mask. */
 static void gcpi_mask_write(unsigned char *mask, const gcp_real *x, size_t index, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -4410,7 +4723,7 @@ GCPI_BODY void gcpi_mask_span(unsigned char *mask, const gcp_real *x, size_t ind
 
 GCPI_BODY void gcpi_rectify_span_body(const gcpi_span *s)
 {
-    const gcp_real *x = s->p[0], slope = (gcp_real)gcpi_attr(s->call->attributes)->number.a;
+    const gcp_real *x = s->p[0], slope = (gcp_real)gcpi_attr(s->call->attributes)->rectifier.slope;
     gcp_real *y = s->p[1];
     if (s->mask) gcpi_mask_span(s->mask, x, s->index, s->n);
     GCPI_EACH for (size_t i = 0; i < s->n; i++) y[i] = x[i] > 0 ? x[i] : slope * x[i];
@@ -4440,7 +4753,7 @@ GCPI_BODY void gcpi_rectify_mask_back(const gcpi_span *s, gcp_real *dx, const gc
 GCPI_BODY void gcpi_rectify_span_back_body(const gcpi_span *s)
 {
     gcp_real *dx = s->p[0];
-    const gcp_real *dy = s->p[1], *y = s->p[3], slope = (gcp_real)gcpi_attr(s->call->attributes)->number.a;
+    const gcp_real *dy = s->p[1], *y = s->p[3], slope = (gcp_real)gcpi_attr(s->call->attributes)->rectifier.slope;
     if (s->mask) gcpi_rectify_mask_back(s, dx, dy, slope);
     else if (s->accumulate) GCPI_EACH for (size_t i = 0; i < s->n; i++) dx[i] += y[i] > 0 ? dy[i] : slope * dy[i];
     else GCPI_EACH for (size_t i = 0; i < s->n; i++) dx[i] = y[i] > 0 ? dy[i] : slope * dy[i];
@@ -4457,7 +4770,37 @@ static int gcpi_rectify_shape(gcp_shape_call *s)
     return gcpi_all_real(s);
 }
 
-/* Pairs: add, mul. */
+#define GCPI_RECTIFIER_ROW(name) \
+    { name, gcpi_rectify_shape, gcpi_rectify_forward, gcpi_rectify_backward, NULL, 0, GCPI_OUT(0), \
+      GCPI_OVER | GCP_FLAG_SIGN_OR_MASK, 2, NULL }
+static void gcpi_rectifier_facts(const gcpi_op *op, gcpi_facts *f) { (void)op; f->part = GCPI_PART_RECTIFIER; }
+static const gcpi_op_row gcpi_relu_row = { GCP_OP_RELU, GCPI_RECTIFIER_ROW("relu"), gcpi_rectifier_facts };
+static const gcpi_op_row gcpi_leaky_relu_row = {
+    GCP_OP_LEAKY_RELU, GCPI_RECTIFIER_ROW("leaky_relu"), gcpi_rectifier_facts
+};
+
+static gcp_tensor gcpi_rectifier(const gcpi_op_row *row, gcp_tensor x, double slope, const char *named, gcp_at at)
+{
+    gcpi_attributes a = gcpi_no_attributes();
+    a.rectifier.slope = slope;
+    return gcpi_simple(row, &x, 1, &a, named, at);
+}
+GCPI_DEF gcp_tensor gcp_relu_at(gcp_tensor x, gcp_op_opts o)
+{
+    return gcpi_rectifier(&gcpi_relu_row, x, 0, o.name, o.at);
+}
+GCPI_DEF gcp_tensor gcp_leaky_relu_at(gcp_tensor x, gcp_leaky_relu_opts o)
+{
+    double slope = gcpi_option(o.slope, 0.01);
+    /* backward takes the sign of x from y */
+    if (!(slope >= 0) || !gcpi_finite(slope))
+        return gcpi_bad_option(x, o.at, "leaky_relu", ".slope", slope, "at least 0");
+    return gcpi_rectifier(&gcpi_leaky_relu_row, x, slope, o.name, o.at);
+}
+
+/* ==== src/ops/pairs.h ==== */
+
+/* Pairs, element by element: add, mul. */
 static int gcpi_pair_shape(gcp_shape_call *s)
 {
     s->out[0] = s->in[0];
@@ -4485,15 +4828,6 @@ GCPI_BODY void gcpi_mul_span_body(const gcpi_span *s)
 }
 GCPI_WIDE_SPAN(gcpi_mul_span)
 
-GCPI_BODY void gcpi_copy_span_body(const gcpi_span *s)                          /* p: to, from */
-{
-    gcp_real *to = s->p[0];
-    const gcp_real *from = s->p[1];
-    if (s->accumulate) GCPI_EACH for (size_t i = 0; i < s->n; i++) to[i] += from[i];
-    else if (to != from) memmove(to, from, s->n * sizeof *to);
-}
-GCPI_WIDE_SPAN(gcpi_copy_span)
-
 GCPI_BODY void gcpi_mul_span_back_body(const gcpi_span *s)                      /* p: d of one, dy, the other */
 {
     gcp_real *d = s->p[0];
@@ -4511,14 +4845,6 @@ static void gcpi_pair_forward(const gcp_call *c, gcpi_span_fn fn)
 }
 static void gcpi_add_forward(const gcp_call *c) { gcpi_pair_forward(c, gcpi_add_span); }
 static void gcpi_mul_forward(const gcp_call *c) { gcpi_pair_forward(c, gcpi_mul_span); }
-
-static void gcpi_view_copy(const gcp_call *c, const gcp_view *to, const gcp_view *from, int accumulate)
-{
-    const gcp_view *v[2];
-    if (to->data == from->data && to->pitch == from->pitch && !accumulate) return;
-    v[0] = to; v[1] = from;
-    gcpi_map(c, gcpi_copy_span, v, 2, NULL, accumulate);
-}
 
 static void gcpi_add_backward(const gcp_call *c)
 {
@@ -4539,7 +4865,33 @@ static void gcpi_mul_backward(const gcp_call *c)
     }
 }
 
-/* Sums over pixels, per channel. The shape fixes the blocks of pixels. Each block sums in double, and the blocks are
+static void gcpi_add_facts(const gcpi_op *op, gcpi_facts *f) { (void)op; f->part = GCPI_PART_ADD; }
+static const gcpi_op_row gcpi_add_row = {
+    GCP_OP_ADD,
+    { "add", gcpi_pair_shape, gcpi_add_forward, gcpi_add_backward, NULL, 0, 0,
+      GCP_FLAG_IN_PLACE | GCP_FLAG_GRAD_VIEW | GCPI_EACH_ONE, 1, NULL },
+    gcpi_add_facts
+};
+static const gcpi_op_row gcpi_mul_row = {
+    GCP_OP_MUL,
+    { "mul", gcpi_pair_shape, gcpi_mul_forward, gcpi_mul_backward, NULL, GCPI_IN(0) | GCPI_IN(1), 0,
+      GCPI_OVER | GCP_FLAG_CROSS, 1, NULL },
+    NULL
+};
+GCPI_DEF gcp_tensor gcp_add_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o)
+{
+    return gcpi_binary(&gcpi_add_row, a, b, o);
+}
+GCPI_DEF gcp_tensor gcp_mul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o)
+{
+    return gcpi_binary(&gcpi_mul_row, a, b, o);
+}
+
+/* ==== src/ops/sums.h ==== */
+
+/* Sums over pixels, and the op whose backward is one: bias. */
+
+/* Per channel. The shape fixes the blocks of pixels. Each block sums in double, and the blocks are
    added in order. */
 enum { GCPI_SUM_BLOCKS = 64 };
 typedef void (*gcpi_sum_fn)(const gcp_call *call, size_t first, size_t last, double *sums);
@@ -4629,15 +4981,6 @@ static void gcpi_store_sums(const gcp_view *to, const double *sums)
     for (size_t i = 0; i < gcpi_count(to->shape); i++) d[i] = (gcp_real)((to->accumulate ? (double)d[i] : 0) + sums[i]);
 }
 
-static const gcp_real *gcpi_row(const gcp_view *v, size_t pixel)
-{
-    return (const gcp_real *)v->data + (ptrdiff_t)pixel * v->pitch;
-}
-static gcp_real *gcpi_row_out(const gcp_view *v, size_t pixel)
-{
-    return (gcp_real *)v->data + (ptrdiff_t)pixel * v->pitch;
-}
-
 /* Distances of prefetches, in values. These passes do so much with each cache line that the hardware prefetches too
    late: they ask for whole pixels ahead, of one tensor that is only read (READ), or of each of several. */
 enum { GCPI_AHEAD = 512, GCPI_AHEAD_READ = 2048 };
@@ -4676,6 +5019,12 @@ static void gcpi_bias_gradient(const gcp_call *c, const gcp_view *db)
     if (db->data) gcpi_store_sums(db, gcpi_sums(c, c->dout[0].shape, 1, gcpi_sum_dout));
 }
 
+static int gcpi_bias_fits(gcp_shape_call *s, int channels)
+{
+    if (s->inputs > 2 && gcpi_count(s->in[2]) != (size_t)channels)
+        return gcpi_refuse(s, "a bias of %zu values for %d outputs", gcpi_count(s->in[2]), channels);
+    return gcpi_all_real(s);
+}
 static int gcpi_bias_shape(gcp_shape_call *s)
 {
     s->out[0] = s->in[0];
@@ -4708,6 +5057,25 @@ static void gcpi_bias_cost(const gcp_cost_call *c, gcp_cost *cost)
     if (c->backward && c->wanted & 2) cost->workspace = gcpi_sum_workspace(c->out[0], 1);
 }
 
+static void gcpi_bias_facts(const gcpi_op *op, gcpi_facts *f)
+{
+    (void)op;
+    f->shared = f->dense = f->early = GCPI_IN(1);
+}
+static const gcpi_op_row gcpi_bias_row = {
+    GCP_OP_BIAS,
+    { "bias", gcpi_bias_shape, gcpi_bias_forward, gcpi_bias_backward, gcpi_bias_cost, 0, 0, GCPI_OVER, 1, NULL },
+    gcpi_bias_facts
+};
+GCPI_DEF gcp_tensor gcp_bias_at(gcp_tensor x, gcp_tensor b, gcp_op_opts o)
+{
+    return gcpi_binary(&gcpi_bias_row, x, b, o);
+}
+
+/* ==== src/ops/apply.h ==== */
+
+/* apply: batch-norm, addition and rectifier in one pass (GCP_ROW_APPLY). */
+
 /* Norms and apply run by chunks of pixels. means: of batch-norm's backward, else NULL. */
 typedef struct gcpi_norm_job { const gcp_call *call; const gcp_real *means; size_t pixels, chunk; } gcpi_norm_job;
 
@@ -4729,7 +5097,7 @@ static gcpi_norm_values gcpi_norm_values_of(const gcp_view *in, const gcpi_attri
     gcpi_norm_values v;
     v.mean = (const gcp_real *)in[0].data; v.scale = (const gcp_real *)in[1].data;
     v.gamma = (const gcp_real *)in[2].data; v.beta = (const gcp_real *)in[3].data;
-    v.slope = rectifier ? (gcp_real)rectifier->number.a : 0;
+    v.slope = rectifier ? (gcp_real)rectifier->rectifier.slope : 0;
     return v;
 }
 GCPI_BODY gcp_real gcpi_norm_value(const gcpi_norm_values *v, int i, gcp_real x)
@@ -4809,20 +5177,391 @@ static void gcpi_apply_task(void *arg, int index, int worker)
 }
 static void gcpi_apply_forward(const gcp_call *c) { gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_apply_task); }
 
-/* ==== src/ops/conv.h ==== */
+static const gcpi_op_row gcpi_apply_row = {
+    GCP_ROW_APPLY, { "apply", NULL, gcpi_apply_forward, NULL, NULL, 0, 0, GCP_FLAG_IN_PLACE, 2, NULL }, NULL
+};
 
-/* Convolutions and matrix products as ops. */
+/* ==== src/ops/norm.h ==== */
 
-/* Convolutions. Attributes hold the sizes; the pitches come with the call. */
-static gcpi_conv gcpi_conv_of(const gcpi_conv_attr *a, ptrdiff_t xpitch, ptrdiff_t ypitch)
+/* Normalisation. */
+
+/* Batch-norm is two ops. Statistics: in: x, running mean, running variance; out: mean, scale = 1 / sqrt(variance +
+   epsilon). It runs once a step and commits the running values (PyTorch's rule: unbiased variance). Application: in: x,
+   mean, scale, gamma, beta. Its backward is that of both ops, so that x is read once:
+   dx = gamma scale (dy - mean(dy) - xhat mean(dy xhat)); with running statistics (.frozen_norms) gamma scale dy. */
+static int gcpi_batch_stats_shape(gcp_shape_call *s) { s->out[0] = s->out[1] = s->in[1]; return gcpi_all_real(s); }
+GCPI_BODY void gcpi_sum_x_pixels(const gcp_call *c, size_t pixel, const int n, ptrdiff_t far, double *sums)
 {
-    gcpi_conv c;
-    c.n = a->n; c.h = a->h; c.w = a->w; c.ci = a->ci; c.xpitch = xpitch;
-    c.ho = a->ho; c.wo = a->wo; c.co = a->co; c.ypitch = ypitch;
-    c.kh = a->kh; c.kw = a->kw; c.sh = a->sh; c.sw = a->sw; c.pt = a->pt; c.pl = a->pl;
-    c.dh = a->dh; c.dw = a->dw; c.groups = a->groups;
-    return c;
+    const gcp_real *x = gcpi_row(&c->in[0], pixel);
+    const ptrdiff_t pitch = c->in[0].pitch;
+    int width = c->in[0].shape.d[3];
+    double *squares = sums + width;
+    for (int q = 0; q < n; q++) gcpi_fetch(x, far + q * pitch, width);
+    GCPI_EACH for (int i = 0; i < width; i++) {
+        double sum = sums[i], square = squares[i];
+        GCPI_UNROLL for (int q = 0; q < n; q++) { double v = (double)x[i + q * pitch]; sum += v; square += v * v; }
+        sums[i] = sum; squares[i] = square;
+    }
 }
+GCPI_BODY void gcpi_sum_x_body(const gcp_call *c, size_t first, size_t last, double *sums)
+{
+    const ptrdiff_t far = gcpi_row_ahead(&c->in[0], GCPI_AHEAD_READ);
+    size_t p = first;
+    for (; p + GCPI_SUM_PIXELS <= last; p += GCPI_SUM_PIXELS) gcpi_sum_x_pixels(c, p, GCPI_SUM_PIXELS, far, sums);
+    for (; p < last; p++) gcpi_sum_x_pixels(c, p, 1, far, sums);
+}
+GCPI_WIDE_SUM(gcpi_sum_x)
+static void gcpi_batch_stats_set(const gcp_call *c, const double *sums)      /* sums NULL: from the running values */
+{
+    const gcpi_attributes *a = gcpi_attr(c->attributes);
+    gcp_real *running_mean = (gcp_real *)c->in[1].data, *running_var = (gcp_real *)c->in[2].data;
+    gcp_real *mean = (gcp_real *)c->out[0].data, *scale = (gcp_real *)c->out[1].data;
+    int width = c->in[0].shape.d[3];
+    double n = (double)gcpi_pixels(c->in[0].shape), m = a->norm.momentum;
+    for (int i = 0; i < width; i++) {
+        double mu = sums ? sums[i] / n : (double)running_mean[i];
+        double var = sums ? GCPI_MAX(0.0, sums[width + i] / n - mu * mu) : (double)running_var[i];
+        mean[i] = (gcp_real)mu;
+        scale[i] = (gcp_real)(1.0 / sqrt(var + a->norm.epsilon));
+        if (!sums || !c->commit) continue;
+        running_mean[i] = (gcp_real)((1 - m) * (double)running_mean[i] + m * mu);
+        running_var[i] = (gcp_real)((1 - m) * (double)running_var[i] + m * var * (n > 1 ? n / (n - 1) : 1));
+    }
+}
+static void gcpi_batch_stats_forward(const gcp_call *c)
+{
+    gcpi_batch_stats_set(c, c->training ? gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_x) : NULL);
+}
+static void gcpi_batch_stats_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    cost->workspace = gcpi_sum_workspace(c->in[0], 2);
+}
+
+static int gcpi_norm_shape(gcp_shape_call *s)       /* inputs from 1 on: one value per channel */
+{
+    s->out[0] = s->in[0];
+    for (int i = 1; i < s->inputs; i++)
+        if (gcpi_count(s->in[i]) != (size_t)s->in[0].d[3])
+            return gcpi_refuse(s, "%zu values for %d channels", gcpi_count(s->in[i]), s->in[0].d[3]);
+    return gcpi_all_real(s);
+}
+static void gcpi_batch_norm_forward(const gcp_call *c)      /* apply, without addition and rectifier */
+{
+    gcp_call apply = *c;
+    gcp_view in[6] = { c->in[0] };
+    memcpy(in + 2, c->in + 1, 4 * sizeof *in);
+    apply.in = in; apply.attributes = NULL;
+    gcpi_apply_forward(&apply);
+}
+
+/* The gradient of batch-norm's output: dy itself, or dy through the rectifier that comes after. The rectifier's sign is
+   computed again from x, as in forward. */
+GCPI_BODY gcp_real gcpi_norm_gradient(const gcpi_norm_values *v, int i, gcp_real x, gcp_real dy, int rectified)
+{
+    return !rectified || gcpi_norm_value(v, i, x) > 0 ? dy : v->slope * dy;
+}
+
+/* The sums of dy * xhat and of dy, n pixels at a time. */
+GCPI_BODY void gcpi_sum_norm_pixels(const gcp_call *c, const gcpi_norm_values *v, size_t pixel, const int n,
+                                    const int rectified, const ptrdiff_t *far, double *sums)
+{
+    const gcp_real *x = gcpi_row(&c->in[0], pixel), *dy = gcpi_row(&c->dout[0], pixel);
+    const ptrdiff_t xp = c->in[0].pitch, dp = c->dout[0].pitch;
+    int width = c->in[0].shape.d[3];
+    double *plain = sums + width;
+    for (int q = 0; q < n; q++) { gcpi_fetch(x, far[0] + q * xp, width); gcpi_fetch(dy, far[1] + q * dp, width); }
+    GCPI_EACH for (int i = 0; i < width; i++) {
+        double sum = sums[i], sum_dy = plain[i];
+        GCPI_UNROLL for (int q = 0; q < n; q++) {
+            gcp_real d = gcpi_norm_gradient(v, i, x[i + q * xp], dy[i + q * dp], rectified);
+            sum += (double)(d * ((x[i + q * xp] - v->mean[i]) * v->scale[i]));
+            sum_dy += (double)d;
+        }
+        sums[i] = sum; plain[i] = sum_dy;
+    }
+}
+GCPI_BODY void gcpi_sum_norm_loop(const gcp_call *c, size_t first, size_t last, double *sums, const int rectified)
+{
+    const gcpi_norm_values v = gcpi_norm_values_of(c->in + 1, c->fused ? gcpi_attr(c->fused->attributes) : NULL);
+    const ptrdiff_t far[] = { gcpi_row_ahead(&c->in[0], GCPI_AHEAD_READ / 2),
+                              gcpi_row_ahead(&c->dout[0], GCPI_AHEAD_READ / 2) };
+    size_t p = first;
+    for (; p + GCPI_SUM_PIXELS <= last; p += GCPI_SUM_PIXELS)
+        gcpi_sum_norm_pixels(c, &v, p, GCPI_SUM_PIXELS, rectified, far, sums);
+    for (; p < last; p++) gcpi_sum_norm_pixels(c, &v, p, 1, rectified, far, sums);
+}
+GCPI_BODY void gcpi_sum_norm_body(const gcp_call *c, size_t first, size_t last, double *sums)
+{
+    if (c->fused) gcpi_sum_norm_loop(c, first, last, sums, 1);
+    else gcpi_sum_norm_loop(c, first, last, sums, 0);
+}
+GCPI_WIDE_SUM(gcpi_sum_norm)
+GCPI_BODY void gcpi_batch_norm_loop_back(const gcpi_norm_job *job, size_t first, size_t last, const int rectified,
+                                         const int accumulate)
+{
+    const gcp_call *c = job->call;
+    const gcpi_norm_values v = gcpi_norm_values_of(c->in + 1, c->fused ? gcpi_attr(c->fused->attributes) : NULL);
+    const ptrdiff_t x_far = gcpi_row_ahead(&c->in[0], GCPI_AHEAD), dy_far = gcpi_row_ahead(&c->dout[0], GCPI_AHEAD),
+                    dx_far = gcpi_row_ahead(&c->din[0], GCPI_AHEAD);
+    int width = c->din[0].shape.d[3];
+    const gcp_real *dy_xhat_mean = job->means, *dy_mean = dy_xhat_mean + width;
+    for (size_t p = first; p < last; p++) {
+        const gcp_real *x = gcpi_row(&c->in[0], p), *dy = gcpi_row(&c->dout[0], p);
+        gcp_real *dx = gcpi_row_out(&c->din[0], p);
+        gcpi_fetch(x, x_far, width);
+        gcpi_fetch(dy, dy_far, width);
+        if (dx != dy) gcpi_fetch(dx, dx_far, width);
+        GCPI_EACH for (int i = 0; i < width; i++) {
+            gcp_real d = gcpi_norm_gradient(&v, i, x[i], dy[i], rectified);
+            gcp_real g = v.gamma[i] * v.scale[i] * (d - dy_mean[i] - (x[i] - v.mean[i]) * v.scale[i] * dy_xhat_mean[i]);
+            dx[i] = accumulate ? dx[i] + g : g;
+        }
+    }
+}
+GCPI_BODY void gcpi_batch_norm_task_back_body(void *arg, int index, int worker)
+{
+    const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
+    size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
+    /* fused: dx overwrites the rectifier's gradient, so nothing is ever added to it */
+    if (job->call->fused) gcpi_batch_norm_loop_back(job, first, last, 1, 0);
+    else if (job->call->din[0].accumulate) gcpi_batch_norm_loop_back(job, first, last, 0, 1);
+    else gcpi_batch_norm_loop_back(job, first, last, 0, 0);
+    (void)worker;
+}
+GCPI_WIDE_TASK(gcpi_batch_norm_task_back, gcpi_norm_job)
+static void gcpi_batch_norm_backward(const gcp_call *c)
+{
+    const double n = (double)gcpi_pixels(c->in[0].shape);
+    /* not in training: the statistics are constants, and gamma and beta are frozen */
+    double *sums = c->training ? gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_norm)
+                               : (double *)memset(c->workspace, 0, 2 * (size_t)c->in[0].shape.d[3] * sizeof(double));
+    if (c->din[3].data) gcpi_store_sums(&c->din[3], sums);
+    if (c->din[4].data) gcpi_store_sums(&c->din[4], sums + c->in[0].shape.d[3]);
+    /* the means overwrite the sums: a gcp_real is no wider than a double */
+    for (int i = 0; i < 2 * c->in[0].shape.d[3]; i++) {
+        gcp_real mean = (gcp_real)(sums[i] / n);
+        memcpy((unsigned char *)sums + (size_t)i * sizeof mean, &mean, sizeof mean);
+    }
+    if (c->din[0].data)
+        gcpi_norm_rows(c, c->din[0].shape, (const gcp_real *)(const void *)sums, gcpi_batch_norm_task_back);
+}
+static void gcpi_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    if (c->backward) cost->workspace = gcpi_sum_workspace(c->in[0], 2);
+}
+
+/* Layer-norm over channels. Backward computes the mean and scale of a pixel again. */
+static void gcpi_pixel_moments(const gcp_real *x, int width, double epsilon, double *mean, double *scale)
+{
+    double sum = 0, square = 0;
+    for (int i = 0; i < width; i++) sum += (double)x[i];
+    *mean = sum / width;
+    for (int i = 0; i < width; i++) square += ((double)x[i] - *mean) * ((double)x[i] - *mean);
+    *scale = 1.0 / sqrt(square / width + epsilon);
+}
+GCPI_LOOP void gcpi_layer_norm_task(void *arg, int index, int worker)
+{
+    const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
+    const gcp_call *c = job->call;
+    const gcp_real *gamma = (const gcp_real *)c->in[1].data, *beta = (const gcp_real *)c->in[2].data;
+    size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
+    int width = c->in[0].shape.d[3];
+    for (size_t p = first; p < last; p++) {
+        const gcp_real *x = gcpi_row(&c->in[0], p);
+        gcp_real *y = gcpi_row_out(&c->out[0], p);
+        double mean, scale;
+        gcpi_pixel_moments(x, width, gcpi_attr(c->attributes)->norm.epsilon, &mean, &scale);
+        for (int i = 0; i < width; i++) y[i] = (gcp_real)(((double)x[i] - mean) * scale) * gamma[i] + beta[i];
+    }
+    (void)worker;
+}
+static void gcpi_layer_norm_forward(const gcp_call *c)
+{
+    gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_layer_norm_task);
+}
+
+GCPI_LOOP void gcpi_sum_layer_norm(const gcp_call *c, size_t first, size_t last, double *sums)
+{
+    int width = c->in[0].shape.d[3];
+    for (size_t p = first; p < last; p++) {
+        const gcp_real *x = gcpi_row(&c->in[0], p), *dy = gcpi_row(&c->dout[0], p);
+        double mean, scale;
+        gcpi_pixel_moments(x, width, gcpi_attr(c->attributes)->norm.epsilon, &mean, &scale);
+        for (int i = 0; i < width; i++) {
+            sums[i] += (double)dy[i] * (((double)x[i] - mean) * scale);
+            sums[width + i] += (double)dy[i];
+        }
+    }
+}
+GCPI_LOOP void gcpi_layer_norm_task_back(void *arg, int index, int worker)
+{
+    const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
+    const gcp_call *c = job->call;
+    const gcp_real *gamma = (const gcp_real *)c->in[1].data;
+    const gcp_view *d = &c->din[0];
+    size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
+    int width = d->shape.d[3];
+    for (size_t p = first; p < last; p++) {
+        const gcp_real *x = gcpi_row(&c->in[0], p), *dy = gcpi_row(&c->dout[0], p);
+        gcp_real *dx = gcpi_row_out(d, p);
+        double mean, scale, a = 0, b = 0;
+        gcpi_pixel_moments(x, width, gcpi_attr(c->attributes)->norm.epsilon, &mean, &scale);
+        for (int i = 0; i < width; i++) {
+            double g = (double)dy[i] * (double)gamma[i];
+            a += g;
+            b += g * ((double)x[i] - mean) * scale;
+        }
+        for (int i = 0; i < width; i++) {
+            double xhat = ((double)x[i] - mean) * scale;
+            gcp_real g = (gcp_real)(scale * ((double)dy[i] * (double)gamma[i] - a / width - xhat * b / width));
+            dx[i] = d->accumulate ? dx[i] + g : g;
+        }
+    }
+    (void)worker;
+}
+static void gcpi_layer_norm_backward(const gcp_call *c)
+{
+    if (c->din[1].data || c->din[2].data) {
+        const double *sums = gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_layer_norm);
+        if (c->din[1].data) gcpi_store_sums(&c->din[1], sums);
+        if (c->din[2].data) gcpi_store_sums(&c->din[2], sums + c->in[0].shape.d[3]);
+    }
+    if (c->din[0].data) gcpi_norm_rows(c, c->din[0].shape, NULL, gcpi_layer_norm_task_back);
+}
+
+static void gcpi_batch_stats_facts(const gcpi_op *op, gcpi_facts *f) { (void)op; f->stats = 1; }
+static void gcpi_batch_norm_facts(const gcpi_op *op, gcpi_facts *f)
+{
+    (void)op;
+    f->part = GCPI_PART_NORM;
+    f->early = GCPI_IN(3) | GCPI_IN(GCPI_NORM_BETA);
+    f->shared = f->dense = GCPI_IN(1) | GCPI_IN(2) | f->early;
+}
+static void gcpi_layer_norm_facts(const gcpi_op *op, gcpi_facts *f)
+{
+    (void)op;
+    f->shared = f->dense = f->early = GCPI_IN(1) | GCPI_IN(2);
+}
+static const gcpi_op_row gcpi_batch_stats_row = {
+    GCP_OP_BATCH_STATS,
+    { "batch_stats", gcpi_batch_stats_shape, gcpi_batch_stats_forward, NULL, gcpi_batch_stats_cost, 0, 0,
+      GCP_FLAG_ONCE | GCP_FLAG_NO_GRADIENT | GCP_FLAG_SAME_CHANNELS, 2, NULL },
+    gcpi_batch_stats_facts
+};
+static const gcpi_op_row gcpi_batch_norm_row = {
+    GCP_OP_BATCH_NORM,
+    { "batch_norm", gcpi_norm_shape, gcpi_batch_norm_forward, gcpi_batch_norm_backward, gcpi_norm_cost,
+      GCPI_IN(0) | GCPI_IN(1) | GCPI_IN(2) | GCPI_IN(3), 0, GCPI_OVER, 1, NULL },
+    gcpi_batch_norm_facts
+};
+static const gcpi_op_row gcpi_layer_norm_row = {
+    GCP_OP_LAYER_NORM,
+    { "layer_norm", gcpi_norm_shape, gcpi_layer_norm_forward, gcpi_layer_norm_backward, gcpi_norm_cost,
+      GCPI_IN(0) | GCPI_IN(1), 0, GCPI_OVER, 1, NULL },
+    gcpi_layer_norm_facts
+};
+
+static int gcpi_norm_options(gcp_tensor x, const char *what, gcp_norm_opts *o)
+{
+    o->epsilon = gcpi_option(o->epsilon, 1e-5);
+    o->momentum = gcpi_option(o->momentum, 0.1);
+    if (!(o->epsilon > 0) || !gcpi_finite(o->epsilon))
+        gcpi_bad_option(x, o->at, what, ".epsilon", o->epsilon, "above 0");
+    else if (!(o->momentum >= 0 && o->momentum <= 1))
+        gcpi_bad_option(x, o->at, what, ".momentum", o->momentum, "in [0, 1]");
+    else return gcpi_enter(x, o->at, what);
+    return 0;
+}
+
+/* Whether gamma or beta has one value per channel. Checked before the first of the two ops is recorded. */
+static int gcpi_channels_ok(gcp_tensor x, gcp_tensor values, gcp_at at)
+{
+    gcp_tape *t = x.tape;
+    if (!gcpi_usable(t, values, at, "batch_norm")) return 0;
+    const gcpi_tensor *e = gcpi_get(values);
+    const int channels = gcpi_get(x)->shape.d[3];
+    if (e->dtype != GCP_DTYPE_REAL)
+        gcpi_fail(t, GCP_E_DTYPE, at, "batch_norm", "gamma and beta are real numbers, not integers");
+    else if (gcpi_count(e->shape) != (size_t)channels)
+        gcpi_fail(t, GCP_E_SHAPE, at, "batch_norm", "%zu values of gamma or beta for the %d channels of %s",
+                  gcpi_count(e->shape), channels, GCPI_TEXT(gcpi_get(x)->shape));
+    return t->code == GCP_OK;
+}
+
+/* Two ops under one name: statistics, and their application. gamma and beta are given, or made. Where the second op is
+   refused, the first is taken back, too. */
+static gcp_tensor gcpi_batch_norm(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, int given, gcp_norm_opts o)
+{
+    gcp_tape *t = x.tape;
+    gcp_tensor stats[3], apply[5];
+    gcpi_extents before;
+    gcpi_attributes a = gcpi_no_attributes();
+    if (t && t->full_ops) t->full_ops++;                             /* two ops: gcpi_enter counts one */
+    if (!gcpi_norm_options(x, "batch_norm", &o)) return gcpi_nil(t);
+    if (given && (!gcpi_channels_ok(x, gamma, o.at) || !gcpi_channels_ok(x, beta, o.at))) return gcpi_nil(t);
+    a.norm.epsilon = o.epsilon; a.norm.momentum = o.momentum;
+    gcp_shape channels = gcpi_raw(1, gcpi_get(x)->shape.d[3], 0, 0, 0);
+    gcp_param_opts ones = gcpi_weight_options(GCP_INIT_ONES, GCP_INIT_ONES, 1, 1, o.at),
+                   zeros = gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at);
+    before = t->good;
+    int name = gcpi_op_name(t, "batch_norm", o.name, o.at);
+    int statistics = name ? gcpi_name_new(t, name, "statistics", "statistics", o.at) : 0;
+    if (!statistics) return gcpi_nil(t);
+    stats[0] = apply[0] = x;
+    stats[1] = gcpi_parameter_of(t, GCPI_STATISTIC, name, "running_mean", channels, zeros);
+    stats[2] = gcpi_parameter_of(t, GCPI_STATISTIC, name, "running_var", channels, ones);
+    apply[3] = given ? gamma : gcpi_weight(t, name, "gamma", channels, ones);
+    apply[4] = given ? beta : gcpi_weight(t, name, "beta", channels, zeros);
+    if (t->code) return gcpi_nil(t);
+    apply[1] = gcpi_record(t, &gcpi_batch_stats_row, statistics, stats, 3, &a, o.at);
+    if (gcp_is_nil(apply[1]) && t->full_ops) t->full_ops++;          /* the second op is needed, too */
+    if (gcp_is_nil(apply[1])) return gcpi_nil(t);
+    apply[2] = gcpi_handle(t, apply[1].id + 1);
+    gcp_tensor y = gcpi_record(t, &gcpi_batch_norm_row, name, apply, 5, &a, o.at);
+    if (gcp_is_nil(y)) t->good = before;
+    return y;
+}
+GCPI_DEF gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts o)
+{
+    return gcpi_batch_norm(x, gcpi_nil(NULL), gcpi_nil(NULL), 0, o);
+}
+GCPI_DEF gcp_tensor gcp_batch_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, gcp_norm_opts o)
+{
+    return gcpi_batch_norm(x, gamma, beta, 1, o);
+}
+
+/* gamma and beta are given, or made. */
+static gcp_tensor gcpi_layer_norm(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, int given, gcp_norm_opts o)
+{
+    gcp_tape *t = x.tape;
+    gcp_tensor in[3];
+    gcpi_attributes a = gcpi_no_attributes();
+    if (o.momentum != 0)
+        return gcpi_bad_option(x, o.at, "layer_norm", ".momentum", o.momentum, "it belongs to gcp_batch_norm");
+    if (!gcpi_norm_options(x, "layer_norm", &o)) return gcpi_nil(t);
+    a.norm.epsilon = o.epsilon;
+    gcp_shape channels = gcpi_raw(1, gcpi_get(x)->shape.d[3], 0, 0, 0);
+    int name = gcpi_op_name(t, "layer_norm", o.name, o.at);
+    if (!name) return gcpi_nil(t);
+    gcp_param_opts ones = gcpi_weight_options(GCP_INIT_ONES, GCP_INIT_ONES, 1, 1, o.at),
+                   zeros = gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at);
+    in[0] = x;
+    in[1] = given ? gamma : gcpi_weight(t, name, "gamma", channels, ones);
+    in[2] = given ? beta : gcpi_weight(t, name, "beta", channels, zeros);
+    return t->code ? gcpi_nil(t) : gcpi_record(t, &gcpi_layer_norm_row, name, in, 3, &a, o.at);
+}
+GCPI_DEF gcp_tensor gcp_layer_norm_at(gcp_tensor x, gcp_norm_opts o)
+{
+    return gcpi_layer_norm(x, gcpi_nil(NULL), gcpi_nil(NULL), 0, o);
+}
+GCPI_DEF gcp_tensor gcp_layer_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, gcp_norm_opts o)
+{
+    return gcpi_layer_norm(x, gamma, beta, 1, o);
+}
+
+/* ==== src/ops/window.h ==== */
+
+/* Windows of an image: their arithmetic and options; pools. */
 
 /* Window arithmetic of convolutions and pools: sets ho, wo and, for GCP_PADDING_SAME, the paddings. */
 static int gcpi_window(gcp_shape_call *s, gcpi_conv_attr *a)
@@ -4845,43 +5584,10 @@ static int gcpi_window(gcp_shape_call *s, gcpi_conv_attr *a)
     return 1;
 }
 
-/* The limits of the kernels' ints: they hold a padded side, the values under a window, and channels rounded up to whole
-   vectors. */
-enum { GCPI_CHANNELS_MAX = 1 << 30, GCPI_WINDOW_LIMIT = sizeof(void *) > 4 ? INT32_MAX : INT32_MAX / 256 };
-static int gcpi_conv_fits(gcp_shape_call *s, const gcpi_conv_attr *a)
-{
-    int64_t eh = (int64_t)a->dh * (a->kh - 1) + 1, ew = (int64_t)a->dw * (a->kw - 1) + 1;
-    double side = GCPI_MAX((double)a->h + a->pt + a->pb, (double)a->w + a->pl + a->pr),
-           window = (double)eh * (double)ew * GCPI_MAX(a->ci, a->co) / a->groups;
-    if (side <= INT32_MAX && window <= (double)GCPI_WINDOW_LIMIT && a->ci <= GCPI_CHANNELS_MAX &&
-        a->co <= GCPI_CHANNELS_MAX)
-        return 1;
-    return gcpi_refuse(s,
-                       "%s with a %dx%d kernel and .out = %d is too large: at most 2^31 - 1 pixels a side with "
-                       "padding, %d values under a window, 2^30 channels",
-                       GCPI_TEXT(s->in[0]), a->kh, a->kw, s->out[0].d[3], (int)GCPI_WINDOW_LIMIT);
-}
-
 static void gcpi_image_out(gcp_shape *out, int n, int h, int w, int c)
 {
     out->rank = 4;
     out->d[0] = n; out->d[1] = h; out->d[2] = w; out->d[3] = c;
-}
-
-static int gcpi_conv_weights_fit(gcp_shape_call *s, const gcpi_conv_attr *a)
-{
-    const int *w = s->in[1].d;
-    if (w[0] != a->co || w[1] != a->kh || w[2] != a->kw || w[3] != a->ci / a->groups)
-        return gcpi_refuse(s, "weights of %dx%dx%dx%d, not %dx%dx%dx%d", w[0], w[1], w[2], w[3], a->co, a->kh, a->kw,
-                           a->ci / a->groups);
-    return 1;
-}
-
-static int gcpi_bias_fits(gcp_shape_call *s, int channels)
-{
-    if (s->inputs > 2 && gcpi_count(s->in[2]) != (size_t)channels)
-        return gcpi_refuse(s, "a bias of %zu values for %d outputs", gcpi_count(s->in[2]), channels);
-    return gcpi_all_real(s);
 }
 
 /* A shape rule may complete its attributes: they belong to the op that is being recorded. */
@@ -4890,260 +5596,41 @@ static gcpi_conv_attr *gcpi_conv_attr_of(const gcp_shape_call *s)
     return &((gcpi_attributes *)(uintptr_t)s->attributes)->conv;
 }
 
-static int gcpi_conv2d_shape(gcp_shape_call *s)
+
+/* Windows: .k sets both sides, .stride both strides, .pad all four paddings; a field for one side overrides them. */
+static int gcpi_pick(int single, int both, int otherwise)
 {
-    gcpi_conv_attr *a = gcpi_conv_attr_of(s);
-    a->n = s->in[0].d[0]; a->h = s->in[0].d[1]; a->w = s->in[0].d[2]; a->ci = s->in[0].d[3];
-    if (a->ci % a->groups || a->co % a->groups)
-        return gcpi_refuse(s, "%d channels in and .out = %d do not divide into .groups = %d", a->ci, a->co, a->groups);
-    if (!gcpi_window(s, a) || !gcpi_conv_weights_fit(s, a)) return 0;
-    gcpi_image_out(&s->out[0], a->n, a->ho, a->wo, a->co);
-    return gcpi_conv_fits(s, a) && gcpi_bias_fits(s, a->co);
+    return gcpi_integer(single ? single : both ? both : otherwise);
 }
 
-static double gcpi_conv_flops(const gcpi_conv_attr *a)
+static int gcpi_window_in_range(const gcpi_conv_attr *a)
 {
-    return 2.0 * a->n * a->ho * a->wo * a->co * (a->ci / a->groups) * a->kh * a->kw;
+    const int most = 1 << 24, from1[] = { a->kh, a->kw, a->sh, a->sw, a->dh, a->dw, a->groups },
+              from0[] = { a->pt, a->pb, a->pl, a->pr };
+    for (int i = 0; i < 7; i++)
+        if (from1[i] < 1 || from1[i] > most) return 0;
+    for (int i = 0; i < 4; i++)
+        if (from0[i] < 0 || from0[i] > (a->same ? 0 : most)) return 0;
+    return 1;
 }
 
-static size_t gcpi_conv_workspace(const gcpi_conv_attr *a, int pass, const gcp_target *target)
+/* Checks the options of a convolution or pool. */
+static int gcpi_window_ok(gcp_tensor x, const char *what, const gcpi_conv_attr *a, gcp_padding padding, gcp_at at)
 {
-    gcpi_par par = gcpi_par_of(target);
-    gcpi_conv c = gcpi_conv_of(a, a->ci, a->co);
-    return gcpi_conv_scratch(&c, pass, &par);
+    if (!gcpi_enter(x, at, what)) return 0;
+    if (padding != GCP_PADDING_EXPLICIT && padding != GCP_PADDING_SAME)
+        gcpi_bad_option(x, at, what, ".padding", (double)padding, "GCP_PADDING_EXPLICIT or GCP_PADDING_SAME");
+    else if (!a->kh || !a->kw)
+        gcpi_fail(x.tape, GCP_E_ARGUMENT, at, what, "%s is missing", a->kh ? ".kw" : a->kw ? ".kh" : ".k");
+    else if (!gcpi_window_in_range(a))
+        gcpi_fail(x.tape, GCP_E_ARGUMENT, at, what,
+                  ".k = %dx%d, .stride = %dx%d, .dilation = %dx%d, .groups = %d, .pad = %d %d %d %d; each "
+                  "is 1 to 2^24, .pad 0 to 2^24 and left out with GCP_PADDING_SAME",
+                  a->kh, a->kw, a->sh, a->sw, a->dh, a->dw, a->groups, a->pt, a->pb, a->pl, a->pr);
+    return x.tape->code == GCP_OK;
 }
 
-/* forward, data: the kernel passes that compute the op's output and its input's gradient. */
-static void gcpi_conv_cost(const gcp_cost_call *c, gcp_cost *cost, int forward, int data)
-{
-    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
-    cost->flops = gcpi_conv_flops(a) * (c->backward ? (c->wanted & 1) + (c->wanted >> 1 & 1) : 1);
-    if (!c->backward) cost->workspace = gcpi_conv_workspace(a, forward, c->target);
-    if (c->backward && c->wanted & 1) cost->workspace = gcpi_conv_workspace(a, data, c->target);
-    if (c->backward && c->wanted & 2)
-        cost->workspace = GCPI_MAX(cost->workspace, gcpi_conv_workspace(a, GCPI_BACKWARD_WEIGHTS, c->target));
-    if (c->backward && c->wanted & 4) cost->workspace = GCPI_MAX(cost->workspace, gcpi_sum_workspace(c->out[0], 1));
-}
-static void gcpi_conv2d_cost(const gcp_cost_call *c, gcp_cost *cost)
-{
-    gcpi_conv_cost(c, cost, GCPI_FORWARD, GCPI_BACKWARD_DATA);
-}
-static void gcpi_conv_transpose2d_cost(const gcp_cost_call *c, gcp_cost *cost)
-{
-    gcpi_conv_cost(c, cost, GCPI_BACKWARD_DATA, GCPI_FORWARD);
-}
-
-static void gcpi_conv2d_run(const gcp_call *c, const gcpi_end *end)       /* end: may be NULL */
-{
-    gcpi_par par = gcpi_par_of(c->target);
-    gcpi_conv d = gcpi_conv_of(&gcpi_attr(c->attributes)->conv, c->in[0].pitch, c->out[0].pitch);
-    gcpi_conv_forward(&d, (const gcp_real *)c->in[0].data, (const gcp_real *)c->in[1].data,
-                      c->inputs > 2 ? (const gcp_real *)c->in[2].data : NULL, (gcp_real *)c->out[0].data, 0, end,
-                      c->workspace, &par);
-}
-static void gcpi_conv2d_forward(const gcp_call *c) { gcpi_conv2d_run(c, NULL); }
-
-/* A convolution and the addition, rectifier or both after it, in one pass. */
-static void gcpi_conv2d_apply(const gcp_call *c, gcp_call *apply)
-{
-    gcpi_end end = { gcpi_apply_end, apply };
-    int masked = apply->out[1].data != NULL;                /* chunks of pixels may share a byte of the mask */
-    gcpi_conv2d_run(c, masked ? NULL : &end);
-    if (masked) gcpi_apply_forward(apply);
-}
-/* Bytes of a convolution's own workspace; the sums for the statistics of its output come after them. */
-static size_t gcpi_conv2d_room(const gcpi_conv_attr *a, const gcp_target *target)
-{
-    return (gcpi_conv_workspace(a, GCPI_FORWARD, target) + 63) / 64 * 64;
-}
-
-static void gcpi_conv2d_backward(const gcp_call *c)
-{
-    gcpi_par par = gcpi_par_of(c->target);
-    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
-    const gcp_real *dy = (const gcp_real *)c->dout[0].data;
-    if (c->inputs > 2) gcpi_bias_gradient(c, &c->din[2]);
-    if (c->din[0].data) {
-        gcpi_conv d = gcpi_conv_of(a, c->din[0].pitch, c->dout[0].pitch);
-        gcpi_conv_backward_data(&d, dy, (const gcp_real *)c->in[1].data, (gcp_real *)c->din[0].data,
-                                c->din[0].accumulate, c->workspace, &par);
-    }
-    if (c->din[1].data) {
-        gcpi_conv d = gcpi_conv_of(a, c->in[0].pitch, c->dout[0].pitch);
-        gcpi_conv_backward_weights(&d, (const gcp_real *)c->in[0].data, dy, (gcp_real *)c->din[1].data,
-                                   c->din[1].accumulate, c->workspace, &par);
-    }
-}
-
-/* A transposed convolution is the backward data pass of a convolution from its output to its input: the attributes are
-   those of that convolution. */
-static int gcpi_conv_transpose2d_shape(gcp_shape_call *s)
-{
-    gcpi_conv_attr *a = gcpi_conv_attr_of(s);
-    const gcp_shape *x = &s->in[0];
-    int out = a->ci;
-    a->n = x->d[0]; a->ho = x->d[1]; a->wo = x->d[2]; a->co = x->d[3];
-    long long h = (long long)(a->ho - 1) * a->sh - a->pt - a->pb + (long long)a->dh * (a->kh - 1) + 1;
-    long long w = (long long)(a->wo - 1) * a->sw - a->pl - a->pr + (long long)a->dw * (a->kw - 1) + 1;
-    if (a->same) { h = (long long)a->ho * a->sh; w = (long long)a->wo * a->sw; }
-    if (h < 1 || w < 1 || h > INT32_MAX || w > INT32_MAX)
-        return gcpi_refuse(s, "%s with a %dx%d kernel and .pad = %d gives %lldx%lld", GCPI_TEXT(*x), a->kh, a->kw,
-                           a->pt, h, w);
-    a->h = (int)h; a->w = (int)w;
-    if (a->co % a->groups || out % a->groups)
-        return gcpi_refuse(s, "%d channels in and .out = %d do not divide into .groups = %d", a->co, out, a->groups);
-    if (a->same) {
-        int ho = a->ho, wo = a->wo;
-        if (!gcpi_window(s, a)) return 0;
-        a->ho = ho; a->wo = wo;
-    }
-    if (!gcpi_conv_weights_fit(s, a)) return 0;
-    gcpi_image_out(&s->out[0], a->n, a->h, a->w, out);
-    return gcpi_conv_fits(s, a) && gcpi_bias_fits(s, out);
-}
-
-static void gcpi_conv_transpose2d_forward(const gcp_call *c)
-{
-    gcpi_par par = gcpi_par_of(c->target);
-    gcpi_conv d = gcpi_conv_of(&gcpi_attr(c->attributes)->conv, c->out[0].pitch, c->in[0].pitch);
-    gcp_real *y = (gcp_real *)c->out[0].data;
-    size_t pixels = gcpi_pixels(c->out[0].shape);
-    if (c->inputs > 2)
-        for (size_t p = 0; p < pixels; p++)
-            memcpy(gcpi_row_out(&c->out[0], p), c->in[2].data, (size_t)c->out[0].shape.d[3] * sizeof(gcp_real));
-    gcpi_conv_backward_data(&d, (const gcp_real *)c->in[0].data, (const gcp_real *)c->in[1].data, y, c->inputs > 2,
-                            c->workspace, &par);
-}
-
-static void gcpi_conv_transpose2d_backward(const gcp_call *c)
-{
-    gcpi_par par = gcpi_par_of(c->target);
-    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
-    const gcp_real *dy = (const gcp_real *)c->dout[0].data;
-    if (c->inputs > 2) gcpi_bias_gradient(c, &c->din[2]);
-    if (c->din[0].data) {
-        gcpi_conv d = gcpi_conv_of(a, c->dout[0].pitch, c->din[0].pitch);
-        gcpi_conv_forward(&d, dy, (const gcp_real *)c->in[1].data, NULL, (gcp_real *)c->din[0].data,
-                          c->din[0].accumulate, NULL, c->workspace, &par);
-    }
-    if (c->din[1].data) {
-        gcpi_conv d = gcpi_conv_of(a, c->dout[0].pitch, c->in[0].pitch);
-        gcpi_conv_backward_weights(&d, dy, (const gcp_real *)c->in[0].data, (gcp_real *)c->din[1].data,
-                                   c->din[1].accumulate, c->workspace, &par);
-    }
-}
-
-/* Matrix products. linear: y = x W' + b; matmul: y = a b. */
-static int gcpi_product_fits(gcp_shape_call *s)
-{
-    if (gcpi_pixels(s->in[0]) <= INT32_MAX && s->in[0].d[3] <= GCPI_CHANNELS_MAX && s->out[0].d[3] <= GCPI_CHANNELS_MAX)
-        return 1;
-    return gcpi_refuse(s, "%s to %d is too large: at most 2^31 - 1 rows and 2^30 columns", GCPI_TEXT(s->in[0]),
-                       s->out[0].d[3]);
-}
-
-static int gcpi_linear_shape(gcp_shape_call *s)
-{
-    int out = gcpi_attr(s->attributes)->number.i;
-    s->out[0] = s->in[0];
-    s->out[0].d[3] = out;
-    if (!gcpi_product_fits(s)) return 0;
-    if (gcpi_pixels(s->in[1]) != (size_t)out || s->in[1].d[3] != s->in[0].d[3])
-        return gcpi_refuse(s, "weights of %s for %s and .out = %d", GCPI_TEXT(s->in[1]), GCPI_TEXT(s->in[0]), out);
-    return gcpi_bias_fits(s, out);
-}
-
-static int gcpi_matmul_shape(gcp_shape_call *s)
-{
-    s->out[0] = s->in[0];
-    s->out[0].d[3] = s->in[1].d[3];
-    if ((size_t)s->in[0].d[3] != gcpi_pixels(s->in[1]))
-        return gcpi_refuse(
-            s,
-            "%s times %s; a product is of two matrices, (rows, k) by (k, columns): sizes before the last count as rows",
-            GCPI_TEXT(s->in[0]), GCPI_TEXT(s->in[1]));
-    return gcpi_product_fits(s) && gcpi_all_real(s);
-}
-
-/* m x k times k x n, forward and backward; tb: the second operand is stored as n x k. */
-static void gcpi_product_cost(const gcp_cost_call *c, gcp_cost *cost, int tb)
-{
-    gcpi_par par = gcpi_par_of(c->target);
-    int m = (int)gcpi_pixels(c->in[0]), k = c->in[0].d[3], n = c->out[0].d[3];
-    double one = 2.0 * m * k * n;
-    if (!c->backward) { cost->flops = one; cost->workspace = gcpi_gemm_scratch(0, tb, m, n, k, &par); return; }
-    cost->flops = one * ((c->wanted & 1) + (c->wanted >> 1 & 1));
-    if (c->wanted & 1) cost->workspace = gcpi_gemm_scratch(0, !tb, m, k, n, &par);
-    if (c->wanted & 2) {
-        size_t weights = tb ? gcpi_gemm_scratch(1, 0, n, k, m, &par) : gcpi_gemm_scratch(1, 0, k, n, m, &par);
-        cost->workspace = GCPI_MAX(cost->workspace, weights);
-    }
-    if (c->wanted & 4) cost->workspace = GCPI_MAX(cost->workspace, gcpi_sum_workspace(c->out[0], 1));
-}
-static void gcpi_linear_cost(const gcp_cost_call *c, gcp_cost *cost) { gcpi_product_cost(c, cost, 1); }
-static void gcpi_matmul_cost(const gcp_cost_call *c, gcp_cost *cost) { gcpi_product_cost(c, cost, 0); }
-
-static void gcpi_product_forward(const gcp_call *c, int tb, const gcp_real *bias)
-{
-    gcpi_par par = gcpi_par_of(c->target);
-    gcpi_gemm(0, tb, (int)gcpi_pixels(c->in[0].shape), c->out[0].shape.d[3], c->in[0].shape.d[3],
-              (const gcp_real *)c->in[0].data, c->in[0].pitch, (const gcp_real *)c->in[1].data, c->in[1].pitch, bias,
-              (gcp_real *)c->out[0].data, c->out[0].pitch, 0, c->workspace, &par);
-}
-static void gcpi_linear_forward(const gcp_call *c)
-{
-    gcpi_product_forward(c, 1, c->inputs > 2 ? (const gcp_real *)c->in[2].data : NULL);
-}
-static void gcpi_matmul_forward(const gcp_call *c) { gcpi_product_forward(c, 0, NULL); }
-
-static void gcpi_product_backward(const gcp_call *c, int tb)
-{
-    gcpi_par par = gcpi_par_of(c->target);
-    const gcp_view *a = &c->in[0], *b = &c->in[1], *dy = &c->dout[0];
-    const gcp_real *g = (const gcp_real *)dy->data;
-    int m = (int)gcpi_pixels(dy->shape), n = dy->shape.d[3], k = a->shape.d[3];
-    if (c->inputs > 2) gcpi_bias_gradient(c, &c->din[2]);
-    if (c->din[0].data)
-        gcpi_gemm(0, !tb, m, k, n, g, dy->pitch, (const gcp_real *)b->data, b->pitch, NULL, (gcp_real *)c->din[0].data,
-                  c->din[0].pitch, c->din[0].accumulate, c->workspace, &par);
-    if (c->din[1].data && tb)
-        gcpi_gemm(1, 0, n, k, m, g, dy->pitch, (const gcp_real *)a->data, a->pitch, NULL, (gcp_real *)c->din[1].data,
-                  c->din[1].pitch, c->din[1].accumulate, c->workspace, &par);
-    else if (c->din[1].data)
-        gcpi_gemm(1, 0, k, n, m, (const gcp_real *)a->data, a->pitch, g, dy->pitch, NULL, (gcp_real *)c->din[1].data,
-                  c->din[1].pitch, c->din[1].accumulate, c->workspace, &par);
-}
-static void gcpi_linear_backward(const gcp_call *c) { gcpi_product_backward(c, 1); }
-static void gcpi_matmul_backward(const gcp_call *c) { gcpi_product_backward(c, 0); }
-
-/* ==== src/ops/window.h ==== */
-
-/* Ops on windows of an image: pools and upsampling. */
-
-/* One task per image of the batch, so that scattered sums keep one order. */
-typedef struct gcpi_image_job { const gcp_call *call; void (*fn)(const gcp_call *call, int image); } gcpi_image_job;
-static void gcpi_image_task(void *arg, int index, int worker)
-{
-    const gcpi_image_job *job = (const gcpi_image_job *)arg;
-    job->fn(job->call, index);
-    (void)worker;
-}
-static void gcpi_images(const gcp_call *c, int images, void (*fn)(const gcp_call *call, int image))
-{
-    gcpi_image_job job;
-    job.call = c; job.fn = fn;
-    gcpi_parallel(c->target, images, gcpi_image_task, &job);
-}
-static size_t gcpi_pixel(gcp_shape s, int n, int y, int x)
-{
-    return ((size_t)n * (size_t)s.d[1] + (size_t)y) * (size_t)s.d[2] + (size_t)x;
-}
-
-static void gcpi_zero_image(const gcp_view *v, int image)
-{
-    size_t per = (size_t)v->shape.d[1] * (size_t)v->shape.d[2], width = (size_t)v->shape.d[3] * sizeof(gcp_real);
-    for (size_t p = 0; p < per; p++) memset(gcpi_row_out(v, (size_t)image * per + p), 0, width);
-}
+/* ---- pools ---- */
 
 /* Pools. Max-pool keeps in one byte which cell of the window was the largest; a 1x1 window needs none. */
 static int gcpi_pool_shape(gcp_shape_call *s)
@@ -5323,10 +5810,57 @@ static int gcpi_global_avg_pool_shape(gcp_shape_call *s)     /* the window is th
     return 1;
 }
 
+static void gcpi_max_pool_facts(const gcpi_op *op, gcpi_facts *f)
+{
+    f->window = &op->attributes.conv;
+    f->in_place = gcpi_pool_copies(f->window);          /* larger windows read neighbours, too */
+    f->indexed = f->window->kh * f->window->kw > 1;
+}
+static void gcpi_avg_pool_facts(const gcpi_op *op, gcpi_facts *f) { f->window = &op->attributes.conv; }
+static const gcpi_op_row gcpi_max_pool_row = {
+    GCP_OP_MAX_POOL,
+    { "max_pool", gcpi_max_pool_shape, gcpi_max_pool_forward, gcpi_max_pool_backward, NULL, 0, GCPI_OUT(1), GCPI_OVER,
+      2, NULL },
+    gcpi_max_pool_facts
+};
+static const gcpi_op_row gcpi_avg_pool_row = {
+    GCP_OP_AVG_POOL,
+    { "avg_pool", gcpi_pool_shape, gcpi_avg_pool_forward, gcpi_avg_pool_backward, NULL, 0, 0, GCPI_EACH_ONE, 1, NULL },
+    gcpi_avg_pool_facts
+};
+static const gcpi_op_row gcpi_global_avg_pool_row = {
+    GCP_OP_GLOBAL_AVG_POOL,
+    { "global_avg_pool", gcpi_global_avg_pool_shape, gcpi_avg_pool_forward, gcpi_avg_pool_backward, NULL, 0, 0,
+      GCPI_EACH_ONE, 1, NULL },
+    NULL
+};
+
+static gcp_tensor gcpi_pool(const gcpi_op_row *row, gcp_tensor x, gcp_pool_opts o)
+{
+    gcpi_attributes a = gcpi_no_attributes();
+    gcpi_conv_attr *c = &a.conv;
+    c->kh = gcpi_pick(o.kh, o.k, 0); c->kw = gcpi_pick(o.kw, o.k, 0);
+    c->sh = gcpi_pick(o.stride_h, o.stride, c->kh); c->sw = gcpi_pick(o.stride_w, o.stride, c->kw);
+    c->pt = gcpi_pick(o.pad_top, o.pad, 0); c->pb = gcpi_pick(o.pad_bottom, o.pad, 0);
+    c->pl = gcpi_pick(o.pad_left, o.pad, 0); c->pr = gcpi_pick(o.pad_right, o.pad, 0);
+    c->dh = c->dw = c->groups = 1;
+    c->same = o.padding == GCP_PADDING_SAME;
+    if (!gcpi_window_ok(x, row->op.name, c, o.padding, o.at)) return gcpi_nil(x.tape);
+    return gcpi_simple(row, &x, 1, &a, o.name, o.at);
+}
+GCPI_DEF gcp_tensor gcp_max_pool_at(gcp_tensor x, gcp_pool_opts o) { return gcpi_pool(&gcpi_max_pool_row, x, o); }
+GCPI_DEF gcp_tensor gcp_avg_pool_at(gcp_tensor x, gcp_pool_opts o) { return gcpi_pool(&gcpi_avg_pool_row, x, o); }
+GCPI_DEF gcp_tensor gcp_global_avg_pool_at(gcp_tensor x, gcp_op_opts o)
+{
+    return gcpi_unary(&gcpi_global_avg_pool_row, x, o);
+}
+
+/* ==== src/ops/upsample.h ==== */
+
 /* Upsampling by a whole factor. Bilinear: half-pixel centres, edges clamped. */
 static int gcpi_upsample_shape(gcp_shape_call *s)
 {
-    int f = gcpi_attr(s->attributes)->number.i;
+    int f = gcpi_attr(s->attributes)->upsample.factor;
     s->out[0] = s->in[0];
     if (s->in[0].d[1] > INT32_MAX / f || s->in[0].d[2] > INT32_MAX / f)
         return gcpi_refuse(s, "%s times .factor = %d", GCPI_TEXT(s->in[0]), f);
@@ -5351,8 +5885,8 @@ GCPI_LOOP void gcpi_upsample_walk(const gcp_call *c, int image, const gcp_view *
     const gcpi_attributes *a = gcpi_attr(c->attributes);
     for (int oy = 0; oy < large->shape.d[1]; oy++)
         for (int ox = 0; ox < large->shape.d[2]; ox++) {
-            gcpi_taps ty = gcpi_taps_of(oy, a->number.i, small->shape.d[1], a->number.j),
-                      tx = gcpi_taps_of(ox, a->number.i, small->shape.d[2], a->number.j);
+            gcpi_taps ty = gcpi_taps_of(oy, a->upsample.factor, small->shape.d[1], a->upsample.mode),
+                      tx = gcpi_taps_of(ox, a->upsample.factor, small->shape.d[2], a->upsample.mode);
             gcp_real *l = gcpi_row_out(large, gcpi_pixel(large->shape, image, oy, ox));
             if (!backward) memset(l, 0, (size_t)large->shape.d[3] * sizeof *l);
             for (int t = 0; t < 4; t++) {
@@ -5379,57 +5913,132 @@ static void gcpi_upsample_backward(const gcp_call *c)
     if (c->din[0].data) gcpi_images(c, c->din[0].shape.d[0], gcpi_upsample_image_back);
 }
 
-/* ==== src/ops/norm.h ==== */
+static const gcpi_op_row gcpi_upsample_row = {
+    GCP_OP_UPSAMPLE,
+    { "upsample", gcpi_upsample_shape, gcpi_upsample_forward, gcpi_upsample_backward, NULL, 0, 0, GCPI_EACH_ONE, 1,
+      NULL },
+    NULL
+};
+GCPI_DEF gcp_tensor gcp_upsample_at(gcp_tensor x, gcp_upsample_opts o)
+{
+    gcpi_attributes a = gcpi_no_attributes();
+    a.upsample.factor = o.factor ? o.factor : 2;
+    a.upsample.mode = (int)o.mode;
+    if (a.upsample.factor < 1) return gcpi_bad_option(x, o.at, "upsample", ".factor", o.factor, "at least 1");
+    if (o.mode != GCP_UPSAMPLING_NEAREST && o.mode != GCP_UPSAMPLING_BILINEAR)
+        return gcpi_bad_option(x, o.at, "upsample", ".mode", (double)o.mode,
+                               "GCP_UPSAMPLING_NEAREST or GCP_UPSAMPLING_BILINEAR");
+    return gcpi_simple(&gcpi_upsample_row, &x, 1, &a, o.name, o.at);
+}
 
-/* Normalisation. */
+/* ==== src/ops/conv.h ==== */
 
-/* Batch-norm is two ops. Statistics: in: x, running mean, running variance; out: mean, scale = 1 / sqrt(variance +
-   epsilon). It runs once a step and commits the running values (PyTorch's rule: unbiased variance). Application: in: x,
-   mean, scale, gamma, beta. Its backward is that of both ops, so that x is read once:
-   dx = gamma scale (dy - mean(dy) - xhat mean(dy xhat)); with running statistics (.frozen_norms) gamma scale dy. */
-static int gcpi_batch_stats_shape(gcp_shape_call *s) { s->out[0] = s->out[1] = s->in[1]; return gcpi_all_real(s); }
-GCPI_BODY void gcpi_sum_x_pixels(const gcp_call *c, size_t pixel, const int n, ptrdiff_t far, double *sums)
+/* Convolutions and transposed convolutions. */
+
+/* Attributes hold the sizes; the pitches come with the call. */
+static gcpi_conv gcpi_conv_of(const gcpi_conv_attr *a, ptrdiff_t xpitch, ptrdiff_t ypitch)
 {
-    const gcp_real *x = gcpi_row(&c->in[0], pixel);
-    const ptrdiff_t pitch = c->in[0].pitch;
-    int width = c->in[0].shape.d[3];
-    double *squares = sums + width;
-    for (int q = 0; q < n; q++) gcpi_fetch(x, far + q * pitch, width);
-    GCPI_EACH for (int i = 0; i < width; i++) {
-        double sum = sums[i], square = squares[i];
-        GCPI_UNROLL for (int q = 0; q < n; q++) { double v = (double)x[i + q * pitch]; sum += v; square += v * v; }
-        sums[i] = sum; squares[i] = square;
-    }
+    gcpi_conv c;
+    c.n = a->n; c.h = a->h; c.w = a->w; c.ci = a->ci; c.xpitch = xpitch;
+    c.ho = a->ho; c.wo = a->wo; c.co = a->co; c.ypitch = ypitch;
+    c.kh = a->kh; c.kw = a->kw; c.sh = a->sh; c.sw = a->sw; c.pt = a->pt; c.pl = a->pl;
+    c.dh = a->dh; c.dw = a->dw; c.groups = a->groups;
+    return c;
 }
-GCPI_BODY void gcpi_sum_x_body(const gcp_call *c, size_t first, size_t last, double *sums)
+
+/* The limits of the kernels' ints: they hold a padded side, the values under a window, and channels rounded up to whole
+   vectors. */
+enum { GCPI_CHANNELS_MAX = 1 << 30, GCPI_WINDOW_LIMIT = sizeof(void *) > 4 ? INT32_MAX : INT32_MAX / 256 };
+static int gcpi_conv_fits(gcp_shape_call *s, const gcpi_conv_attr *a)
 {
-    const ptrdiff_t far = gcpi_row_ahead(&c->in[0], GCPI_AHEAD_READ);
-    size_t p = first;
-    for (; p + GCPI_SUM_PIXELS <= last; p += GCPI_SUM_PIXELS) gcpi_sum_x_pixels(c, p, GCPI_SUM_PIXELS, far, sums);
-    for (; p < last; p++) gcpi_sum_x_pixels(c, p, 1, far, sums);
+    int64_t eh = (int64_t)a->dh * (a->kh - 1) + 1, ew = (int64_t)a->dw * (a->kw - 1) + 1;
+    double side = GCPI_MAX((double)a->h + a->pt + a->pb, (double)a->w + a->pl + a->pr),
+           window = (double)eh * (double)ew * GCPI_MAX(a->ci, a->co) / a->groups;
+    if (side <= INT32_MAX && window <= (double)GCPI_WINDOW_LIMIT && a->ci <= GCPI_CHANNELS_MAX &&
+        a->co <= GCPI_CHANNELS_MAX)
+        return 1;
+    return gcpi_refuse(s,
+                       "%s with a %dx%d kernel and .out = %d is too large: at most 2^31 - 1 pixels a side with "
+                       "padding, %d values under a window, 2^30 channels",
+                       GCPI_TEXT(s->in[0]), a->kh, a->kw, s->out[0].d[3], (int)GCPI_WINDOW_LIMIT);
 }
-GCPI_WIDE_SUM(gcpi_sum_x)
-static void gcpi_batch_stats_set(const gcp_call *c, const double *sums)      /* sums NULL: from the running values */
+
+static int gcpi_conv_weights_fit(gcp_shape_call *s, const gcpi_conv_attr *a)
 {
-    const gcpi_attributes *a = gcpi_attr(c->attributes);
-    gcp_real *running_mean = (gcp_real *)c->in[1].data, *running_var = (gcp_real *)c->in[2].data;
-    gcp_real *mean = (gcp_real *)c->out[0].data, *scale = (gcp_real *)c->out[1].data;
-    int width = c->in[0].shape.d[3];
-    double n = (double)gcpi_pixels(c->in[0].shape), m = a->number.b;
-    for (int i = 0; i < width; i++) {
-        double mu = sums ? sums[i] / n : (double)running_mean[i];
-        double var = sums ? GCPI_MAX(0.0, sums[width + i] / n - mu * mu) : (double)running_var[i];
-        mean[i] = (gcp_real)mu;
-        scale[i] = (gcp_real)(1.0 / sqrt(var + a->number.a));
-        if (!sums || !c->commit) continue;
-        running_mean[i] = (gcp_real)((1 - m) * (double)running_mean[i] + m * mu);
-        running_var[i] = (gcp_real)((1 - m) * (double)running_var[i] + m * var * (n > 1 ? n / (n - 1) : 1));
-    }
+    const int *w = s->in[1].d;
+    if (w[0] != a->co || w[1] != a->kh || w[2] != a->kw || w[3] != a->ci / a->groups)
+        return gcpi_refuse(s, "weights of %dx%dx%dx%d, not %dx%dx%dx%d", w[0], w[1], w[2], w[3], a->co, a->kh, a->kw,
+                           a->ci / a->groups);
+    return 1;
 }
-static void gcpi_batch_stats_forward(const gcp_call *c)
+
+static int gcpi_conv2d_shape(gcp_shape_call *s)
 {
-    gcpi_batch_stats_set(c, c->training ? gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_x) : NULL);
+    gcpi_conv_attr *a = gcpi_conv_attr_of(s);
+    a->n = s->in[0].d[0]; a->h = s->in[0].d[1]; a->w = s->in[0].d[2]; a->ci = s->in[0].d[3];
+    if (a->ci % a->groups || a->co % a->groups)
+        return gcpi_refuse(s, "%d channels in and .out = %d do not divide into .groups = %d", a->ci, a->co, a->groups);
+    if (!gcpi_window(s, a) || !gcpi_conv_weights_fit(s, a)) return 0;
+    gcpi_image_out(&s->out[0], a->n, a->ho, a->wo, a->co);
+    return gcpi_conv_fits(s, a) && gcpi_bias_fits(s, a->co);
 }
+
+static double gcpi_conv_flops(const gcpi_conv_attr *a)
+{
+    return 2.0 * a->n * a->ho * a->wo * a->co * (a->ci / a->groups) * a->kh * a->kw;
+}
+
+static size_t gcpi_conv_workspace(const gcpi_conv_attr *a, int pass, const gcp_target *target)
+{
+    gcpi_par par = gcpi_par_of(target);
+    gcpi_conv c = gcpi_conv_of(a, a->ci, a->co);
+    return gcpi_conv_scratch(&c, pass, &par);
+}
+
+/* forward, data: the kernel passes that compute the op's output and its input's gradient. */
+static void gcpi_conv_cost(const gcp_cost_call *c, gcp_cost *cost, int forward, int data)
+{
+    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
+    cost->flops = gcpi_conv_flops(a) * (c->backward ? (c->wanted & 1) + (c->wanted >> 1 & 1) : 1);
+    if (!c->backward) cost->workspace = gcpi_conv_workspace(a, forward, c->target);
+    if (c->backward && c->wanted & 1) cost->workspace = gcpi_conv_workspace(a, data, c->target);
+    if (c->backward && c->wanted & 2)
+        cost->workspace = GCPI_MAX(cost->workspace, gcpi_conv_workspace(a, GCPI_BACKWARD_WEIGHTS, c->target));
+    if (c->backward && c->wanted & 4) cost->workspace = GCPI_MAX(cost->workspace, gcpi_sum_workspace(c->out[0], 1));
+}
+static void gcpi_conv2d_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    gcpi_conv_cost(c, cost, GCPI_FORWARD, GCPI_BACKWARD_DATA);
+}
+static void gcpi_conv_transpose2d_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    gcpi_conv_cost(c, cost, GCPI_BACKWARD_DATA, GCPI_FORWARD);
+}
+
+static void gcpi_conv2d_run(const gcp_call *c, const gcpi_end *end)       /* end: may be NULL */
+{
+    gcpi_par par = gcpi_par_of(c->target);
+    gcpi_conv d = gcpi_conv_of(&gcpi_attr(c->attributes)->conv, c->in[0].pitch, c->out[0].pitch);
+    gcpi_conv_forward(&d, (const gcp_real *)c->in[0].data, (const gcp_real *)c->in[1].data,
+                      c->inputs > 2 ? (const gcp_real *)c->in[2].data : NULL, (gcp_real *)c->out[0].data, 0, end,
+                      c->workspace, &par);
+}
+static void gcpi_conv2d_forward(const gcp_call *c) { gcpi_conv2d_run(c, NULL); }
+
+/* A convolution and the addition, rectifier or both after it, in one pass. */
+static void gcpi_conv2d_apply(const gcp_call *c, gcp_call *apply)
+{
+    gcpi_end end = { gcpi_apply_end, apply };
+    int masked = apply->out[1].data != NULL;                /* chunks of pixels may share a byte of the mask */
+    gcpi_conv2d_run(c, masked ? NULL : &end);
+    if (masked) gcpi_apply_forward(apply);
+}
+/* Bytes of a convolution's own workspace; the sums for the statistics of its output come after them. */
+static size_t gcpi_conv2d_room(const gcpi_conv_attr *a, const gcp_target *target)
+{
+    return (gcpi_conv_workspace(a, GCPI_FORWARD, target) + 63) / 64 * 64;
+}
+
 /* Workspace of a convolution that also makes the statistics of its output, in training. */
 static size_t gcpi_conv2d_stats_workspace(const gcpi_conv_attr *a, gcp_shape out, const gcp_target *target)
 {
@@ -5449,211 +6058,507 @@ static void gcpi_conv2d_stats(const gcp_call *c, const gcp_call *stats)
     gcpi_batch_stats_set(
         stats, (const double *)memmove(stats->workspace, gcpi_sum_total(&job), job.width * sizeof *job.partial));
 }
-static void gcpi_batch_stats_cost(const gcp_cost_call *c, gcp_cost *cost)
+static void gcpi_conv2d_backward(const gcp_call *c)
 {
-    cost->workspace = gcpi_sum_workspace(c->in[0], 2);
+    gcpi_par par = gcpi_par_of(c->target);
+    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
+    const gcp_real *dy = (const gcp_real *)c->dout[0].data;
+    if (c->inputs > 2) gcpi_bias_gradient(c, &c->din[2]);
+    if (c->din[0].data) {
+        gcpi_conv d = gcpi_conv_of(a, c->din[0].pitch, c->dout[0].pitch);
+        gcpi_conv_backward_data(&d, dy, (const gcp_real *)c->in[1].data, (gcp_real *)c->din[0].data,
+                                c->din[0].accumulate, c->workspace, &par);
+    }
+    if (c->din[1].data) {
+        gcpi_conv d = gcpi_conv_of(a, c->in[0].pitch, c->dout[0].pitch);
+        gcpi_conv_backward_weights(&d, (const gcp_real *)c->in[0].data, dy, (gcp_real *)c->din[1].data,
+                                   c->din[1].accumulate, c->workspace, &par);
+    }
 }
 
-static int gcpi_norm_shape(gcp_shape_call *s)       /* inputs from 1 on: one value per channel */
+/* A transposed convolution is the backward data pass of a convolution from its output to its input: the attributes are
+   those of that convolution. */
+static int gcpi_conv_transpose2d_shape(gcp_shape_call *s)
+{
+    gcpi_conv_attr *a = gcpi_conv_attr_of(s);
+    const gcp_shape *x = &s->in[0];
+    int out = a->ci;
+    a->n = x->d[0]; a->ho = x->d[1]; a->wo = x->d[2]; a->co = x->d[3];
+    long long h = (long long)(a->ho - 1) * a->sh - a->pt - a->pb + (long long)a->dh * (a->kh - 1) + 1;
+    long long w = (long long)(a->wo - 1) * a->sw - a->pl - a->pr + (long long)a->dw * (a->kw - 1) + 1;
+    if (a->same) { h = (long long)a->ho * a->sh; w = (long long)a->wo * a->sw; }
+    if (h < 1 || w < 1 || h > INT32_MAX || w > INT32_MAX)
+        return gcpi_refuse(s, "%s with a %dx%d kernel and .pad = %d gives %lldx%lld", GCPI_TEXT(*x), a->kh, a->kw,
+                           a->pt, h, w);
+    a->h = (int)h; a->w = (int)w;
+    if (a->co % a->groups || out % a->groups)
+        return gcpi_refuse(s, "%d channels in and .out = %d do not divide into .groups = %d", a->co, out, a->groups);
+    if (a->same) {
+        int ho = a->ho, wo = a->wo;
+        if (!gcpi_window(s, a)) return 0;
+        a->ho = ho; a->wo = wo;
+    }
+    if (!gcpi_conv_weights_fit(s, a)) return 0;
+    gcpi_image_out(&s->out[0], a->n, a->h, a->w, out);
+    return gcpi_conv_fits(s, a) && gcpi_bias_fits(s, out);
+}
+
+static void gcpi_conv_transpose2d_forward(const gcp_call *c)
+{
+    gcpi_par par = gcpi_par_of(c->target);
+    gcpi_conv d = gcpi_conv_of(&gcpi_attr(c->attributes)->conv, c->out[0].pitch, c->in[0].pitch);
+    gcp_real *y = (gcp_real *)c->out[0].data;
+    size_t pixels = gcpi_pixels(c->out[0].shape);
+    if (c->inputs > 2)
+        for (size_t p = 0; p < pixels; p++)
+            memcpy(gcpi_row_out(&c->out[0], p), c->in[2].data, (size_t)c->out[0].shape.d[3] * sizeof(gcp_real));
+    gcpi_conv_backward_data(&d, (const gcp_real *)c->in[0].data, (const gcp_real *)c->in[1].data, y, c->inputs > 2,
+                            c->workspace, &par);
+}
+
+static void gcpi_conv_transpose2d_backward(const gcp_call *c)
+{
+    gcpi_par par = gcpi_par_of(c->target);
+    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
+    const gcp_real *dy = (const gcp_real *)c->dout[0].data;
+    if (c->inputs > 2) gcpi_bias_gradient(c, &c->din[2]);
+    if (c->din[0].data) {
+        gcpi_conv d = gcpi_conv_of(a, c->dout[0].pitch, c->din[0].pitch);
+        gcpi_conv_forward(&d, dy, (const gcp_real *)c->in[1].data, NULL, (gcp_real *)c->din[0].data,
+                          c->din[0].accumulate, NULL, c->workspace, &par);
+    }
+    if (c->din[1].data) {
+        gcpi_conv d = gcpi_conv_of(a, c->dout[0].pitch, c->in[0].pitch);
+        gcpi_conv_backward_weights(&d, dy, (const gcp_real *)c->in[0].data, (gcp_real *)c->din[1].data,
+                                   c->din[1].accumulate, c->workspace, &par);
+    }
+}
+
+static void gcpi_conv_facts(const gcpi_op *op, gcpi_facts *f)
+{
+    f->window = &op->attributes.conv;
+    f->channels = GCPI_CHANNELS_WEIGHED;
+    f->dense = f->shared = GCPI_IN(1) | GCPI_IN(2);
+    f->early = GCPI_IN(2);
+}
+static void gcpi_conv2d_facts(const gcpi_op *op, gcpi_facts *f)
+{
+    gcpi_conv_facts(op, f);
+    f->with_group = gcpi_conv2d_apply;
+    f->with_stats = gcpi_conv2d_stats;
+    f->stats_workspace = gcpi_conv2d_stats_workspace;
+}
+static const gcpi_op_row gcpi_conv2d_row = {
+    GCP_OP_CONV2D,
+    { "conv2d", gcpi_conv2d_shape, gcpi_conv2d_forward, gcpi_conv2d_backward, gcpi_conv2d_cost, GCPI_IN(0) | GCPI_IN(1),
+      0, GCPI_PRODUCT, 1, NULL },
+    gcpi_conv2d_facts
+};
+static const gcpi_op_row gcpi_conv_transpose2d_row = {
+    GCP_OP_CONV_TRANSPOSE2D,
+    { "conv_transpose2d", gcpi_conv_transpose2d_shape, gcpi_conv_transpose2d_forward, gcpi_conv_transpose2d_backward,
+      gcpi_conv_transpose2d_cost, GCPI_IN(0) | GCPI_IN(1), 0, GCPI_PRODUCT, 1, NULL },
+    gcpi_conv_facts
+};
+
+/* ---- recording ---- */
+
+static gcpi_attributes gcpi_conv_options(const gcp_conv2d_opts *o)
+{
+    gcpi_attributes a = gcpi_no_attributes();
+    gcpi_conv_attr *c = &a.conv;
+    c->kh = gcpi_pick(o->kh, o->k, 0); c->kw = gcpi_pick(o->kw, o->k, 0);
+    c->sh = gcpi_pick(o->stride_h, o->stride, 1); c->sw = gcpi_pick(o->stride_w, o->stride, 1);
+    c->pt = gcpi_pick(o->pad_top, o->pad, 0); c->pb = gcpi_pick(o->pad_bottom, o->pad, 0);
+    c->pl = gcpi_pick(o->pad_left, o->pad, 0); c->pr = gcpi_pick(o->pad_right, o->pad, 0);
+    c->dh = gcpi_pick(o->dilation_h, o->dilation, 1); c->dw = gcpi_pick(o->dilation_w, o->dilation, 1);
+    c->groups = gcpi_pick(o->groups, 0, 1);
+    c->same = o->padding == GCP_PADDING_SAME;
+    return a;
+}
+
+static gcp_tensor gcpi_conv_record(const gcpi_op_row *row, gcp_tensor x, int name, gcp_tensor weight, gcp_tensor bias,
+                                   gcpi_attributes a, gcp_conv2d_opts o)
+{
+    gcp_tensor in[3];
+    in[0] = x; in[1] = weight; in[2] = bias;
+    if (row->kind == GCP_OP_CONV_TRANSPOSE2D) { a.conv.ci = o.out; }
+    else a.conv.co = o.out;
+    return gcpi_record(x.tape, row, name, in, gcp_is_nil(bias) ? 2 : 3, &a, o.at);
+}
+
+static int gcpi_conv_options_ok(gcp_tensor x, const char *what, const gcpi_attributes *a, const gcp_conv2d_opts *o)
+{
+    if (!gcpi_window_ok(x, what, &a->conv, o->padding, o->at)) return 0;
+    if (!o->out) gcpi_fail(x.tape, GCP_E_ARGUMENT, o->at, what, ".out is missing");
+    else if (o->out < 0) gcpi_bad_option(x, o->at, what, ".out", o->out, "at least 1");
+    return o->out > 0;
+}
+
+static gcp_tensor gcpi_conv_layer(const gcpi_op_row *row, gcp_tensor x, gcp_conv2d_opts o)
+{
+    const char *what = row->op.name;
+    gcpi_attributes a = gcpi_conv_options(&o);
+    gcp_tape *t = x.tape;
+    if (!gcpi_conv_options_ok(x, what, &a, &o)) return gcpi_nil(t);
+    int in = gcpi_get(x)->shape.d[3], name = gcpi_op_name(t, what, o.name, o.at);
+    int transposed = row->kind == GCP_OP_CONV_TRANSPOSE2D;
+    int cells = (int)GCPI_MIN((int64_t)a.conv.kh * a.conv.kw, 1 << 24);
+    if (!name) return gcpi_nil(t);
+    if (in % a.conv.groups || o.out % a.conv.groups) {
+        gcpi_fail(t, GCP_E_SHAPE, o.at, what, "%d channels in and .out = %d do not divide into .groups = %d", in, o.out,
+                  a.conv.groups);
+        return gcpi_nil(t);
+    }
+    gcp_shape shape = transposed ? gcpi_raw(4, in, a.conv.kh, a.conv.kw, o.out / a.conv.groups)
+                                 : gcpi_raw(4, o.out, a.conv.kh, a.conv.kw, in / a.conv.groups);
+    double fan = (double)cells / a.conv.groups;
+    gcp_tensor weight =
+        gcpi_weight(t, name, "weight", shape, gcpi_weight_options(o.init, GCP_INIT_HE, fan * in, fan * o.out, o.at));
+    gcp_tensor bias = o.no_bias ? gcpi_nil(t)
+                                : gcpi_weight(t, name, "bias", gcpi_raw(1, o.out, 0, 0, 0),
+                                              gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at));
+    return t->code ? gcpi_nil(t) : gcpi_conv_record(row, x, name, weight, bias, a, o);
+}
+GCPI_DEF gcp_tensor gcp_conv2d_at(gcp_tensor x, gcp_conv2d_opts o) { return gcpi_conv_layer(&gcpi_conv2d_row, x, o); }
+GCPI_DEF gcp_tensor gcp_conv_transpose2d_at(gcp_tensor x, gcp_conv2d_opts o)
+{
+    return gcpi_conv_layer(&gcpi_conv_transpose2d_row, x, o);
+}
+
+static gcp_tensor gcpi_conv_op(const gcpi_op_row *row, gcp_tensor x, gcp_tensor weight, gcp_tensor bias,
+                               gcp_conv2d_opts o)
+{
+    const char *what = row->op.name;
+    if (gcpi_get(weight)) {
+        const int *d = gcpi_get(weight)->shape.d;
+        if (!o.k && !o.kh) o.kh = d[1];
+        if (!o.k && !o.kw) o.kw = d[2];
+        if (!o.out && row->kind == GCP_OP_CONV2D) o.out = d[0];
+        if (!o.out) o.out = (int)GCPI_MIN((long long)d[3] * GCPI_MAX(o.groups, 1), INT32_MAX);
+    }
+    gcpi_attributes a = gcpi_conv_options(&o);
+    if (!gcpi_conv_options_ok(x, what, &a, &o) || !gcpi_given_ok(x, bias, what, o.init, o.no_bias, o.at))
+        return gcpi_nil(x.tape);
+    return gcpi_conv_record(row, x, gcpi_op_name(x.tape, what, o.name, o.at), weight, bias, a, o);
+}
+GCPI_DEF gcp_tensor gcp_conv2d_op_at(gcp_tensor x, gcp_tensor w, gcp_tensor b, gcp_conv2d_opts o)
+{
+    return gcpi_conv_op(&gcpi_conv2d_row, x, w, b, o);
+}
+GCPI_DEF gcp_tensor gcp_conv_transpose2d_op_at(gcp_tensor x, gcp_tensor w, gcp_tensor b, gcp_conv2d_opts o)
+{
+    return gcpi_conv_op(&gcpi_conv_transpose2d_row, x, w, b, o);
+}
+
+/* ==== src/ops/dense.h ==== */
+
+/* Matrix products. linear: y = x W' + b; matmul: y = a b. */
+static int gcpi_product_fits(gcp_shape_call *s)
+{
+    if (gcpi_pixels(s->in[0]) <= INT32_MAX && s->in[0].d[3] <= GCPI_CHANNELS_MAX && s->out[0].d[3] <= GCPI_CHANNELS_MAX)
+        return 1;
+    return gcpi_refuse(s, "%s to %d is too large: at most 2^31 - 1 rows and 2^30 columns", GCPI_TEXT(s->in[0]),
+                       s->out[0].d[3]);
+}
+
+static int gcpi_linear_shape(gcp_shape_call *s)
+{
+    int out = gcpi_attr(s->attributes)->linear.out;
+    s->out[0] = s->in[0];
+    s->out[0].d[3] = out;
+    if (!gcpi_product_fits(s)) return 0;
+    if (gcpi_pixels(s->in[1]) != (size_t)out || s->in[1].d[3] != s->in[0].d[3])
+        return gcpi_refuse(s, "weights of %s for %s and .out = %d", GCPI_TEXT(s->in[1]), GCPI_TEXT(s->in[0]), out);
+    return gcpi_bias_fits(s, out);
+}
+
+static int gcpi_matmul_shape(gcp_shape_call *s)
 {
     s->out[0] = s->in[0];
-    for (int i = 1; i < s->inputs; i++)
-        if (gcpi_count(s->in[i]) != (size_t)s->in[0].d[3])
-            return gcpi_refuse(s, "%zu values for %d channels", gcpi_count(s->in[i]), s->in[0].d[3]);
-    return gcpi_all_real(s);
-}
-static void gcpi_batch_norm_forward(const gcp_call *c)      /* apply, without addition and rectifier */
-{
-    gcp_call apply = *c;
-    gcp_view in[6] = { c->in[0] };
-    memcpy(in + 2, c->in + 1, 4 * sizeof *in);
-    apply.in = in; apply.attributes = NULL;
-    gcpi_apply_forward(&apply);
+    s->out[0].d[3] = s->in[1].d[3];
+    if ((size_t)s->in[0].d[3] != gcpi_pixels(s->in[1]))
+        return gcpi_refuse(
+            s,
+            "%s times %s; a product is of two matrices, (rows, k) by (k, columns): sizes before the last count as rows",
+            GCPI_TEXT(s->in[0]), GCPI_TEXT(s->in[1]));
+    return gcpi_product_fits(s) && gcpi_all_real(s);
 }
 
-/* The gradient of batch-norm's output: dy itself, or dy through the rectifier that comes after. The rectifier's sign is
-   computed again from x, as in forward. */
-GCPI_BODY gcp_real gcpi_norm_gradient(const gcpi_norm_values *v, int i, gcp_real x, gcp_real dy, int rectified)
+/* m x k times k x n, forward and backward; tb: the second operand is stored as n x k. */
+static void gcpi_product_cost(const gcp_cost_call *c, gcp_cost *cost, int tb)
 {
-    return !rectified || gcpi_norm_value(v, i, x) > 0 ? dy : v->slope * dy;
+    gcpi_par par = gcpi_par_of(c->target);
+    int m = (int)gcpi_pixels(c->in[0]), k = c->in[0].d[3], n = c->out[0].d[3];
+    double one = 2.0 * m * k * n;
+    if (!c->backward) { cost->flops = one; cost->workspace = gcpi_gemm_scratch(0, tb, m, n, k, &par); return; }
+    cost->flops = one * ((c->wanted & 1) + (c->wanted >> 1 & 1));
+    if (c->wanted & 1) cost->workspace = gcpi_gemm_scratch(0, !tb, m, k, n, &par);
+    if (c->wanted & 2) {
+        size_t weights = tb ? gcpi_gemm_scratch(1, 0, n, k, m, &par) : gcpi_gemm_scratch(1, 0, k, n, m, &par);
+        cost->workspace = GCPI_MAX(cost->workspace, weights);
+    }
+    if (c->wanted & 4) cost->workspace = GCPI_MAX(cost->workspace, gcpi_sum_workspace(c->out[0], 1));
 }
+static void gcpi_linear_cost(const gcp_cost_call *c, gcp_cost *cost) { gcpi_product_cost(c, cost, 1); }
+static void gcpi_matmul_cost(const gcp_cost_call *c, gcp_cost *cost) { gcpi_product_cost(c, cost, 0); }
 
-/* The sums of dy * xhat and of dy, n pixels at a time. */
-GCPI_BODY void gcpi_sum_norm_pixels(const gcp_call *c, const gcpi_norm_values *v, size_t pixel, const int n,
-                                    const int rectified, const ptrdiff_t *far, double *sums)
+static void gcpi_product_forward(const gcp_call *c, int tb, const gcp_real *bias)
 {
-    const gcp_real *x = gcpi_row(&c->in[0], pixel), *dy = gcpi_row(&c->dout[0], pixel);
-    const ptrdiff_t xp = c->in[0].pitch, dp = c->dout[0].pitch;
-    int width = c->in[0].shape.d[3];
-    double *plain = sums + width;
-    for (int q = 0; q < n; q++) { gcpi_fetch(x, far[0] + q * xp, width); gcpi_fetch(dy, far[1] + q * dp, width); }
-    GCPI_EACH for (int i = 0; i < width; i++) {
-        double sum = sums[i], sum_dy = plain[i];
-        GCPI_UNROLL for (int q = 0; q < n; q++) {
-            gcp_real d = gcpi_norm_gradient(v, i, x[i + q * xp], dy[i + q * dp], rectified);
-            sum += (double)(d * ((x[i + q * xp] - v->mean[i]) * v->scale[i]));
-            sum_dy += (double)d;
-        }
-        sums[i] = sum; plain[i] = sum_dy;
-    }
+    gcpi_par par = gcpi_par_of(c->target);
+    gcpi_gemm(0, tb, (int)gcpi_pixels(c->in[0].shape), c->out[0].shape.d[3], c->in[0].shape.d[3],
+              (const gcp_real *)c->in[0].data, c->in[0].pitch, (const gcp_real *)c->in[1].data, c->in[1].pitch, bias,
+              (gcp_real *)c->out[0].data, c->out[0].pitch, 0, c->workspace, &par);
 }
-GCPI_BODY void gcpi_sum_norm_loop(const gcp_call *c, size_t first, size_t last, double *sums, const int rectified)
+static void gcpi_linear_forward(const gcp_call *c)
 {
-    const gcpi_norm_values v = gcpi_norm_values_of(c->in + 1, c->fused ? gcpi_attr(c->fused->attributes) : NULL);
-    const ptrdiff_t far[] = { gcpi_row_ahead(&c->in[0], GCPI_AHEAD_READ / 2),
-                              gcpi_row_ahead(&c->dout[0], GCPI_AHEAD_READ / 2) };
-    size_t p = first;
-    for (; p + GCPI_SUM_PIXELS <= last; p += GCPI_SUM_PIXELS)
-        gcpi_sum_norm_pixels(c, &v, p, GCPI_SUM_PIXELS, rectified, far, sums);
-    for (; p < last; p++) gcpi_sum_norm_pixels(c, &v, p, 1, rectified, far, sums);
+    gcpi_product_forward(c, 1, c->inputs > 2 ? (const gcp_real *)c->in[2].data : NULL);
 }
-GCPI_BODY void gcpi_sum_norm_body(const gcp_call *c, size_t first, size_t last, double *sums)
+static void gcpi_matmul_forward(const gcp_call *c) { gcpi_product_forward(c, 0, NULL); }
+
+static void gcpi_product_backward(const gcp_call *c, int tb)
 {
-    if (c->fused) gcpi_sum_norm_loop(c, first, last, sums, 1);
-    else gcpi_sum_norm_loop(c, first, last, sums, 0);
-}
-GCPI_WIDE_SUM(gcpi_sum_norm)
-GCPI_BODY void gcpi_batch_norm_loop_back(const gcpi_norm_job *job, size_t first, size_t last, const int rectified,
-                                         const int accumulate)
-{
-    const gcp_call *c = job->call;
-    const gcpi_norm_values v = gcpi_norm_values_of(c->in + 1, c->fused ? gcpi_attr(c->fused->attributes) : NULL);
-    const ptrdiff_t x_far = gcpi_row_ahead(&c->in[0], GCPI_AHEAD), dy_far = gcpi_row_ahead(&c->dout[0], GCPI_AHEAD),
-                    dx_far = gcpi_row_ahead(&c->din[0], GCPI_AHEAD);
-    int width = c->din[0].shape.d[3];
-    const gcp_real *dy_xhat_mean = job->means, *dy_mean = dy_xhat_mean + width;
-    for (size_t p = first; p < last; p++) {
-        const gcp_real *x = gcpi_row(&c->in[0], p), *dy = gcpi_row(&c->dout[0], p);
-        gcp_real *dx = gcpi_row_out(&c->din[0], p);
-        gcpi_fetch(x, x_far, width);
-        gcpi_fetch(dy, dy_far, width);
-        if (dx != dy) gcpi_fetch(dx, dx_far, width);
-        GCPI_EACH for (int i = 0; i < width; i++) {
-            gcp_real d = gcpi_norm_gradient(&v, i, x[i], dy[i], rectified);
-            gcp_real g = v.gamma[i] * v.scale[i] * (d - dy_mean[i] - (x[i] - v.mean[i]) * v.scale[i] * dy_xhat_mean[i]);
-            dx[i] = accumulate ? dx[i] + g : g;
-        }
-    }
-}
-GCPI_BODY void gcpi_batch_norm_task_back_body(void *arg, int index, int worker)
-{
-    const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
-    size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
-    /* fused: dx overwrites the rectifier's gradient, so nothing is ever added to it */
-    if (job->call->fused) gcpi_batch_norm_loop_back(job, first, last, 1, 0);
-    else if (job->call->din[0].accumulate) gcpi_batch_norm_loop_back(job, first, last, 0, 1);
-    else gcpi_batch_norm_loop_back(job, first, last, 0, 0);
-    (void)worker;
-}
-GCPI_WIDE_TASK(gcpi_batch_norm_task_back, gcpi_norm_job)
-static void gcpi_batch_norm_backward(const gcp_call *c)
-{
-    const double n = (double)gcpi_pixels(c->in[0].shape);
-    /* not in training: the statistics are constants, and gamma and beta are frozen */
-    double *sums = c->training ? gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_norm)
-                               : (double *)memset(c->workspace, 0, 2 * (size_t)c->in[0].shape.d[3] * sizeof(double));
-    if (c->din[3].data) gcpi_store_sums(&c->din[3], sums);
-    if (c->din[4].data) gcpi_store_sums(&c->din[4], sums + c->in[0].shape.d[3]);
-    /* the means overwrite the sums: a gcp_real is no wider than a double */
-    for (int i = 0; i < 2 * c->in[0].shape.d[3]; i++) {
-        gcp_real mean = (gcp_real)(sums[i] / n);
-        memcpy((unsigned char *)sums + (size_t)i * sizeof mean, &mean, sizeof mean);
-    }
+    gcpi_par par = gcpi_par_of(c->target);
+    const gcp_view *a = &c->in[0], *b = &c->in[1], *dy = &c->dout[0];
+    const gcp_real *g = (const gcp_real *)dy->data;
+    int m = (int)gcpi_pixels(dy->shape), n = dy->shape.d[3], k = a->shape.d[3];
+    if (c->inputs > 2) gcpi_bias_gradient(c, &c->din[2]);
     if (c->din[0].data)
-        gcpi_norm_rows(c, c->din[0].shape, (const gcp_real *)(const void *)sums, gcpi_batch_norm_task_back);
+        gcpi_gemm(0, !tb, m, k, n, g, dy->pitch, (const gcp_real *)b->data, b->pitch, NULL, (gcp_real *)c->din[0].data,
+                  c->din[0].pitch, c->din[0].accumulate, c->workspace, &par);
+    if (c->din[1].data && tb)
+        gcpi_gemm(1, 0, n, k, m, g, dy->pitch, (const gcp_real *)a->data, a->pitch, NULL, (gcp_real *)c->din[1].data,
+                  c->din[1].pitch, c->din[1].accumulate, c->workspace, &par);
+    else if (c->din[1].data)
+        gcpi_gemm(1, 0, k, n, m, (const gcp_real *)a->data, a->pitch, g, dy->pitch, NULL, (gcp_real *)c->din[1].data,
+                  c->din[1].pitch, c->din[1].accumulate, c->workspace, &par);
 }
-static void gcpi_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
+static void gcpi_linear_backward(const gcp_call *c) { gcpi_product_backward(c, 1); }
+static void gcpi_matmul_backward(const gcp_call *c) { gcpi_product_backward(c, 0); }
+
+static void gcpi_linear_facts(const gcpi_op *op, gcpi_facts *f)
 {
-    if (c->backward) cost->workspace = gcpi_sum_workspace(c->in[0], 2);
+    (void)op;
+    f->channels = GCPI_CHANNELS_WEIGHED;
+    f->shared = GCPI_IN(1) | GCPI_IN(2);
+    f->dense = f->early = GCPI_IN(2);
+    f->dense_on_device = GCPI_IN(1);
+}
+static void gcpi_matmul_facts(const gcpi_op *op, gcpi_facts *f)
+{
+    (void)op;
+    f->shared = f->dense_on_device = GCPI_IN(1);
+}
+static const gcpi_op_row gcpi_linear_row = {
+    GCP_OP_LINEAR,
+    { "linear", gcpi_linear_shape, gcpi_linear_forward, gcpi_linear_backward, gcpi_linear_cost, GCPI_IN(0) | GCPI_IN(1),
+      0, GCPI_PRODUCT, 1, NULL },
+    gcpi_linear_facts
+};
+static const gcpi_op_row gcpi_matmul_row = {
+    GCP_OP_MATMUL,
+    { "matmul", gcpi_matmul_shape, gcpi_matmul_forward, gcpi_matmul_backward, gcpi_matmul_cost, GCPI_IN(0) | GCPI_IN(1),
+      0, GCPI_PRODUCT, 1, NULL },
+    gcpi_matmul_facts
+};
+
+static gcp_tensor gcpi_linear_record(gcp_tensor x, int name, gcp_tensor weight, gcp_tensor bias, int out, gcp_at at)
+{
+    gcp_tensor in[3];
+    gcpi_attributes a = gcpi_no_attributes();
+    a.linear.out = out;
+    in[0] = x; in[1] = weight; in[2] = bias;
+    return gcpi_record(x.tape, &gcpi_linear_row, name, in, gcp_is_nil(bias) ? 2 : 3, &a, at);
 }
 
-/* Layer-norm over channels. Backward computes the mean and scale of a pixel again. */
-static void gcpi_pixel_moments(const gcp_real *x, int width, double epsilon, double *mean, double *scale)
+GCPI_DEF gcp_tensor gcp_linear_at(gcp_tensor x, gcp_linear_opts o)
 {
-    double sum = 0, square = 0;
-    for (int i = 0; i < width; i++) sum += (double)x[i];
-    *mean = sum / width;
-    for (int i = 0; i < width; i++) square += ((double)x[i] - *mean) * ((double)x[i] - *mean);
-    *scale = 1.0 / sqrt(square / width + epsilon);
-}
-GCPI_LOOP void gcpi_layer_norm_task(void *arg, int index, int worker)
-{
-    const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
-    const gcp_call *c = job->call;
-    const gcp_real *gamma = (const gcp_real *)c->in[1].data, *beta = (const gcp_real *)c->in[2].data;
-    size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
-    int width = c->in[0].shape.d[3];
-    for (size_t p = first; p < last; p++) {
-        const gcp_real *x = gcpi_row(&c->in[0], p);
-        gcp_real *y = gcpi_row_out(&c->out[0], p);
-        double mean, scale;
-        gcpi_pixel_moments(x, width, gcpi_attr(c->attributes)->number.a, &mean, &scale);
-        for (int i = 0; i < width; i++) y[i] = (gcp_real)(((double)x[i] - mean) * scale) * gamma[i] + beta[i];
-    }
-    (void)worker;
-}
-static void gcpi_layer_norm_forward(const gcp_call *c)
-{
-    gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_layer_norm_task);
+    gcp_tape *t = x.tape;
+    if (o.out < 1) return gcpi_bad_option(x, o.at, "linear", ".out", o.out, "at least 1");
+    if (!gcpi_enter(x, o.at, "linear")) return gcpi_nil(t);
+    int in = gcpi_get(x)->shape.d[3], name = gcpi_op_name(t, "linear", o.name, o.at);
+    if (!name) return gcpi_nil(t);
+    gcp_tensor weight = gcpi_weight(t, name, "weight", gcpi_raw(2, o.out, in, 0, 0),
+                                    gcpi_weight_options(o.init, GCP_INIT_HE, in, o.out, o.at));
+    gcp_tensor bias = o.no_bias ? gcpi_nil(t)
+                                : gcpi_weight(t, name, "bias", gcpi_raw(1, o.out, 0, 0, 0),
+                                              gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at));
+    return t->code ? gcpi_nil(t) : gcpi_linear_record(x, name, weight, bias, o.out, o.at);
 }
 
-GCPI_LOOP void gcpi_sum_layer_norm(const gcp_call *c, size_t first, size_t last, double *sums)
+GCPI_DEF gcp_tensor gcp_linear_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_linear_opts o)
 {
-    int width = c->in[0].shape.d[3];
-    for (size_t p = first; p < last; p++) {
-        const gcp_real *x = gcpi_row(&c->in[0], p), *dy = gcpi_row(&c->dout[0], p);
-        double mean, scale;
-        gcpi_pixel_moments(x, width, gcpi_attr(c->attributes)->number.a, &mean, &scale);
-        for (int i = 0; i < width; i++) {
-            sums[i] += (double)dy[i] * (((double)x[i] - mean) * scale);
-            sums[width + i] += (double)dy[i];
-        }
-    }
+    const gcpi_tensor *w = gcpi_get(weight);
+    if (!gcpi_given_ok(x, bias, "linear", o.init, o.no_bias, o.at)) return gcpi_nil(x.tape);
+    if (!o.out) o.out = w ? w->shape.d[0] : 1;
+    return gcpi_linear_record(x, gcpi_op_name(x.tape, "linear", o.name, o.at), weight, bias, o.out, o.at);
 }
-GCPI_LOOP void gcpi_layer_norm_task_back(void *arg, int index, int worker)
+
+GCPI_DEF gcp_tensor gcp_matmul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o)
 {
-    const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
-    const gcp_call *c = job->call;
-    const gcp_real *gamma = (const gcp_real *)c->in[1].data;
-    const gcp_view *d = &c->din[0];
-    size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
-    int width = d->shape.d[3];
-    for (size_t p = first; p < last; p++) {
-        const gcp_real *x = gcpi_row(&c->in[0], p), *dy = gcpi_row(&c->dout[0], p);
-        gcp_real *dx = gcpi_row_out(d, p);
-        double mean, scale, a = 0, b = 0;
-        gcpi_pixel_moments(x, width, gcpi_attr(c->attributes)->number.a, &mean, &scale);
-        for (int i = 0; i < width; i++) {
-            double g = (double)dy[i] * (double)gamma[i];
-            a += g;
-            b += g * ((double)x[i] - mean) * scale;
-        }
-        for (int i = 0; i < width; i++) {
-            double xhat = ((double)x[i] - mean) * scale;
-            gcp_real g = (gcp_real)(scale * ((double)dy[i] * (double)gamma[i] - a / width - xhat * b / width));
-            dx[i] = d->accumulate ? dx[i] + g : g;
-        }
-    }
-    (void)worker;
-}
-static void gcpi_layer_norm_backward(const gcp_call *c)
-{
-    if (c->din[1].data || c->din[2].data) {
-        const double *sums = gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_layer_norm);
-        if (c->din[1].data) gcpi_store_sums(&c->din[1], sums);
-        if (c->din[2].data) gcpi_store_sums(&c->din[2], sums + c->in[0].shape.d[3]);
-    }
-    if (c->din[0].data) gcpi_norm_rows(c, c->din[0].shape, NULL, gcpi_layer_norm_task_back);
+    gcp_tensor y = gcpi_binary(&gcpi_matmul_row, a, b, o);
+    const gcpi_tensor *right = gcp_is_nil(y) ? NULL : gcpi_get(b);
+    if (!right || right->kind != GCPI_PARAMETER) return y;
+    gcpi_parameter *p = &b.tape->parameters[right->parameter];
+    if (p->fan_in == 0) p->fan_in = (int)gcpi_pixels(right->shape);        /* not given: k of (k, m) */
+    if (p->fan_out == 0) p->fan_out = right->shape.d[3];
+    return y;
 }
 
 /* ==== src/ops/shape.h ==== */
 
-/* Ops that select or move values: dropout, concat, slice, reshape, embedding. */
+/* Views: concat, slice, reshape. Nothing is copied where output and input are the same bytes. */
+static int gcpi_concat_shape(gcp_shape_call *s)
+{
+    long long channels = 0;
+    for (int i = 0; i < s->inputs; i++) {
+        gcp_shape want = s->in[0];
+        want.d[3] = s->in[i].d[3];
+        if (!gcpi_same_shape(want, s->in[i]))
+            return gcpi_refuse(s, "%s beside %s", GCPI_TEXT(s->in[0]), GCPI_TEXT(s->in[i]));
+        channels += s->in[i].d[3];
+    }
+    if (channels > INT32_MAX) return gcpi_refuse(s, "%lld channels", channels);
+    s->out[0] = s->in[0];
+    s->out[0].d[3] = (int)channels;
+    return gcpi_all_real(s);
+}
+static void gcpi_concat_forward(const gcp_call *c)
+{
+    for (int i = 0, at = 0; i < c->inputs; at += c->in[i++].shape.d[3]) {
+        gcp_view part = gcpi_channels(&c->out[0], at, c->in[i].shape.d[3]);
+        gcpi_view_copy(c, &part, &c->in[i], 0);
+    }
+}
+static void gcpi_concat_backward(const gcp_call *c)
+{
+    for (int i = 0, at = 0; i < c->inputs; at += c->in[i++].shape.d[3]) {
+        gcp_view part = gcpi_channels(&c->dout[0], at, c->in[i].shape.d[3]);
+        if (c->din[i].data) gcpi_view_copy(c, &c->din[i], &part, c->din[i].accumulate);
+    }
+}
 
-/* dropout: y = x / (1 - rate) or 0. A draw depends on seed, step, op, global sample and element only. */
+static int gcpi_slice_shape(gcp_shape_call *s)
+{
+    int first = gcpi_attr(s->attributes)->slice.first, count = gcpi_attr(s->attributes)->slice.count;
+    if (first < 0 || count < 1 || first > s->in[0].d[3] - count)
+        return gcpi_refuse(s, "channels [%d, %d + %d) of %s", first, first, count, GCPI_TEXT(s->in[0]));
+    s->out[0] = s->in[0];
+    s->out[0].d[3] = count;
+    return gcpi_all_real(s);
+}
+static void gcpi_slice_forward(const gcp_call *c)
+{
+    gcp_view part = gcpi_channels(&c->in[0], gcpi_attr(c->attributes)->slice.first, c->out[0].shape.d[3]);
+    gcpi_view_copy(c, &c->out[0], &part, 0);
+}
+static void gcpi_slice_backward(const gcp_call *c)
+{
+    if (!c->din[0].data) return;
+    gcp_view part = gcpi_channels(&c->din[0], gcpi_attr(c->attributes)->slice.first, c->dout[0].shape.d[3]);
+    if (!c->din[0].accumulate)
+        for (int n = 0; n < c->din[0].shape.d[0]; n++) gcpi_zero_image(&c->din[0], n);
+    gcpi_view_copy(c, &part, &c->dout[0], c->din[0].accumulate);
+}
+
+static int gcpi_reshape_shape(gcp_shape_call *s)
+{
+    s->out[0] = gcpi_attr(s->attributes)->shape;
+    s->out_dtype[0] = s->in_dtype[0];
+    if (gcpi_count(s->out[0]) != gcpi_count(s->in[0]))
+        return gcpi_refuse(s, "%s into %s: %zu and %zu values", GCPI_TEXT(s->in[0]), GCPI_TEXT(s->out[0]),
+                           gcpi_count(s->in[0]), gcpi_count(s->out[0]));
+    return gcpi_all_real(s);
+}
+GCPI_LOOP void gcpi_reshape_copy(const gcp_view *to, const gcp_view *from, int accumulate)    /* row lengths differ */
+{
+    size_t n = gcpi_count(to->shape), tw = (size_t)to->shape.d[3], fw = (size_t)from->shape.d[3];
+    if (to->data == from->data && !accumulate) return;
+    for (size_t i = 0; i < n;) {
+        size_t run = GCPI_MIN(tw - i % tw, fw - i % fw);
+        gcp_real *t = gcpi_row_out(to, i / tw) + i % tw;
+        const gcp_real *f = gcpi_row(from, i / fw) + i % fw;
+        for (size_t k = 0; k < run; k++) t[k] = accumulate ? t[k] + f[k] : f[k];
+        i += run;
+    }
+}
+static void gcpi_reshape_forward(const gcp_call *c) { gcpi_reshape_copy(&c->out[0], &c->in[0], 0); }
+static void gcpi_reshape_backward(const gcp_call *c)
+{
+    if (c->din[0].data) gcpi_reshape_copy(&c->din[0], &c->dout[0], c->din[0].accumulate);
+}
+
+static void gcpi_concat_facts(const gcpi_op *op, gcpi_facts *f) { (void)op; f->view = GCPI_VIEW_JOINED; }
+static void gcpi_reshape_facts(const gcpi_op *op, gcpi_facts *f) { (void)op; f->view = GCPI_VIEW_WHOLE; }
+static void gcpi_slice_facts(const gcpi_op *op, gcpi_facts *f)
+{
+    f->view = GCPI_VIEW_PART;
+    f->first = op->attributes.slice.first;
+}
+static const gcpi_op_row gcpi_concat_row = {
+    GCP_OP_CONCAT,
+    { "concat", gcpi_concat_shape, gcpi_concat_forward, gcpi_concat_backward, NULL, 0, 0,
+      GCP_FLAG_VIEW | GCP_FLAG_GRAD_VIEW | GCP_FLAG_SAMPLES_APART, 1, NULL },
+    gcpi_concat_facts
+};
+static const gcpi_op_row gcpi_slice_row = {
+    GCP_OP_SLICE,
+    { "slice", gcpi_slice_shape, gcpi_slice_forward, gcpi_slice_backward, NULL, 0, 0, GCP_FLAG_VIEW | GCPI_EACH_ONE, 1,
+      NULL },
+    gcpi_slice_facts
+};
+static const gcpi_op_row gcpi_reshape_row = {
+    GCP_OP_RESHAPE,
+    { "reshape", gcpi_reshape_shape, gcpi_reshape_forward, gcpi_reshape_backward, NULL, 0, 0,
+      GCP_FLAG_VIEW | GCP_FLAG_GRAD_VIEW | GCP_FLAG_SAMPLES_APART, 1, NULL },
+    gcpi_reshape_facts
+};
+
+GCPI_DEF gcp_tensor gcp_slice_at(gcp_tensor x, gcp_slice_opts o)
+{
+    gcpi_attributes a = gcpi_no_attributes();
+    a.slice.first = gcpi_integer(o.first);
+    a.slice.count = o.count;
+    return gcpi_simple(&gcpi_slice_row, &x, 1, &a, o.name, o.at);
+}
+
+GCPI_DEF gcp_tensor gcp_concat_at(const gcp_tensor *inputs, int count, gcp_op_opts o)
+{
+    gcp_tape *t = inputs && count > 0 ? inputs[0].tape : NULL;
+    return t ? gcpi_simple(&gcpi_concat_row, inputs, count, NULL, o.name, o.at) : gcpi_nil(NULL);
+}
+
+static gcp_tensor gcpi_reshape(gcp_tensor x, gcp_shape raw, const char *named, gcp_at at)
+{
+    gcpi_attributes a = gcpi_no_attributes();
+    char wrong[160];
+    if (gcpi_shape_normal(raw, &a.shape)) return gcpi_simple(&gcpi_reshape_row, &x, 1, &a, named, at);
+    if (gcpi_enter(x, at, "reshape"))
+        gcpi_fail(x.tape, GCP_E_ARGUMENT, at, "reshape", "its output %s", gcpi_shape_wrong(raw, wrong, sizeof wrong));
+    return gcpi_nil(x.tape);
+}
+GCPI_DEF gcp_tensor gcp_reshape_at(gcp_tensor x, gcp_shape shape, gcp_op_opts o)
+{
+    return gcpi_reshape(x, shape, o.name, o.at);
+}
+GCPI_DEF gcp_tensor gcp_flatten_at(gcp_tensor x, gcp_op_opts o)
+{
+    const gcpi_tensor *e = gcpi_get(x);
+    size_t per = e ? gcpi_count(e->shape) / (size_t)e->shape.d[0] : 1;
+    gcp_shape s;
+    memset(&s, 0, sizeof s);
+    s.rank = 2;
+    s.d[0] = e ? e->shape.d[0] : 1;
+    s.d[1] = per <= INT32_MAX ? (int)per : 0;
+    return gcpi_reshape(x, s, o.name, o.at);
+}
+
+/* ==== src/ops/dropout.h ==== */
+
+/* Dropout: y = x / (1 - rate) or 0. A draw depends on seed, step, op, global sample and element only. */
 GCPI_LOOP void gcpi_dropout_walk(const gcp_call *c, const gcp_view *to, const gcp_view *from, int image, int accumulate)
 {
-    double rate = gcpi_attr(c->attributes)->number.a;
+    double rate = gcpi_attr(c->attributes)->dropout.rate;
     uint32_t limit = (uint32_t)(rate * 4294967296.0);
     gcp_real gain = (gcp_real)(1.0 / (1.0 - rate));
     uint64_t sample = c->numbers->first_sample + (uint64_t)image,
@@ -5688,93 +6593,21 @@ static void gcpi_dropout_backward(const gcp_call *c)
     if (c->din[0].data) gcpi_images(c, c->din[0].shape.d[0], gcpi_dropout_image_back);
 }
 
-/* Views: concat, slice, reshape. Nothing is copied where output and input are the same bytes. */
-static gcp_view gcpi_channels(const gcp_view *v, int first, int count)
+static const gcpi_op_row gcpi_dropout_row = {
+    GCP_OP_DROPOUT,
+    { "dropout", gcpi_unary_shape, gcpi_dropout_forward, gcpi_dropout_backward, NULL, 0, 0, GCPI_OVER, 1, NULL },
+    NULL
+};
+GCPI_DEF gcp_tensor gcp_dropout_at(gcp_tensor x, gcp_dropout_opts o)
 {
-    gcp_view part = *v;
-    part.data = (gcp_real *)v->data + first;
-    part.shape.d[3] = count;
-    return part;
-}
-static int gcpi_concat_shape(gcp_shape_call *s)
-{
-    long long channels = 0;
-    for (int i = 0; i < s->inputs; i++) {
-        gcp_shape want = s->in[0];
-        want.d[3] = s->in[i].d[3];
-        if (!gcpi_same_shape(want, s->in[i]))
-            return gcpi_refuse(s, "%s beside %s", GCPI_TEXT(s->in[0]), GCPI_TEXT(s->in[i]));
-        channels += s->in[i].d[3];
-    }
-    if (channels > INT32_MAX) return gcpi_refuse(s, "%lld channels", channels);
-    s->out[0] = s->in[0];
-    s->out[0].d[3] = (int)channels;
-    return gcpi_all_real(s);
-}
-static void gcpi_concat_forward(const gcp_call *c)
-{
-    for (int i = 0, at = 0; i < c->inputs; at += c->in[i++].shape.d[3]) {
-        gcp_view part = gcpi_channels(&c->out[0], at, c->in[i].shape.d[3]);
-        gcpi_view_copy(c, &part, &c->in[i], 0);
-    }
-}
-static void gcpi_concat_backward(const gcp_call *c)
-{
-    for (int i = 0, at = 0; i < c->inputs; at += c->in[i++].shape.d[3]) {
-        gcp_view part = gcpi_channels(&c->dout[0], at, c->in[i].shape.d[3]);
-        if (c->din[i].data) gcpi_view_copy(c, &c->din[i], &part, c->din[i].accumulate);
-    }
+    gcpi_attributes a = gcpi_no_attributes();
+    a.dropout.rate = gcpi_option(o.rate, 0);
+    if (!(a.dropout.rate >= 0 && a.dropout.rate < 1))
+        return gcpi_bad_option(x, o.at, "dropout", ".rate", a.dropout.rate, "at least 0 and less than 1");
+    return gcpi_simple(&gcpi_dropout_row, &x, 1, &a, o.name, o.at);
 }
 
-static int gcpi_slice_shape(gcp_shape_call *s)
-{
-    int first = gcpi_attr(s->attributes)->number.i, count = gcpi_attr(s->attributes)->number.j;
-    if (first < 0 || count < 1 || first > s->in[0].d[3] - count)
-        return gcpi_refuse(s, "channels [%d, %d + %d) of %s", first, first, count, GCPI_TEXT(s->in[0]));
-    s->out[0] = s->in[0];
-    s->out[0].d[3] = count;
-    return gcpi_all_real(s);
-}
-static void gcpi_slice_forward(const gcp_call *c)
-{
-    gcp_view part = gcpi_channels(&c->in[0], gcpi_attr(c->attributes)->number.i, c->out[0].shape.d[3]);
-    gcpi_view_copy(c, &c->out[0], &part, 0);
-}
-static void gcpi_slice_backward(const gcp_call *c)
-{
-    if (!c->din[0].data) return;
-    gcp_view part = gcpi_channels(&c->din[0], gcpi_attr(c->attributes)->number.i, c->dout[0].shape.d[3]);
-    if (!c->din[0].accumulate)
-        for (int n = 0; n < c->din[0].shape.d[0]; n++) gcpi_zero_image(&c->din[0], n);
-    gcpi_view_copy(c, &part, &c->dout[0], c->din[0].accumulate);
-}
-
-static int gcpi_reshape_shape(gcp_shape_call *s)
-{
-    s->out[0] = gcpi_attr(s->attributes)->shape;
-    s->out_dtype[0] = s->in_dtype[0];
-    if (gcpi_count(s->out[0]) != gcpi_count(s->in[0]))
-        return gcpi_refuse(s, "%s into %s: %zu and %zu values", GCPI_TEXT(s->in[0]), GCPI_TEXT(s->out[0]),
-                           gcpi_count(s->in[0]), gcpi_count(s->out[0]));
-    return gcpi_all_real(s);
-}
-GCPI_LOOP void gcpi_reshape_copy(const gcp_view *to, const gcp_view *from, int accumulate)    /* row lengths differ */
-{
-    size_t n = gcpi_count(to->shape), tw = (size_t)to->shape.d[3], fw = (size_t)from->shape.d[3];
-    if (to->data == from->data && !accumulate) return;
-    for (size_t i = 0; i < n;) {
-        size_t run = GCPI_MIN(tw - i % tw, fw - i % fw);
-        gcp_real *t = gcpi_row_out(to, i / tw) + i % tw;
-        const gcp_real *f = gcpi_row(from, i / fw) + i % fw;
-        for (size_t k = 0; k < run; k++) t[k] = accumulate ? t[k] + f[k] : f[k];
-        i += run;
-    }
-}
-static void gcpi_reshape_forward(const gcp_call *c) { gcpi_reshape_copy(&c->out[0], &c->in[0], 0); }
-static void gcpi_reshape_backward(const gcp_call *c)
-{
-    if (c->din[0].data) gcpi_reshape_copy(&c->din[0], &c->dout[0], c->din[0].accumulate);
-}
+/* ==== src/ops/embedding.h ==== */
 
 /* Embedding. Backward adds rows in the order of the ids. */
 static int gcpi_embedding_shape(gcp_shape_call *s)
@@ -5813,11 +6646,59 @@ static void gcpi_embedding_backward(const gcp_call *c)
     }
 }
 
+static gcpi_label_range gcpi_embedding_ids(const gcpi_attributes *a, gcp_shape table)
+{
+    gcpi_label_range r = { (int)GCPI_MIN(gcpi_pixels(table), (size_t)INT32_MAX), 0, 0 };
+    (void)a;
+    return r;
+}
+static void gcpi_embedding_facts(const gcpi_op *op, gcpi_facts *f)
+{
+    (void)op;
+    f->channels = GCPI_CHANNELS_LOOKED_UP;
+    f->shared = GCPI_IN(1);
+    f->labels = gcpi_embedding_ids;
+}
+static const gcpi_op_row gcpi_embedding_row = {
+    GCP_OP_EMBEDDING,
+    { "embedding", gcpi_embedding_shape, gcpi_embedding_forward, gcpi_embedding_backward, NULL, GCPI_IN(0), 0,
+      GCP_FLAG_SAMPLES_APART, 1, NULL },
+    gcpi_embedding_facts
+};
+
+GCPI_DEF gcp_tensor gcp_embedding_op_at(gcp_tensor ids, gcp_tensor table, gcp_embedding_opts o)
+{
+    gcp_tensor in[2];
+    const gcpi_tensor *e = gcpi_get(table);
+    in[0] = ids; in[1] = table;
+    if (e && o.entries && (size_t)o.entries != gcpi_pixels(e->shape))
+        return gcpi_bad_option(ids, o.at, "embedding", ".entries", o.entries, "not the table's");
+    if (e && o.out && o.out != e->shape.d[3])
+        return gcpi_bad_option(ids, o.at, "embedding", ".out", o.out, "not the table's");
+    return gcpi_simple(&gcpi_embedding_row, in, 2, NULL, o.name, o.at);
+}
+
+GCPI_DEF gcp_tensor gcp_embedding_at(gcp_tensor ids, gcp_embedding_opts o)
+{
+    gcp_tape *t = ids.tape;
+    gcp_tensor in[2];
+    if (o.entries < 1 || o.out < 1)
+        return gcpi_bad_option(ids, o.at, "embedding", o.entries < 1 ? ".entries" : ".out",
+                               o.entries < 1 ? o.entries : o.out, "at least 1");
+    if (!gcpi_enter(ids, o.at, "embedding")) return gcpi_nil(t);
+    int name = gcpi_op_name(t, "embedding", o.name, o.at);
+    if (!name) return gcpi_nil(t);
+    in[0] = ids;
+    in[1] = gcpi_weight(t, name, "table", gcpi_raw(2, o.entries, o.out, 0, 0),
+                        gcpi_weight_options(GCP_INIT_GLOROT, GCP_INIT_GLOROT, o.entries, o.out, o.at));
+    return t->code ? gcpi_nil(t) : gcpi_record(t, &gcpi_embedding_row, name, in, 2, NULL, o.at);
+}
+
 /* ==== src/ops/loss.h ==== */
 
-/* Losses, and what a step does besides its ops: the seed gradient, the norm of all gradients, updates. */
+/* Losses: cross-entropy, mean squared error, mean. */
 
-/* Losses: one sum per block of pixels. The shape fixes the blocks; their sums are added in order, in double. */
+/* One sum per block of pixels. The shape fixes the blocks; their sums are added in order, in double. */
 typedef struct gcpi_loss_job {
     const gcp_call *call;
     double (*value)(const gcp_call *call, size_t pixel);
@@ -5858,31 +6739,11 @@ static int gcpi_cross_entropy_shape(gcp_shape_call *s)
                            GCPI_TEXT(s->in[0]));
     return 1;
 }
-/* The labels or ids that an op's input may hold: 0 to count - 1, or the ignored one. count 0: not checked. Where the
-   user ignores none, -1 is left out of losses all the same, but only gcp_write_some writes it. */
-typedef struct gcpi_label_range { int count, ignores, ignore; } gcpi_label_range;
-static int gcpi_label_ok(const gcpi_label_range *r, int32_t label)
-{
-    return (label >= 0 && label < r->count) || (r->ignores && label == r->ignore);
-}
-static gcpi_label_range gcpi_label_range_of(const gcp_tape *t, const gcpi_op *op, int input)
-{
-    gcpi_label_range r = { 0, 0, 0 };
-    gcp_shape other = t->tensors[t->edges[op->in + (op->inputs > 1 ? 1 - input % 2 : 0)]].shape;
-    if (op->kind == GCP_OP_EMBEDDING) r.count = (int)GCPI_MIN(gcpi_pixels(other), (size_t)INT32_MAX);
-    if (op->kind == GCP_OP_CROSS_ENTROPY) {
-        r.count = other.d[3];
-        r.ignores = op->attributes.number.j;
-        r.ignore = r.ignores ? op->attributes.number.i : -1;
-    }
-    return r;
-}
-
 static int gcpi_label(const gcp_call *c, size_t pixel)                       /* -1: ignored, or out of range */
 {
     const gcpi_attributes *a = gcpi_attr(c->attributes);
     int32_t label = ((const int32_t *)c->in[1].data)[pixel];
-    return label >= 0 && label < c->in[0].shape.d[3] && !(a->number.j && label == a->number.i) ? label : -1;
+    return label >= 0 && label < c->in[0].shape.d[3] && !(a->labels.ignores && label == a->labels.ignore) ? label : -1;
 }
 static double gcpi_labels_counted(const gcp_call *c)
 {
@@ -5976,7 +6837,55 @@ static void gcpi_mean_backward(const gcp_call *c)
     }
 }
 
-/* What a step does besides its ops. The attributes of these calls are the plan's options. seed: the gradient of the
+static gcpi_label_range gcpi_cross_entropy_labels(const gcpi_attributes *a, gcp_shape logits)
+{
+    gcpi_label_range r = { logits.d[3], a->labels.ignores, a->labels.ignores ? a->labels.ignore : -1 };
+    return r;
+}
+static void gcpi_cross_entropy_facts(const gcpi_op *op, gcpi_facts *f)
+{
+    (void)op;
+    f->labels = gcpi_cross_entropy_labels;
+    f->leaves_out = 1;
+}
+static const gcpi_op_row gcpi_cross_entropy_row = {
+    GCP_OP_CROSS_ENTROPY,
+    { "cross_entropy", gcpi_cross_entropy_shape, gcpi_cross_entropy_forward, gcpi_cross_entropy_backward,
+      gcpi_loss_cost, GCPI_IN(0) | GCPI_IN(1), 0, GCPI_LOSS, 1, NULL },
+    gcpi_cross_entropy_facts
+};
+static const gcpi_op_row gcpi_mse_row = {
+    GCP_OP_MSE,
+    { "mse", gcpi_mse_shape, gcpi_mse_forward, gcpi_mse_backward, gcpi_loss_cost, GCPI_IN(0) | GCPI_IN(1), 0, GCPI_LOSS,
+      1, NULL },
+    NULL
+};
+static const gcpi_op_row gcpi_mean_row = {
+    GCP_OP_MEAN,
+    { "mean", gcpi_mean_shape, gcpi_mean_forward, gcpi_mean_backward, gcpi_loss_cost, 0, 0, GCPI_LOSS, 1, NULL },
+    NULL
+};
+
+GCPI_DEF gcp_tensor gcp_cross_entropy_at(gcp_tensor x, gcp_tensor labels, gcp_cross_entropy_opts o)
+{
+    gcp_tensor in[2];
+    gcpi_attributes a = gcpi_no_attributes();
+    in[0] = x; in[1] = labels;
+    a.labels.ignore = o.ignore == GCP_ZERO ? 0 : o.ignore;
+    a.labels.ignores = o.ignore != 0;
+    return gcpi_simple(&gcpi_cross_entropy_row, in, 2, &a, o.name, o.at);
+}
+GCPI_DEF gcp_tensor gcp_mse_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o)
+{
+    return gcpi_binary(&gcpi_mse_row, a, b, o);
+}
+GCPI_DEF gcp_tensor gcp_mean_at(gcp_tensor x, gcp_op_opts o) { return gcpi_unary(&gcpi_mean_row, x, o); }
+
+/* ==== src/ops/update.h ==== */
+
+/* What a step does besides its ops: the seed gradient, the norm of all gradients, updates. */
+
+/* The attributes of these calls are the plan's options. seed: the gradient of the
    loss with respect to itself. */
 static void gcpi_seed_forward(const gcp_call *c)
 {
@@ -6083,6 +6992,18 @@ static void gcpi_update_forward(const gcp_call *c)
     gcpi_parallel(c->target, (int)((u.count + GCPI_CHUNK - 1) / GCPI_CHUNK), gcpi_update_task, &u);
 }
 
+static const gcpi_op_row gcpi_seed_row = {
+    GCP_ROW_SEED, { "seed", NULL, gcpi_seed_forward, NULL, NULL, 0, 0, 0, 1, NULL }, NULL
+};
+static const gcpi_op_row gcpi_gradient_norm_row = {
+    GCP_ROW_NORM,
+    { "norm", NULL, gcpi_gradient_norm_add, gcpi_gradient_norm_finish, gcpi_gradient_norm_workspace, 0, 0, 0, 0, NULL },
+    NULL
+};
+static const gcpi_op_row gcpi_update_row = {
+    GCP_ROW_UPDATE, { "update", NULL, gcpi_update_forward, NULL, NULL, 0, 0, 0, 3, NULL }, NULL
+};
+
 /* ==== src/cold.h ==== */
 
 /* From here to warm.h: code that runs once per plan or step. Where the user optimises at all, gcc takes -Og for it and
@@ -6097,640 +7018,22 @@ static void gcpi_update_forward(const gcp_call *c)
 /* ==== src/ops/table.h ==== */
 
 /* The table of ops: all that planning and running know of an op. A row (gcp_op) is what built-in ops, custom ops and a
-   device's kernels have in common; facts are what only some ops have. The planner and the executor name no op's
-   function and read no op's attributes. */
+   device's kernels have in common; facts are what only some ops have. What comes behind this room names no kind of op,
+   calls no op's function and reads no op's attributes. */
 
-/* The table, in the order of GCP_OPS. in, out: bits of the inputs and outputs that backward reads. */
-#define GCPI_E (GCP_FLAG_IN_PLACE | GCP_FLAG_GRAD_IN_PLACE)
-#define GCPI_P (GCP_FLAG_COSTLY | GCP_FLAG_CROSS)                       /* products */
-#define GCPI_V (GCP_FLAG_VIEW | GCP_FLAG_GRAD_VIEW)
-#define GCPI_A (GCP_FLAG_IN_PLACE | GCP_FLAG_GRAD_VIEW)
-#define GCPI_ROW(name, shape, cost, in, out, flags, outputs) \
-    { #name, gcpi_##shape##_shape, gcpi_##name##_forward, gcpi_##name##_backward, cost, in, out, flags, outputs, NULL }
-static const gcp_op gcpi_rows[GCP_ROW_COUNT] = {
-    /*       name              shape's rule      cost                        in out flags, outputs */
-    GCPI_ROW(conv2d,           conv2d,           gcpi_conv2d_cost,           3,  0, GCPI_P, 1),
-    GCPI_ROW(conv_transpose2d, conv_transpose2d, gcpi_conv_transpose2d_cost, 3,  0, GCPI_P, 1),
-    GCPI_ROW(upsample,         upsample,         NULL,                       0,  0, 0, 1),
-    GCPI_ROW(linear,           linear,           gcpi_linear_cost,           3,  0, GCPI_P, 1),
-    GCPI_ROW(matmul,           matmul,           gcpi_matmul_cost,           3,  0, GCPI_P, 1),
-    GCPI_ROW(add,              pair,             NULL,                       0,  0, GCPI_A, 1),
-    GCPI_ROW(mul,              pair,             NULL,                       3,  0, GCPI_E | GCP_FLAG_CROSS, 1),
-    GCPI_ROW(bias,             bias,             gcpi_bias_cost,             0,  0, GCPI_E, 1),
-    GCPI_ROW(scale,            unary,            NULL,                       0,  0, GCPI_E, 1),
-    { "relu",          gcpi_rectify_shape, gcpi_rectify_forward, gcpi_rectify_backward, NULL,
-      0, 1, GCPI_E | GCP_FLAG_SIGN_OR_MASK, 2, NULL },
-    { "leaky_relu",    gcpi_rectify_shape, gcpi_rectify_forward, gcpi_rectify_backward, NULL,
-      0, 1, GCPI_E | GCP_FLAG_SIGN_OR_MASK, 2, NULL },
-    GCPI_ROW(tanh,             unary,            NULL,                       0,  1, GCPI_E, 1),
-    GCPI_ROW(sigmoid,          unary,            NULL,                       0,  1, GCPI_E, 1),
-    GCPI_ROW(gelu,             unary,            NULL,                       1,  0, GCPI_E, 1),
-    GCPI_ROW(max_pool,         max_pool,         NULL,                       0,  2, GCPI_E, 2),
-    GCPI_ROW(avg_pool,         pool,             NULL,                       0,  0, 0, 1),
-    { "global_avg_pool", gcpi_global_avg_pool_shape, gcpi_avg_pool_forward, gcpi_avg_pool_backward, NULL,
-      0, 0, 0, 1, NULL },
-    { "batch_stats",   gcpi_batch_stats_shape, gcpi_batch_stats_forward, NULL, gcpi_batch_stats_cost,
-      0, 0, GCP_FLAG_ONCE | GCP_FLAG_NO_GRADIENT, 2, NULL },
-    GCPI_ROW(batch_norm,       norm,             gcpi_norm_cost,             15, 0, GCPI_E, 1),
-    GCPI_ROW(layer_norm,       norm,             gcpi_norm_cost,             3,  0, GCPI_E, 1),
-    GCPI_ROW(dropout,          unary,            NULL,                       0,  0, GCPI_E, 1),
-    GCPI_ROW(concat,           concat,           NULL,                       0,  0, GCPI_V, 1),
-    GCPI_ROW(slice,            slice,            NULL,                       0,  0, GCP_FLAG_VIEW, 1),
-    GCPI_ROW(reshape,          reshape,          NULL,                       0,  0, GCPI_V, 1),
-    GCPI_ROW(embedding,        embedding,        NULL,                       1,  0, 0, 1),
-    GCPI_ROW(cross_entropy,    cross_entropy,    gcpi_loss_cost,             3,  0, GCP_FLAG_LOSS, 1),
-    GCPI_ROW(mse,              mse,              gcpi_loss_cost,             3,  0, GCP_FLAG_LOSS, 1),
-    GCPI_ROW(mean,             mean,             gcpi_loss_cost,             0,  0, GCP_FLAG_LOSS, 1),
-    { "custom",        NULL, NULL, NULL, NULL, 0, 0, 0, 1, NULL },
-    { "apply",         NULL, gcpi_apply_forward, NULL, NULL, 0, 0, GCP_FLAG_IN_PLACE, 2, NULL },
-    { "seed",          NULL, gcpi_seed_forward, NULL, NULL, 0, 0, 0, 1, NULL },
-    { "norm", NULL, gcpi_gradient_norm_add, gcpi_gradient_norm_finish, gcpi_gradient_norm_workspace, 0, 0, 0, 0, NULL },
-    { "update",        NULL, gcpi_update_forward, NULL, NULL, 0, 0, 0, 3, NULL },
+/* ---- custom: the user's row ---- */
+
+static void gcpi_custom_facts(const gcpi_op *op, gcpi_facts *f) { (void)op; f->custom = 1; }
+static const gcpi_op_row gcpi_custom_row = {
+    GCP_OP_CUSTOM, { "custom", NULL, NULL, NULL, NULL, 0, 0, 0, 1, NULL }, gcpi_custom_facts
 };
-#undef GCPI_ROW
-
-/* A group is a few consecutive ops that run as one pass (GCP_ROW_APPLY). An op can be one of these parts of it. */
-enum { GCPI_PART_NONE, GCPI_PART_NORM, GCPI_PART_ADD, GCPI_PART_RECTIFIER };
-/* Output 0 of a view is: all of input 0; channels of input 0; its inputs side by side. */
-enum { GCPI_VIEW_NONE, GCPI_VIEW_WHOLE, GCPI_VIEW_PART, GCPI_VIEW_JOINED };
-
-typedef struct gcpi_facts {
-    int part, view;
-    int custom;                                 /* the user's op: outputs are made even if no op reads them */
-    int stats;                                  /* statistics: the op that makes the tensor can make them, too */
-    int first;                                  /* GCPI_VIEW_PART: the first channel */
-    /* bits of inputs that are read as one run of bytes, as is a gradient; and besides where the target has a device */
-    unsigned dense, dense_on_device;
-    unsigned early;                             /* bits of inputs whose gradients backward writes before the others */
-    int in_place, indexed;                      /* may overwrite input 0; backward reads the index, output 1 */
-    const gcpi_conv_attr *window;               /* kernel, strides, paddings: part of the key of a cost */
-    /* on this CPU, in one pass: forward and a group; forward and statistics of its output, and their workspace */
-    void (*with_group)(const gcp_call *c, gcp_call *group);
-    void (*with_stats)(const gcp_call *c, const gcp_call *stats);
-    size_t (*stats_workspace)(const gcpi_conv_attr *a, gcp_shape out, const gcp_target *target);
-} gcpi_facts;
-
-static gcpi_facts gcpi_facts_of(const gcpi_op *op)
-{
-    const gcpi_conv_attr *window = &op->attributes.conv;
-    gcpi_facts f;
-    memset(&f, 0, sizeof f);
-    f.in_place = f.indexed = 1;
-    switch (op->kind) {
-    case GCP_OP_CONV2D:
-        f.window = window;
-        f.dense = 6;
-        f.early = 4;
-        f.with_group = gcpi_conv2d_apply;
-        if (!GCPI_TAKES) break;
-        f.with_stats = gcpi_conv2d_stats;
-        f.stats_workspace = gcpi_conv2d_stats_workspace;
-        break;
-    case GCP_OP_MAX_POOL:
-        f.window = window;
-        f.in_place = gcpi_pool_copies(window);          /* larger windows read neighbours, too */
-        f.indexed = window->kh * window->kw > 1;
-        break;
-    case GCP_OP_CONV_TRANSPOSE2D: f.window = window; f.dense = 6; f.early = 4; break;
-    case GCP_OP_BIAS: f.dense = f.early = 2; break;
-    case GCP_OP_LINEAR: f.dense = f.early = 4; f.dense_on_device = 2; break;
-    case GCP_OP_MATMUL: f.dense_on_device = 2; break;
-    case GCP_OP_LAYER_NORM: f.dense = f.early = 6; break;
-    case GCP_OP_AVG_POOL: f.window = window; break;
-    case GCP_OP_BATCH_STATS: f.stats = 1; break;
-    case GCP_OP_BATCH_NORM: f.part = GCPI_PART_NORM; f.dense = 30; f.early = 24; break;
-    case GCP_OP_ADD: f.part = GCPI_PART_ADD; break;
-    case GCP_OP_RELU:
-    case GCP_OP_LEAKY_RELU: f.part = GCPI_PART_RECTIFIER; break;
-    case GCP_OP_RESHAPE: f.view = GCPI_VIEW_WHOLE; break;
-    case GCP_OP_SLICE: f.view = GCPI_VIEW_PART; f.first = op->attributes.number.i; break;
-    case GCP_OP_CONCAT: f.view = GCPI_VIEW_JOINED; break;
-    case GCP_OP_CUSTOM: f.custom = 1; break;
-    default: break;
-    }
-    return f;
-}
-
-GCPI_DEF const gcp_op *gcp_cpu_kernels(void) { return gcpi_rows; }
-
-/* The row whose functions run an op on a target or, where op is NULL, one of the rows that no tape records. NULL: a
-   custom op without a version for the target. */
-static const gcp_op *gcpi_row_for(const gcp_target *target, const gcpi_op *op, int row)
-{
-    if (op && op->kind == GCP_OP_CUSTOM) return target->device ? op->row->on_device : op->row;
-    return &(target->kernels ? target->kernels : gcpi_rows)[op ? op->kind : row];
-}
-
-/* ==== src/ops/layers.h ==== */
-
-/* The public functions that record ops. A layer records a name, its weights under that name, and the op. */
-
-static int gcpi_enter(gcp_tensor x, gcp_at at, const char *what)
-{
-    if (x.tape && x.tape->full_ops) x.tape->full_ops++;
-    if (!x.tape || x.tape->code) return 0;
-    return gcpi_usable(x.tape, x, at, what);
-}
-
-static int gcpi_op_name(gcp_tape *t, const char *label, const char *named, gcp_at at)
-{
-    return gcpi_name_new(t, t->segments[t->open].name, label, named, at);
-}
-
-static gcp_tensor gcpi_record(gcp_tape *t, int kind, int name, const gcp_tensor *inputs, int count,
-                              const gcpi_attributes *a, gcp_at at)
-{
-    int op = name ? gcpi_op_new(t, &gcpi_rows[kind], kind, name, inputs, count, a, NULL, at) : -1;
-    return op < 0 ? gcpi_nil(t) : gcpi_handle(t, t->ops[op].out);
-}
-
-/* An op on one or two tensors without weights. */
-static gcp_tensor gcpi_simple(int kind, const gcp_tensor *inputs, int count, const gcpi_attributes *a,
-                              const char *named, gcp_at at)
-{
-    const char *label = gcpi_rows[kind].name;
-    gcp_tape *t = inputs[0].tape;
-    if (!gcpi_enter(inputs[0], at, label)) return gcpi_nil(t);
-    return gcpi_record(t, kind, gcpi_op_name(t, label, named, at), inputs, count, a, at);
-}
-
-static gcp_tensor gcpi_unary(int kind, gcp_tensor x, double number, gcp_at at, const char *named)
-{
-    gcpi_attributes a;
-    memset(&a, 0, sizeof a);
-    a.number.a = number;
-    return gcpi_simple(kind, &x, 1, &a, named, at);
-}
-
-static gcp_tensor gcpi_binary(int kind, gcp_tensor a, gcp_tensor b, gcp_op_opts o)
-{
-    gcp_tensor in[2];
-    in[0] = a; in[1] = b;
-    return gcpi_simple(kind, in, 2, NULL, o.name, o.at);
-}
-
-GCPI_DEF gcp_tensor gcp_relu_at(gcp_tensor x, gcp_op_opts o) { return gcpi_unary(GCP_OP_RELU, x, 0, o.at, o.name); }
-GCPI_DEF gcp_tensor gcp_tanh_at(gcp_tensor x, gcp_op_opts o) { return gcpi_unary(GCP_OP_TANH, x, 0, o.at, o.name); }
-GCPI_DEF gcp_tensor gcp_sigmoid_at(gcp_tensor x, gcp_op_opts o)
-{
-    return gcpi_unary(GCP_OP_SIGMOID, x, 0, o.at, o.name);
-}
-GCPI_DEF gcp_tensor gcp_gelu_at(gcp_tensor x, gcp_op_opts o) { return gcpi_unary(GCP_OP_GELU, x, 0, o.at, o.name); }
-GCPI_DEF gcp_tensor gcp_mean_at(gcp_tensor x, gcp_op_opts o) { return gcpi_unary(GCP_OP_MEAN, x, 0, o.at, o.name); }
-GCPI_DEF gcp_tensor gcp_global_avg_pool_at(gcp_tensor x, gcp_op_opts o)
-{
-    return gcpi_unary(GCP_OP_GLOBAL_AVG_POOL, x, 0, o.at, o.name);
-}
-GCPI_DEF gcp_tensor gcp_add_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o) { return gcpi_binary(GCP_OP_ADD, a, b, o); }
-GCPI_DEF gcp_tensor gcp_mul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o) { return gcpi_binary(GCP_OP_MUL, a, b, o); }
-GCPI_DEF gcp_tensor gcp_bias_at(gcp_tensor x, gcp_tensor b, gcp_op_opts o) { return gcpi_binary(GCP_OP_BIAS, x, b, o); }
-GCPI_DEF gcp_tensor gcp_mse_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o) { return gcpi_binary(GCP_OP_MSE, a, b, o); }
-
-GCPI_DEF gcp_tensor gcp_cross_entropy_at(gcp_tensor x, gcp_tensor labels, gcp_cross_entropy_opts o)
-{
-    gcp_tensor in[2];
-    gcpi_attributes a;
-    memset(&a, 0, sizeof a);
-    in[0] = x; in[1] = labels;
-    a.number.i = o.ignore == GCP_ZERO ? 0 : o.ignore;
-    a.number.j = o.ignore != 0;
-    return gcpi_simple(GCP_OP_CROSS_ENTROPY, in, 2, &a, o.name, o.at);
-}
-
-GCPI_DEF gcp_tensor gcp_matmul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o)
-{
-    gcp_tensor y = gcpi_binary(GCP_OP_MATMUL, a, b, o);
-    const gcpi_tensor *right = gcp_is_nil(y) ? NULL : gcpi_get(b);
-    if (!right || right->kind != GCPI_PARAMETER) return y;
-    gcpi_parameter *p = &b.tape->parameters[right->parameter];
-    if (p->fan_in == 0) p->fan_in = (int)gcpi_pixels(right->shape);        /* not given: k of (k, m) */
-    if (p->fan_out == 0) p->fan_out = right->shape.d[3];
-    return y;
-}
-
-static gcp_tensor gcpi_bad_option(gcp_tensor x, gcp_at at, const char *what, const char *option, double value,
-                                  const char *allowed)
-{
-    if (gcpi_enter(x, at, what)) gcpi_fail(x.tape, GCP_E_ARGUMENT, at, what, "%s = %g; %s", option, value, allowed);
-    return gcpi_nil(x.tape);
-}
-
-GCPI_DEF gcp_tensor gcp_scale_at(gcp_tensor x, gcp_scale_opts o)
-{
-    if (o.by == 0) return gcpi_bad_option(x, o.at, "scale", ".by", 0, "not given; .by = GCP_ZERO scales by zero");
-    if (!gcpi_finite(o.by)) return gcpi_bad_option(x, o.at, "scale", ".by", o.by, "finite");
-    return gcpi_unary(GCP_OP_SCALE, x, gcpi_option(o.by, 0), o.at, o.name);
-}
-
-GCPI_DEF gcp_tensor gcp_leaky_relu_at(gcp_tensor x, gcp_leaky_relu_opts o)
-{
-    double slope = gcpi_option(o.slope, 0.01);
-    /* backward takes the sign of x from y */
-    if (!(slope >= 0) || !gcpi_finite(slope))
-        return gcpi_bad_option(x, o.at, "leaky_relu", ".slope", slope, "at least 0");
-    return gcpi_unary(GCP_OP_LEAKY_RELU, x, slope, o.at, o.name);
-}
-
-GCPI_DEF gcp_tensor gcp_dropout_at(gcp_tensor x, gcp_dropout_opts o)
-{
-    o.rate = gcpi_option(o.rate, 0);
-    if (!(o.rate >= 0 && o.rate < 1))
-        return gcpi_bad_option(x, o.at, "dropout", ".rate", o.rate, "at least 0 and less than 1");
-    return gcpi_unary(GCP_OP_DROPOUT, x, o.rate, o.at, o.name);
-}
-
-GCPI_DEF gcp_tensor gcp_upsample_at(gcp_tensor x, gcp_upsample_opts o)
-{
-    gcpi_attributes a;
-    memset(&a, 0, sizeof a);
-    a.number.i = o.factor ? o.factor : 2;
-    a.number.j = (int)o.mode;
-    if (a.number.i < 1) return gcpi_bad_option(x, o.at, "upsample", ".factor", o.factor, "at least 1");
-    if (o.mode != GCP_UPSAMPLING_NEAREST && o.mode != GCP_UPSAMPLING_BILINEAR)
-        return gcpi_bad_option(x, o.at, "upsample", ".mode", (double)o.mode,
-                               "GCP_UPSAMPLING_NEAREST or GCP_UPSAMPLING_BILINEAR");
-    return gcpi_simple(GCP_OP_UPSAMPLE, &x, 1, &a, o.name, o.at);
-}
-
-GCPI_DEF gcp_tensor gcp_slice_at(gcp_tensor x, gcp_slice_opts o)
-{
-    gcpi_attributes a;
-    memset(&a, 0, sizeof a);
-    a.number.i = gcpi_integer(o.first);
-    a.number.j = o.count;
-    return gcpi_simple(GCP_OP_SLICE, &x, 1, &a, o.name, o.at);
-}
-
-GCPI_DEF gcp_tensor gcp_concat_at(const gcp_tensor *inputs, int count, gcp_op_opts o)
-{
-    gcp_tape *t = inputs && count > 0 ? inputs[0].tape : NULL;
-    return t ? gcpi_simple(GCP_OP_CONCAT, inputs, count, NULL, o.name, o.at) : gcpi_nil(NULL);
-}
-
-static gcp_tensor gcpi_reshape(gcp_tensor x, gcp_shape raw, const char *named, gcp_at at)
-{
-    gcpi_attributes a;
-    char wrong[160];
-    memset(&a, 0, sizeof a);
-    if (gcpi_shape_normal(raw, &a.shape)) return gcpi_simple(GCP_OP_RESHAPE, &x, 1, &a, named, at);
-    if (gcpi_enter(x, at, "reshape"))
-        gcpi_fail(x.tape, GCP_E_ARGUMENT, at, "reshape", "its output %s", gcpi_shape_wrong(raw, wrong, sizeof wrong));
-    return gcpi_nil(x.tape);
-}
-GCPI_DEF gcp_tensor gcp_reshape_at(gcp_tensor x, gcp_shape shape, gcp_op_opts o)
-{
-    return gcpi_reshape(x, shape, o.name, o.at);
-}
-GCPI_DEF gcp_tensor gcp_flatten_at(gcp_tensor x, gcp_op_opts o)
-{
-    const gcpi_tensor *e = gcpi_get(x);
-    size_t per = e ? gcpi_count(e->shape) / (size_t)e->shape.d[0] : 1;
-    gcp_shape s;
-    memset(&s, 0, sizeof s);
-    s.rank = 2;
-    s.d[0] = e ? e->shape.d[0] : 1;
-    s.d[1] = per <= INT32_MAX ? (int)per : 0;
-    return gcpi_reshape(x, s, o.name, o.at);
-}
-
-/* Windows: .k sets both sides, .stride both strides, .pad all four paddings; a field for one side overrides them. */
-static int gcpi_pick(int single, int both, int otherwise)
-{
-    return gcpi_integer(single ? single : both ? both : otherwise);
-}
-
-static int gcpi_window_in_range(const gcpi_conv_attr *a)
-{
-    const int most = 1 << 24, from1[] = { a->kh, a->kw, a->sh, a->sw, a->dh, a->dw, a->groups },
-              from0[] = { a->pt, a->pb, a->pl, a->pr };
-    for (int i = 0; i < 7; i++)
-        if (from1[i] < 1 || from1[i] > most) return 0;
-    for (int i = 0; i < 4; i++)
-        if (from0[i] < 0 || from0[i] > (a->same ? 0 : most)) return 0;
-    return 1;
-}
-
-/* Checks the options of a convolution or pool. */
-static int gcpi_window_ok(gcp_tensor x, const char *what, const gcpi_conv_attr *a, gcp_padding padding, gcp_at at)
-{
-    if (!gcpi_enter(x, at, what)) return 0;
-    if (padding != GCP_PADDING_EXPLICIT && padding != GCP_PADDING_SAME)
-        gcpi_bad_option(x, at, what, ".padding", (double)padding, "GCP_PADDING_EXPLICIT or GCP_PADDING_SAME");
-    else if (!a->kh || !a->kw)
-        gcpi_fail(x.tape, GCP_E_ARGUMENT, at, what, "%s is missing", a->kh ? ".kw" : a->kw ? ".kh" : ".k");
-    else if (!gcpi_window_in_range(a))
-        gcpi_fail(x.tape, GCP_E_ARGUMENT, at, what,
-                  ".k = %dx%d, .stride = %dx%d, .dilation = %dx%d, .groups = %d, .pad = %d %d %d %d; each "
-                  "is 1 to 2^24, .pad 0 to 2^24 and left out with GCP_PADDING_SAME",
-                  a->kh, a->kw, a->sh, a->sw, a->dh, a->dw, a->groups, a->pt, a->pb, a->pl, a->pr);
-    return x.tape->code == GCP_OK;
-}
-
-static gcpi_attributes gcpi_conv_options(const gcp_conv2d_opts *o)
-{
-    gcpi_attributes a;
-    memset(&a, 0, sizeof a);
-    gcpi_conv_attr *c = &a.conv;
-    c->kh = gcpi_pick(o->kh, o->k, 0); c->kw = gcpi_pick(o->kw, o->k, 0);
-    c->sh = gcpi_pick(o->stride_h, o->stride, 1); c->sw = gcpi_pick(o->stride_w, o->stride, 1);
-    c->pt = gcpi_pick(o->pad_top, o->pad, 0); c->pb = gcpi_pick(o->pad_bottom, o->pad, 0);
-    c->pl = gcpi_pick(o->pad_left, o->pad, 0); c->pr = gcpi_pick(o->pad_right, o->pad, 0);
-    c->dh = gcpi_pick(o->dilation_h, o->dilation, 1); c->dw = gcpi_pick(o->dilation_w, o->dilation, 1);
-    c->groups = gcpi_pick(o->groups, 0, 1);
-    c->same = o->padding == GCP_PADDING_SAME;
-    return a;
-}
-
-static gcp_tensor gcpi_pool(int kind, gcp_tensor x, gcp_pool_opts o)
-{
-    gcpi_attributes a;
-    memset(&a, 0, sizeof a);
-    gcpi_conv_attr *c = &a.conv;
-    c->kh = gcpi_pick(o.kh, o.k, 0); c->kw = gcpi_pick(o.kw, o.k, 0);
-    c->sh = gcpi_pick(o.stride_h, o.stride, c->kh); c->sw = gcpi_pick(o.stride_w, o.stride, c->kw);
-    c->pt = gcpi_pick(o.pad_top, o.pad, 0); c->pb = gcpi_pick(o.pad_bottom, o.pad, 0);
-    c->pl = gcpi_pick(o.pad_left, o.pad, 0); c->pr = gcpi_pick(o.pad_right, o.pad, 0);
-    c->dh = c->dw = c->groups = 1;
-    c->same = o.padding == GCP_PADDING_SAME;
-    if (!gcpi_window_ok(x, gcpi_rows[kind].name, c, o.padding, o.at)) return gcpi_nil(x.tape);
-    return gcpi_simple(kind, &x, 1, &a, o.name, o.at);
-}
-GCPI_DEF gcp_tensor gcp_max_pool_at(gcp_tensor x, gcp_pool_opts o) { return gcpi_pool(GCP_OP_MAX_POOL, x, o); }
-GCPI_DEF gcp_tensor gcp_avg_pool_at(gcp_tensor x, gcp_pool_opts o) { return gcpi_pool(GCP_OP_AVG_POOL, x, o); }
-
-/* Convolutions and linear: weights are given, or made under the layer's name. */
-static gcp_param_opts gcpi_weight_options(gcp_init init, gcp_init otherwise, double fan_in, double fan_out, gcp_at at)
-{
-    gcp_param_opts p;
-    p.at = at;
-    p.std = 0;
-    p.init = init == GCP_INIT_DEFAULT ? otherwise : init;
-    p.fan_in = (int)GCPI_MIN(fan_in, 2e9);
-    p.fan_out = (int)GCPI_MIN(fan_out, 2e9);
-    return p;
-}
-
-static gcp_shape gcpi_raw(int rank, int a, int b, int c, int d)
-{
-    gcp_shape s;
-    s.rank = rank;
-    s.d[0] = a; s.d[1] = b; s.d[2] = c; s.d[3] = d;
-    return s;
-}
-
-#define gcpi_weight(t, layer, name, shape, options) \
-    gcpi_parameter_of((t), GCPI_PARAMETER, (layer), (name), (shape), (options))
-
-static gcp_tensor gcpi_conv_record(int kind, gcp_tensor x, int name, gcp_tensor weight, gcp_tensor bias,
-                                   gcpi_attributes a, gcp_conv2d_opts o)
-{
-    gcp_tensor in[3];
-    in[0] = x; in[1] = weight; in[2] = bias;
-    if (kind == GCP_OP_CONV_TRANSPOSE2D) { a.conv.ci = o.out; }
-    else a.conv.co = o.out;
-    return gcpi_record(x.tape, kind, name, in, gcp_is_nil(bias) ? 2 : 3, &a, o.at);
-}
-
-static int gcpi_conv_options_ok(gcp_tensor x, const char *what, const gcpi_attributes *a, const gcp_conv2d_opts *o)
-{
-    if (!gcpi_window_ok(x, what, &a->conv, o->padding, o->at)) return 0;
-    if (!o->out) gcpi_fail(x.tape, GCP_E_ARGUMENT, o->at, what, ".out is missing");
-    else if (o->out < 0) gcpi_bad_option(x, o->at, what, ".out", o->out, "at least 1");
-    return o->out > 0;
-}
-
-static gcp_tensor gcpi_conv_layer(int kind, gcp_tensor x, gcp_conv2d_opts o)
-{
-    const char *what = gcpi_rows[kind].name;
-    gcpi_attributes a = gcpi_conv_options(&o);
-    gcp_tape *t = x.tape;
-    if (!gcpi_conv_options_ok(x, what, &a, &o)) return gcpi_nil(t);
-    int in = gcpi_get(x)->shape.d[3], name = gcpi_op_name(t, what, o.name, o.at);
-    int transposed = kind == GCP_OP_CONV_TRANSPOSE2D, cells = (int)GCPI_MIN((int64_t)a.conv.kh * a.conv.kw, 1 << 24);
-    if (!name) return gcpi_nil(t);
-    if (in % a.conv.groups || o.out % a.conv.groups) {
-        gcpi_fail(t, GCP_E_SHAPE, o.at, what, "%d channels in and .out = %d do not divide into .groups = %d", in, o.out,
-                  a.conv.groups);
-        return gcpi_nil(t);
-    }
-    gcp_shape shape = transposed ? gcpi_raw(4, in, a.conv.kh, a.conv.kw, o.out / a.conv.groups)
-                                 : gcpi_raw(4, o.out, a.conv.kh, a.conv.kw, in / a.conv.groups);
-    double fan = (double)cells / a.conv.groups;
-    gcp_tensor weight =
-        gcpi_weight(t, name, "weight", shape, gcpi_weight_options(o.init, GCP_INIT_HE, fan * in, fan * o.out, o.at));
-    gcp_tensor bias = o.no_bias ? gcpi_nil(t)
-                                : gcpi_weight(t, name, "bias", gcpi_raw(1, o.out, 0, 0, 0),
-                                              gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at));
-    return t->code ? gcpi_nil(t) : gcpi_conv_record(kind, x, name, weight, bias, a, o);
-}
-GCPI_DEF gcp_tensor gcp_conv2d_at(gcp_tensor x, gcp_conv2d_opts o) { return gcpi_conv_layer(GCP_OP_CONV2D, x, o); }
-GCPI_DEF gcp_tensor gcp_conv_transpose2d_at(gcp_tensor x, gcp_conv2d_opts o)
-{
-    return gcpi_conv_layer(GCP_OP_CONV_TRANSPOSE2D, x, o);
-}
-
-/* The options of a layer that makes its weights are errors where the weights are given. */
-static int gcpi_given_ok(gcp_tensor x, gcp_tensor bias, const char *what, gcp_init init, int no_bias, gcp_at at)
-{
-    if (!gcpi_enter(x, at, what)) return 0;
-    const char *vain = init != GCP_INIT_DEFAULT          ? ".init, but the weights are given"
-                       : no_bias && !gcp_is_nil(bias) ? ".no_bias, but a bias is given"
-                                                      : NULL;
-    if (vain) gcpi_fail(x.tape, GCP_E_ARGUMENT, at, what, "%s", vain);
-    return !vain;
-}
-
-static gcp_tensor gcpi_conv_op(int kind, gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_conv2d_opts o)
-{
-    const char *what = gcpi_rows[kind].name;
-    if (gcpi_get(weight)) {
-        const int *d = gcpi_get(weight)->shape.d;
-        if (!o.k && !o.kh) o.kh = d[1];
-        if (!o.k && !o.kw) o.kw = d[2];
-        if (!o.out)
-            o.out = kind == GCP_OP_CONV2D ? d[0] : (int)GCPI_MIN((long long)d[3] * GCPI_MAX(o.groups, 1), INT32_MAX);
-    }
-    gcpi_attributes a = gcpi_conv_options(&o);
-    if (!gcpi_conv_options_ok(x, what, &a, &o) || !gcpi_given_ok(x, bias, what, o.init, o.no_bias, o.at))
-        return gcpi_nil(x.tape);
-    return gcpi_conv_record(kind, x, gcpi_op_name(x.tape, what, o.name, o.at), weight, bias, a, o);
-}
-GCPI_DEF gcp_tensor gcp_conv2d_op_at(gcp_tensor x, gcp_tensor w, gcp_tensor b, gcp_conv2d_opts o)
-{
-    return gcpi_conv_op(GCP_OP_CONV2D, x, w, b, o);
-}
-GCPI_DEF gcp_tensor gcp_conv_transpose2d_op_at(gcp_tensor x, gcp_tensor w, gcp_tensor b, gcp_conv2d_opts o)
-{
-    return gcpi_conv_op(GCP_OP_CONV_TRANSPOSE2D, x, w, b, o);
-}
-
-static gcp_tensor gcpi_linear_record(gcp_tensor x, int name, gcp_tensor weight, gcp_tensor bias, int out, gcp_at at)
-{
-    gcp_tensor in[3];
-    gcpi_attributes a;
-    memset(&a, 0, sizeof a);
-    a.number.i = out;
-    in[0] = x; in[1] = weight; in[2] = bias;
-    return gcpi_record(x.tape, GCP_OP_LINEAR, name, in, gcp_is_nil(bias) ? 2 : 3, &a, at);
-}
-
-GCPI_DEF gcp_tensor gcp_linear_at(gcp_tensor x, gcp_linear_opts o)
-{
-    gcp_tape *t = x.tape;
-    if (o.out < 1) return gcpi_bad_option(x, o.at, "linear", ".out", o.out, "at least 1");
-    if (!gcpi_enter(x, o.at, "linear")) return gcpi_nil(t);
-    int in = gcpi_get(x)->shape.d[3], name = gcpi_op_name(t, "linear", o.name, o.at);
-    if (!name) return gcpi_nil(t);
-    gcp_tensor weight = gcpi_weight(t, name, "weight", gcpi_raw(2, o.out, in, 0, 0),
-                                    gcpi_weight_options(o.init, GCP_INIT_HE, in, o.out, o.at));
-    gcp_tensor bias = o.no_bias ? gcpi_nil(t)
-                                : gcpi_weight(t, name, "bias", gcpi_raw(1, o.out, 0, 0, 0),
-                                              gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at));
-    return t->code ? gcpi_nil(t) : gcpi_linear_record(x, name, weight, bias, o.out, o.at);
-}
-
-GCPI_DEF gcp_tensor gcp_linear_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_linear_opts o)
-{
-    const gcpi_tensor *w = gcpi_get(weight);
-    if (!gcpi_given_ok(x, bias, "linear", o.init, o.no_bias, o.at)) return gcpi_nil(x.tape);
-    if (!o.out) o.out = w ? w->shape.d[0] : 1;
-    return gcpi_linear_record(x, gcpi_op_name(x.tape, "linear", o.name, o.at), weight, bias, o.out, o.at);
-}
-
-GCPI_DEF gcp_tensor gcp_embedding_op_at(gcp_tensor ids, gcp_tensor table, gcp_embedding_opts o)
-{
-    gcp_tensor in[2];
-    const gcpi_tensor *e = gcpi_get(table);
-    in[0] = ids; in[1] = table;
-    if (e && o.entries && (size_t)o.entries != gcpi_pixels(e->shape))
-        return gcpi_bad_option(ids, o.at, "embedding", ".entries", o.entries, "not the table's");
-    if (e && o.out && o.out != e->shape.d[3])
-        return gcpi_bad_option(ids, o.at, "embedding", ".out", o.out, "not the table's");
-    return gcpi_simple(GCP_OP_EMBEDDING, in, 2, NULL, o.name, o.at);
-}
-
-GCPI_DEF gcp_tensor gcp_embedding_at(gcp_tensor ids, gcp_embedding_opts o)
-{
-    gcp_tape *t = ids.tape;
-    gcp_tensor in[2];
-    if (o.entries < 1 || o.out < 1)
-        return gcpi_bad_option(ids, o.at, "embedding", o.entries < 1 ? ".entries" : ".out",
-                               o.entries < 1 ? o.entries : o.out, "at least 1");
-    if (!gcpi_enter(ids, o.at, "embedding")) return gcpi_nil(t);
-    int name = gcpi_op_name(t, "embedding", o.name, o.at);
-    if (!name) return gcpi_nil(t);
-    in[0] = ids;
-    in[1] = gcpi_weight(t, name, "table", gcpi_raw(2, o.entries, o.out, 0, 0),
-                        gcpi_weight_options(GCP_INIT_GLOROT, GCP_INIT_GLOROT, o.entries, o.out, o.at));
-    return t->code ? gcpi_nil(t) : gcpi_record(t, GCP_OP_EMBEDDING, name, in, 2, NULL, o.at);
-}
-
-static int gcpi_norm_options(gcp_tensor x, const char *what, gcp_norm_opts *o)
-{
-    o->epsilon = gcpi_option(o->epsilon, 1e-5);
-    o->momentum = gcpi_option(o->momentum, 0.1);
-    if (!(o->epsilon > 0) || !gcpi_finite(o->epsilon))
-        gcpi_bad_option(x, o->at, what, ".epsilon", o->epsilon, "above 0");
-    else if (!(o->momentum >= 0 && o->momentum <= 1))
-        gcpi_bad_option(x, o->at, what, ".momentum", o->momentum, "in [0, 1]");
-    else return gcpi_enter(x, o->at, what);
-    return 0;
-}
-
-/* Whether gamma or beta has one value per channel. Checked before the first of the two ops is recorded. */
-static int gcpi_channels_ok(gcp_tensor x, gcp_tensor values, gcp_at at)
-{
-    gcp_tape *t = x.tape;
-    if (!gcpi_usable(t, values, at, "batch_norm")) return 0;
-    const gcpi_tensor *e = gcpi_get(values);
-    const int channels = gcpi_get(x)->shape.d[3];
-    if (e->dtype != GCP_DTYPE_REAL)
-        gcpi_fail(t, GCP_E_DTYPE, at, "batch_norm", "gamma and beta are real numbers, not integers");
-    else if (gcpi_count(e->shape) != (size_t)channels)
-        gcpi_fail(t, GCP_E_SHAPE, at, "batch_norm", "%zu values of gamma or beta for the %d channels of %s",
-                  gcpi_count(e->shape), channels, GCPI_TEXT(gcpi_get(x)->shape));
-    return t->code == GCP_OK;
-}
-
-/* Two ops under one name: statistics, and their application. gamma and beta are given, or made. Where the second op is
-   refused, the first is taken back, too. */
-static gcp_tensor gcpi_batch_norm(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, int given, gcp_norm_opts o)
-{
-    gcp_tape *t = x.tape;
-    gcp_tensor stats[3], apply[5];
-    gcpi_extents before;
-    gcpi_attributes a;
-    memset(&a, 0, sizeof a);
-    if (t && t->full_ops) t->full_ops++;                             /* two ops: gcpi_enter counts one */
-    if (!gcpi_norm_options(x, "batch_norm", &o)) return gcpi_nil(t);
-    if (given && (!gcpi_channels_ok(x, gamma, o.at) || !gcpi_channels_ok(x, beta, o.at))) return gcpi_nil(t);
-    a.number.a = o.epsilon; a.number.b = o.momentum;
-    gcp_shape channels = gcpi_raw(1, gcpi_get(x)->shape.d[3], 0, 0, 0);
-    gcp_param_opts ones = gcpi_weight_options(GCP_INIT_ONES, GCP_INIT_ONES, 1, 1, o.at),
-                   zeros = gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at);
-    before = t->good;
-    int name = gcpi_op_name(t, "batch_norm", o.name, o.at);
-    int statistics = name ? gcpi_name_new(t, name, "statistics", "statistics", o.at) : 0;
-    if (!statistics) return gcpi_nil(t);
-    stats[0] = apply[0] = x;
-    stats[1] = gcpi_parameter_of(t, GCPI_STATISTIC, name, "running_mean", channels, zeros);
-    stats[2] = gcpi_parameter_of(t, GCPI_STATISTIC, name, "running_var", channels, ones);
-    apply[3] = given ? gamma : gcpi_weight(t, name, "gamma", channels, ones);
-    apply[4] = given ? beta : gcpi_weight(t, name, "beta", channels, zeros);
-    if (t->code) return gcpi_nil(t);
-    apply[1] = gcpi_record(t, GCP_OP_BATCH_STATS, statistics, stats, 3, &a, o.at);
-    if (gcp_is_nil(apply[1]) && t->full_ops) t->full_ops++;          /* the second op is needed, too */
-    if (gcp_is_nil(apply[1])) return gcpi_nil(t);
-    apply[2] = gcpi_handle(t, apply[1].id + 1);
-    gcp_tensor y = gcpi_record(t, GCP_OP_BATCH_NORM, name, apply, 5, &a, o.at);
-    if (gcp_is_nil(y)) t->good = before;
-    return y;
-}
-GCPI_DEF gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts o)
-{
-    return gcpi_batch_norm(x, gcpi_nil(NULL), gcpi_nil(NULL), 0, o);
-}
-GCPI_DEF gcp_tensor gcp_batch_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, gcp_norm_opts o)
-{
-    return gcpi_batch_norm(x, gamma, beta, 1, o);
-}
-
-/* gamma and beta are given, or made. */
-static gcp_tensor gcpi_layer_norm(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, int given, gcp_norm_opts o)
-{
-    gcp_tape *t = x.tape;
-    gcp_tensor in[3];
-    gcpi_attributes a;
-    memset(&a, 0, sizeof a);
-    if (o.momentum != 0)
-        return gcpi_bad_option(x, o.at, "layer_norm", ".momentum", o.momentum, "it belongs to gcp_batch_norm");
-    if (!gcpi_norm_options(x, "layer_norm", &o)) return gcpi_nil(t);
-    a.number.a = o.epsilon;
-    gcp_shape channels = gcpi_raw(1, gcpi_get(x)->shape.d[3], 0, 0, 0);
-    int name = gcpi_op_name(t, "layer_norm", o.name, o.at);
-    if (!name) return gcpi_nil(t);
-    gcp_param_opts ones = gcpi_weight_options(GCP_INIT_ONES, GCP_INIT_ONES, 1, 1, o.at),
-                   zeros = gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at);
-    in[0] = x;
-    in[1] = given ? gamma : gcpi_weight(t, name, "gamma", channels, ones);
-    in[2] = given ? beta : gcpi_weight(t, name, "beta", channels, zeros);
-    return t->code ? gcpi_nil(t) : gcpi_record(t, GCP_OP_LAYER_NORM, name, in, 3, &a, o.at);
-}
-GCPI_DEF gcp_tensor gcp_layer_norm_at(gcp_tensor x, gcp_norm_opts o)
-{
-    return gcpi_layer_norm(x, gcpi_nil(NULL), gcpi_nil(NULL), 0, o);
-}
-GCPI_DEF gcp_tensor gcp_layer_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, gcp_norm_opts o)
-{
-    return gcpi_layer_norm(x, gamma, beta, 1, o);
-}
-
 GCPI_DEF gcp_tensor gcp_custom_at(const gcp_tensor *inputs, int count, const gcp_op *op, gcp_custom_opts o)
 {
     gcp_tape *t = inputs && count > 0 ? inputs[0].tape : NULL;
     if (!t || !gcpi_enter(inputs[0], o.at, "custom")) return gcpi_nil(t);
     if (!op || !op->name || !op->shape || !op->forward || (!op->backward && !(op->flags & GCP_FLAG_NO_GRADIENT)) ||
-        op->flags & (GCPI_V | GCP_FLAG_SIGN_OR_MASK) || (op->flags & GCP_FLAG_CROSS && count != 2)) {
+        op->flags & (GCP_FLAG_VIEW | GCP_FLAG_GRAD_VIEW | GCP_FLAG_SIGN_OR_MASK) ||
+        (op->flags & GCP_FLAG_CROSS && count != 2)) {
         gcpi_fail(t, GCP_E_ARGUMENT, o.at, op && op->name ? op->name : "custom",
                   "an op needs name, shape, forward, and backward or GCP_FLAG_NO_GRADIENT; its flags may not be VIEW, "
                   "GRAD_VIEW or SIGN_OR_MASK");
@@ -6743,6 +7046,52 @@ GCPI_DEF gcp_tensor gcp_custom_at(const gcp_tensor *inputs, int count, const gcp
     for (int j = 0; index >= 0 && o.outputs && j < op->outputs; j++)
         o.outputs[j] = gcpi_handle(t, t->ops[index].out + j);
     return index < 0 ? gcpi_nil(t) : gcpi_handle(t, t->ops[index].out);
+}
+
+/* ---- the table ---- */
+
+#define GCPI_ROW_AT(NAME, name) &gcpi_##name##_row,
+static const gcpi_op_row *const gcpi_rows[GCP_ROW_COUNT] = {
+    GCP_OPS(GCPI_ROW_AT) &gcpi_apply_row, &gcpi_seed_row, &gcpi_gradient_norm_row, &gcpi_update_row
+};
+#undef GCPI_ROW_AT
+/* A call of this row with one input copies it. */
+enum { GCPI_ROW_COPY = GCP_OP_CONCAT };
+
+static gcpi_facts gcpi_facts_of(const gcpi_op *op)
+{
+    gcpi_facts f;
+    memset(&f, 0, sizeof f);
+    f.in_place = f.indexed = 1;
+    f.apart = !!(op->row->flags & GCP_FLAG_SAMPLES_APART);
+    f.channels = op->row->flags & GCP_FLAG_SAME_CHANNELS ? GCPI_CHANNELS_SAME : GCPI_CHANNELS_UNKNOWN;
+    if (gcpi_rows[op->kind]->facts) gcpi_rows[op->kind]->facts(op, &f);
+    return f;
+}
+
+static int gcpi_label_ok(const gcpi_label_range *r, int32_t label)
+{
+    return (label >= 0 && label < r->count) || (r->ignores && label == r->ignore);
+}
+static gcpi_label_range gcpi_label_range_of(const gcp_tape *t, const gcpi_op *op, int input)
+{
+    const gcpi_label_range none = { 0, 0, 0 };
+    const gcpi_facts facts = gcpi_facts_of(op);
+    return facts.labels ? facts.labels(&op->attributes, t->tensors[t->edges[op->in + 1 - input]].shape) : none;
+}
+
+GCPI_DEF void gcp_cpu_kernels(gcp_op *rows)
+{
+    for (int k = 0; k < GCP_ROW_COUNT; k++) rows[k] = gcpi_rows[k]->op;
+}
+
+/* The row whose functions run an op on a target or, where op is NULL, one of the rows that no tape records. NULL: a
+   custom op without a version for the target. */
+static const gcp_op *gcpi_row_for(const gcp_target *target, const gcpi_op *op, int row)
+{
+    const int at = op ? op->kind : row;
+    if (op && gcpi_facts_of(op).custom) return target->device ? op->row->on_device : op->row;
+    return target->kernels ? &target->kernels[at] : &gcpi_rows[at]->op;
 }
 
 /* ==== src/planner/problem.h ==== */
@@ -7343,11 +7692,19 @@ static void gcpi_backward_views(gcpi_problem *p, const gcpi_task *task)
    beta are frozen. */
 static int gcpi_norm_is_fixed(const gcpi_problem *p, const gcpi_op *op)
 {
-    enum { GAMMA = 3, BETA };
     const gcpi_op *norm = gcpi_facts_of(op).stats ? op + 1 : op;
-    if (!p->frozen_norms || norm->kind != GCP_OP_BATCH_NORM) return 0;
-    return !p->items[p->tensors + gcpi_edge(p->tape, norm, GAMMA)].active &&
-           !p->items[p->tensors + gcpi_edge(p->tape, norm, BETA)].active;
+    const gcpi_facts facts = gcpi_facts_of(norm);
+    int trained = 0;
+    if (!p->frozen_norms || facts.part != GCPI_PART_NORM) return 0;
+    for (int i = 0; i <= GCPI_NORM_BETA; i++)
+        trained |= facts.early >> i & 1 && p->items[p->tensors + gcpi_edge(p->tape, norm, i)].active;
+    return !trained;
+}
+
+/* Whether the target may run an op and what is behind it as one pass. */
+static int gcpi_fuses(const gcp_target *target, const gcpi_op *op)
+{
+    return !target->kernels || target->kernels[op->kind].flags & GCP_FLAG_FUSED;
 }
 
 /* Whether statistics follow a convolution that can make them. It then has workspace for their sums, so that both may
@@ -7355,9 +7712,8 @@ static int gcpi_norm_is_fixed(const gcpi_problem *p, const gcpi_op *op)
 static int gcpi_stats_follow(const gcpi_problem *p, const gcpi_op *op)
 {
     const gcp_tape *t = p->tape;
-    const gcp_op *kernels = p->target.kernels;
-    if (!p->training || !op || op->kind != GCP_OP_CONV2D || op + 1 == t->ops + t->op_count) return 0;
-    if (kernels ? !(kernels[GCP_OP_CONV2D].flags & GCP_FLAG_FUSED) : !gcpi_facts_of(op).with_stats) return 0;
+    if (!p->training || !op || !gcpi_facts_of(op).with_stats || op + 1 == t->ops + t->op_count) return 0;
+    if (!gcpi_fuses(&p->target, op) || (!p->target.kernels && !GCPI_TAKES)) return 0;
     return gcpi_facts_of(op + 1).stats && gcpi_edge(t, op + 1, 0) == op->out && !gcpi_norm_is_fixed(p, op + 1);
 }
 
@@ -7371,7 +7727,7 @@ static size_t gcpi_stats_room(const gcpi_problem *p, const gcpi_op *op, size_t o
     if (!kernels) return facts.stats_workspace(facts.window, call->out[0], &p->target);
     call->in = call->out;
     call->attributes = &(op + 1)->attributes;
-    if (kernels[GCP_OP_BATCH_STATS].cost) kernels[GCP_OP_BATCH_STATS].cost(call, &cost);
+    if (kernels[(op + 1)->kind].cost) kernels[(op + 1)->kind].cost(call, &cost);
     return GCPI_MAX(own, cost.workspace);
 }
 
@@ -13463,6 +13819,7 @@ typedef struct gcpi_plan {
     size_t unfused;                   /* slab bytes of the keep-all plan without fused updates; SIZE_MAX: as it is */
     int peak_at, forward_end, slots, segments;          /* forward_end: the instruction after the last F */
     int inputs, leaves_out;           /* inputs that the list reads; whether the loss can leave samples out */
+    int joins_samples;                /* the first op that makes one value of several samples, -1: none */
     ptrdiff_t *far_at; size_t far_bytes;      /* per tensor: its offset in far memory, -1: never there */
     double timeline;                  /* seconds of a step, far copies beside it; 0: the list has no copies */
     gcpi_bound_state bound;
@@ -14690,36 +15047,44 @@ static int gcpi_customs_run_on(const gcpi_problem *p)
     return 1;
 }
 
-/* Whether an op makes one value of all samples. some: of each tensor, whether it has samples. */
-static int gcpi_joins_samples(const gcp_tape *t, const gcpi_op *op, const unsigned char *some)
+/* some: of each tensor, how many samples it holds that gcp_write_some can leave out; 0: none. Fills it for the op's
+   outputs. 1: the op makes one value of several of them. */
+static int gcpi_samples_through(const gcp_tape *t, const gcpi_op *op, int *some)
 {
-    const int x = gcpi_edge(t, op, 0);
-    if (op->kind == GCP_OP_MATMUL) return some[gcpi_edge(t, op, 1)];
-    if (op->kind == GCP_OP_MSE && some[gcpi_edge(t, op, 1)]) return 1;
-    return (op->kind == GCP_OP_MSE || op->kind == GCP_OP_MEAN) && some[x] && gcpi_count(t->tensors[x].shape) > 1;
+    const gcpi_facts facts = gcpi_facts_of(op);
+    int samples = 0, shared = 0;
+    for (int i = 0; i < op->inputs; i++) {
+        const int n = some[gcpi_edge(t, op, i)];
+        samples = GCPI_MAX(samples, n);
+        if (i < 32 && facts.shared >> i & 1) shared |= n;
+    }
+    const int cut = facts.view == GCPI_VIEW_WHOLE && samples && t->tensors[op->out].shape.d[0] % samples,
+              ends = facts.stats || facts.leaves_out;
+    for (int j = 0; j < op->outputs; j++) some[op->out + j] = ends ? 0 : samples;
+    return samples && !ends && (!facts.apart || shared || cut);
 }
-/* Whether samples can be left out of the loss: cross-entropies alone make one value of them. Inference has none. */
+/* Whether samples can be left out of the loss: cross-entropies alone make one value of them. Inference has none.
+   (Batch-norm's statistics are of all.) */
 static int gcpi_samples_look(gcpi_plan *in, gcp_arena *a)
 {
     const gcp_tape *t = in->p.tape;
     const ptrdiff_t scratch = a->scratch;
-    int left_out = 0, joined = 0;
+    int left_out = 0;
     if (in->p.names) return 1;
-    unsigned char *some = GCPI_SCRATCH(a, unsigned char, t->tensor_count);
-    for (int x = 0; some && x < t->tensor_count; x++) some[x] = t->tensors[x].kind == GCPI_INPUT;
+    in->joins_samples = -1;
+    int *some = GCPI_SCRATCH(a, int, t->tensor_count);
+    for (int x = 0; some && x < t->tensor_count; x++) {
+        const int n = gcpi_by_samples(t->tensors[x].shape).d[0];
+        some[x] = t->tensors[x].kind == GCPI_INPUT && n > 1 ? n : 0;
+    }
     for (int k = 0; some && k < in->p.forward; k++) {
         const gcpi_task *task = &in->p.tasks[k];
         for (int o = task->op - GCPI_MAX(task->ops, 1) + 1; o <= task->op; o++) {
-            const gcpi_op *op = &t->ops[o];
-            int has = 0;
-            joined |= gcpi_joins_samples(t, op, some);
-            left_out |= op->kind == GCP_OP_CROSS_ENTROPY;
-            for (int i = 0; i < op->inputs; i++) has |= some[gcpi_edge(t, op, i)];
-            for (int i = 0; i < op->outputs; i++)
-                some[op->out + i] = (unsigned char)(has && op->kind != GCP_OP_CROSS_ENTROPY);
+            if (gcpi_samples_through(t, &t->ops[o], some) && in->joins_samples < 0) in->joins_samples = o;
+            left_out |= gcpi_facts_of(&t->ops[o]).leaves_out;
         }
     }
-    in->leaves_out = !in->p.training || (left_out && !joined);
+    in->leaves_out = !in->p.training || (left_out && in->joins_samples < 0);
     a->scratch = scratch;
     return some != NULL;
 }
@@ -16122,11 +16487,11 @@ static void gcpi_run_move(const gcpi_plan *in, const gcpi_task *t, int n)
 {
     gcp_call call;
     gcpi_call_space space;
-    gcpi_call_begin(in, t, GCP_OP_CONCAT, &call, &space);
+    gcpi_call_begin(in, t, GCPI_ROW_COPY, &call, &space);
     space.in[0] = gcpi_view_like(in, t->op, in->bound.slab + in->placed[n].offset);
     space.out[0] = gcpi_view_like(in, t->op, in->bound.slab + in->placed[n + 1].offset);
     call.inputs = call.outputs = 1;
-    gcpi_row_for(&in->p.target, NULL, GCP_OP_CONCAT)->forward(&call);
+    gcpi_row_for(&in->p.target, NULL, GCPI_ROW_COPY)->forward(&call);
 }
 
 static void gcpi_run_hook(const gcpi_plan *in, const gcpi_task *t, int n)
@@ -16287,7 +16652,7 @@ static int gcpi_conv_ends(const gcpi_plan *in, const gcpi_task *t, int n, const 
     int reads = 0;
     if (t->kind != GCPI_TASK_FORWARD || u->kind != GCPI_TASK_FORWARD) return 0;
     const gcpi_op *op = &in->p.tape->ops[t->op], *first = &in->p.tape->ops[u->op] - (u->ops - 1);
-    if (op->kind != GCP_OP_CONV2D) return 0;
+    if (!gcpi_facts_of(op).with_group || !gcpi_fuses(&in->p.target, op)) return 0;
     if (!gcpi_is_part(first, GCPI_PART_ADD) && !gcpi_is_part(first, GCPI_PART_RECTIFIER)) return 0;
     for (int k = 0; k < u->count; k++)
         reads += in->p.operands[u->operands + k].item == op->out && in->p.operands[u->operands + k].mode == GCPI_READ;
@@ -16302,8 +16667,8 @@ static int gcpi_norm_begins(const gcpi_plan *in, const gcpi_task *t, int n, cons
     const gcpi_op *op = &in->p.tape->ops[t->op], *norm = &in->p.tape->ops[u->op];
     int dx = gcpi_operand_at(in, t, GCPI_SLOT_DIN), dy = gcpi_operand_at(in, t, GCPI_SLOT_DOUT);
     if (!gcpi_is_part(op, GCPI_PART_RECTIFIER) || !gcpi_is_part(norm, GCPI_PART_NORM)) return 0;
-    if (gcpi_edge(in->p.tape, op, 0) != norm->out ||
-        in->p.items[gcpi_edge(in->p.tape, norm, 4)].kind != GCPI_STATE_ITEM)
+    if (gcpi_edge(in->p.tape, op, 0) != norm->out || !gcpi_fuses(&in->p.target, norm) ||
+        in->p.items[gcpi_edge(in->p.tape, norm, GCPI_NORM_BETA)].kind != GCPI_STATE_ITEM)
         return 0;
     return gcpi_same_place(in, t, n, dx, u, n + t->count, gcpi_operand_at(in, u, GCPI_SLOT_DIN)) && dy >= 0 &&
            in->placed[n + dy].offset == in->placed[n + dx].offset &&
@@ -16322,12 +16687,13 @@ static int gcpi_conv_sums(const gcpi_plan *in, const gcpi_task *t, int n, const 
 /* A convolution, with the call of the next instruction in the same pass. */
 static void gcpi_run_conv(const gcpi_plan *in, int i, int n, gcp_call *next)
 {
-    const gcpi_facts facts = gcpi_facts_of(&in->p.tape->ops[in->p.tasks[in->list.at[i].task].op]);
+    const gcpi_op *op = &in->p.tape->ops[in->p.tasks[in->list.at[i].task].op];
+    const gcpi_facts facts = gcpi_facts_of(op);
     gcp_call call;
     gcpi_call_space space;
     gcpi_op_call(in, &in->list.at[i], n, &call, &space);
     call.fused = next;
-    if (in->p.target.kernels) in->p.target.kernels[GCP_OP_CONV2D].forward(&call);
+    if (in->p.target.kernels) in->p.target.kernels[op->kind].forward(&call);
     else if (next->row == GCP_ROW_APPLY) facts.with_group(&call, next);
     else facts.with_stats(&call, next);
 }
@@ -16356,34 +16722,26 @@ static void gcpi_run_norm_begins(const gcpi_plan *in, int i, int n)
     gcpi_call_space space, others;
     gcpi_op_call(in, &in->list.at[i], n, &rectifier, &others);
     gcpi_op_call(in, &in->list.at[i + 1], n + in->p.tasks[in->list.at[i].task].count, &call, &space);
-    space.in[4].data = gcpi_item_data(in, gcpi_edge(in->p.tape, norm, 4), -1);
+    space.in[GCPI_NORM_BETA].data = gcpi_item_data(in, gcpi_edge(in->p.tape, norm, GCPI_NORM_BETA), -1);
     call.fused = &rectifier;
-    (in->p.target.kernels ? &in->p.target.kernels[GCP_OP_BATCH_NORM] : norm->row)->backward(&call);
+    gcpi_row_for(&in->p.target, norm, 0)->backward(&call);
 }
 
-/* i: an instruction; its operands are placed from placed[n] on. t, u: its task and the next instruction's. row: of a
-   target with kernels of its own the one that must say GCP_FLAG_FUSED. */
+/* i: an instruction; its operands are placed from placed[n] on. t, u: its task and the next instruction's. */
 typedef struct gcpi_pair {
     int (*fits)(const gcpi_plan *in, const gcpi_task *t, int n, const gcpi_task *u);
     void (*run)(const gcpi_plan *in, int i, int n);
-    int row;
 } gcpi_pair;
-static const gcpi_pair gcpi_pairs[] = { { gcpi_conv_ends, gcpi_run_conv_ends, GCP_OP_CONV2D },
-                                        { gcpi_conv_sums, gcpi_run_conv_sums, GCP_OP_CONV2D },
-                                        { gcpi_norm_begins, gcpi_run_norm_begins, GCP_OP_BATCH_NORM } };
-
-static int gcpi_pair_known(const gcp_op *kernels, const gcpi_pair *pair)
-{
-    return !kernels || kernels[pair->row].flags & GCP_FLAG_FUSED;
-}
+static const gcpi_pair gcpi_pairs[] = { { gcpi_conv_ends, gcpi_run_conv_ends },
+                                        { gcpi_conv_sums, gcpi_run_conv_sums },
+                                        { gcpi_norm_begins, gcpi_run_norm_begins } };
 
 static const gcpi_pair *gcpi_pair_at(const gcpi_plan *in, int i, int n)        /* NULL: instruction i runs alone */
 {
     if (i + 1 >= (int)in->list.count || in->opts.check || in->opts.no_groups) return NULL;
     const gcpi_task *t = &in->p.tasks[in->list.at[i].task], *u = &in->p.tasks[in->list.at[i + 1].task];
     for (size_t k = 0; k < sizeof gcpi_pairs / sizeof *gcpi_pairs; k++)
-        if (gcpi_pair_known(in->p.target.kernels, &gcpi_pairs[k]) && gcpi_pairs[k].fits(in, t, n, u))
-            return &gcpi_pairs[k];
+        if (gcpi_pairs[k].fits(in, t, n, u)) return &gcpi_pairs[k];
     return NULL;
 }
 
@@ -16547,13 +16905,6 @@ static void gcpi_unwritten_fail(const gcpi_plan *in, gcp_at at, const char *what
     while (in->p.items[i].kind != GCPI_INPUT_ITEM || in->where[i] < 0 || in->bound.given[i]) i++;
     gcpi_fail(in->p.tape, GCP_E_INPUT, at, what, "'%s' was not written since %s",
               gcp_name(gcpi_handle(in->p.tape, i), name, sizeof name), in->bound.since);
-}
-
-/* A shape with the samples first: (n) is stored as {1, 1, 1, n}. */
-static gcp_shape gcpi_by_samples(gcp_shape s)
-{
-    if (s.rank == 1) { s.d[0] = s.d[3]; s.d[3] = 1; }
-    return s;
 }
 /* Inputs of as many samples must have been given as many: the first that was written in part says how many. */
 static int gcpi_samples_agree(gcpi_plan *in, gcp_at at, const char *what)
@@ -16806,7 +17157,7 @@ static int gcpi_ignored_label(const gcpi_plan *in, int x, int32_t *label)
     const gcpi_op *op;
     int input = 0, found = 0;
     for (int k = 0; (op = gcpi_reading_op(&in->p, x, k, &input)) != NULL; k++) {
-        const int one = op->kind == GCP_OP_CROSS_ENTROPY;
+        const int one = gcpi_facts_of(op).leaves_out;
         const int32_t ignored = gcpi_label_range_of(in->p.tape, op, input).ignore;
         if (k && (one != found || (one && ignored != *label))) return -1;
         found = one;
@@ -16873,6 +17224,21 @@ GCPI_DEF gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, g
     return gcpi_write(&a, data, gcpi_by_samples(in->p.tape->tensors[x.id].shape).d[0]);
 }
 
+static gcp_code gcpi_some_fail(const gcpi_access *a)
+{
+    char text[256], name[96];
+    const gcp_tape *t = a->plan->tape;
+    if (a->plan->in->joins_samples < 0)
+        return gcpi_access_fail(a, GCP_E_ARGUMENT, "cannot be written in part: the plan has no gcp_cross_entropy, which "
+                                                   "alone leaves samples out", "");
+    const gcpi_op *joins = &t->ops[a->plan->in->joins_samples];
+    gcpi_name_text(t, joins->name, name, sizeof name);
+    snprintf(text, sizeof text, "'%s' (%s:%d) makes one value of several samples%s", name,
+             gcpi_basename(joins->at.file), joins->at.line,
+             gcpi_facts_of(joins).custom ? ", or lacks GCP_FLAG_SAMPLES_APART" : "");
+    return gcpi_access_fail(a, GCP_E_ARGUMENT, "cannot be written in part: ", text);
+}
+
 GCPI_DEF gcp_code gcp_write_some_at(gcp_plan *plan, gcp_tensor x, const void *data, int samples, gcp_at at)
 {
     gcpi_access a = gcpi_access_of(plan, x, at, "gcp_write_some");
@@ -16886,9 +17252,7 @@ GCPI_DEF gcp_code gcp_write_some_at(gcp_plan *plan, gcp_tensor x, const void *da
     if (samples < all && plan->tape->tensors[x.id].dtype == GCP_DTYPE_I32 &&
         gcpi_ignored_label(plan->in, x.id, &label) < 0)
         return gcpi_access_fail(&a, GCP_E_ARGUMENT, "is read by ops that cannot ignore the same label", "");
-    if (samples < all && samples >= 1 && !plan->in->leaves_out)
-        return gcpi_access_fail(&a, GCP_E_ARGUMENT, "cannot be written in part: of the plan's losses only "
-                                                    "gcp_cross_entropy leaves samples out", "");
+    if (samples < all && samples >= 1 && !plan->in->leaves_out) return gcpi_some_fail(&a);
     if (samples >= 1 && samples <= all) return gcpi_write(&a, data, samples);
     snprintf(text, sizeof text, "%d samples; 1 to %d are allowed", samples, all);
     return gcpi_access_fail(&a, GCP_E_ARGUMENT, "was given ", text);
@@ -16946,7 +17310,7 @@ GCPI_DEF ptrdiff_t gcp_ignored_at(gcp_plan *plan, gcp_tensor loss, gcp_at at)
     gcp_tape *t = plan->tape;
     const gcpi_plan *in = plan->in;
     const gcpi_op *op = t->tensors[loss.id].producer >= 0 ? &t->ops[t->tensors[loss.id].producer] : NULL;
-    if (!op || op->kind != GCP_OP_CROSS_ENTROPY) {
+    if (!op || !gcpi_facts_of(op).leaves_out) {
         gcpi_access_fail(&a, GCP_E_ARGUMENT, "is not made by gcp_cross_entropy", "");
         return -1;
     }

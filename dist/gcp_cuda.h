@@ -132,10 +132,13 @@ void gcpi_cuda_conv_backward_weights(const gcpi_cuda_conv *c, const float *x, co
 /* to = f(a, b) element by element (added to where to.accumulate is set). b is another operand, or, for ..._CHANNEL, one
    value a channel. */
 typedef enum gcpi_cuda_fn {
-    GCPI_FN_COPY, GCPI_FN_ADD, GCPI_FN_MUL, GCPI_FN_ADD_CHANNEL, GCPI_FN_SCALE, GCPI_FN_TANH, GCPI_FN_SIGMOID,
-    GCPI_FN_GELU, GCPI_FN_TANH_BACK, GCPI_FN_SIGMOID_BACK, GCPI_FN_GELU_BACK, GCPI_FN_FILL, GCPI_FN_FILL_FROM
+    GCPI_FN_COPY, GCPI_FN_ADD, GCPI_FN_MUL, GCPI_FN_ADD_CHANNEL, GCPI_FN_FILL, GCPI_FN_FILL_FROM
+#define GCPI_POINTWISE_FN(NAME, name) , GCPI_FN_##NAME, GCPI_FN_##NAME##_BACK
+    GCP_POINTWISE_OPS(GCPI_POINTWISE_FN)
+#undef GCPI_POINTWISE_FN
 } gcpi_cuda_fn;
-void gcpi_cuda_map(gcpi_cuda_fn fn, gcp_view to, gcp_view a, gcp_view b, float number, cudaStream_t stream);
+/* p, q: the numbers of a pointwise op; FILL takes p. */
+void gcpi_cuda_map(gcpi_cuda_fn fn, gcp_view to, gcp_view a, gcp_view b, float p, float q, cudaStream_t stream);
 /* y = rectify(normalise(x) + other), each where it is there: mean NULL, other.data NULL, rectify 0. */
 typedef struct gcpi_cuda_apply {
     gcp_view y, x, other;
@@ -512,29 +515,36 @@ GCPI_DEF cudaStream_t gcp_cuda_stream(const gcp_target *target)
 static gcp_view gcpi_no_view(void) { gcp_view v; memset(&v, 0, sizeof v); return v; }
 static void gcpi_cuda_fn2(const gcp_call *c, gcpi_cuda_fn fn, gcp_view to, gcp_view a, gcp_view b, double number)
 {
-    gcpi_cuda_map(fn, to, a, b, (float)number, gcpi_stream(c));
+    gcpi_cuda_map(fn, to, a, b, (float)number, 0, gcpi_stream(c));
 }
 static void gcpi_cuda_copy(const gcp_call *c, gcp_view to, gcp_view from)
 {
     if (to.data == from.data && to.pitch == from.pitch && !to.accumulate) return;
     gcpi_cuda_fn2(c, GCPI_FN_COPY, to, from, gcpi_no_view(), 0);
 }
-static double gcpi_number(const gcp_call *c) { return gcpi_attr(c->attributes)->number.a; }
+static double gcpi_slope(const gcp_call *c) { return gcpi_attr(c->attributes)->rectifier.slope; }
 
-/* forward: out = f(in, number); backward: din = g(dout, a saved value). */
-#define GCPI_CUDA_UNARY(name, fn, back, saved)                                                    \
-    static void gcpi_cuda_##name##_forward(const gcp_call *c)                                     \
-    {                                                                                             \
-        gcpi_cuda_fn2(c, fn, c->out[0], c->in[0], gcpi_no_view(), gcpi_number(c));                \
-    }                                                                                             \
-    static void gcpi_cuda_##name##_backward(const gcp_call *c)                                    \
-    {                                                                                             \
-        if (c->din[0].data) gcpi_cuda_fn2(c, back, c->din[0], c->dout[0], saved, gcpi_number(c)); \
+/* The pointwise ops. forward: out = f(in); backward: din = g(dout, a saved value). */
+#define GCPI_SAVED_X c->in[0]
+#define GCPI_SAVED_Y c->out[0]
+#define GCPI_SAVED_NOTHING gcpi_no_view()
+static void gcpi_cuda_pointwise(const gcp_call *c, gcpi_cuda_fn fn, gcp_view to, gcp_view a, gcp_view b)
+{
+    const double *numbers = gcpi_attr(c->attributes)->pointwise;
+    if (to.data) gcpi_cuda_map(fn, to, a, b, (float)numbers[0], (float)numbers[1], gcpi_stream(c));
+}
+#define GCPI_CUDA_POINTWISE_CALLS(NAME, name, saved)                                           \
+    static void gcpi_cuda_##name##_forward(const gcp_call *c)                                  \
+    {                                                                                          \
+        gcpi_cuda_pointwise(c, GCPI_FN_##NAME, c->out[0], c->in[0], gcpi_no_view());           \
+    }                                                                                          \
+    static void gcpi_cuda_##name##_backward(const gcp_call *c)                                 \
+    {                                                                                          \
+        gcpi_cuda_pointwise(c, GCPI_FN_##NAME##_BACK, c->din[0], c->dout[0], saved);           \
     }
-GCPI_CUDA_UNARY(tanh, GCPI_FN_TANH, GCPI_FN_TANH_BACK, c->out[0])
-GCPI_CUDA_UNARY(sigmoid, GCPI_FN_SIGMOID, GCPI_FN_SIGMOID_BACK, c->out[0])
-GCPI_CUDA_UNARY(gelu, GCPI_FN_GELU, GCPI_FN_GELU_BACK, c->in[0])
-GCPI_CUDA_UNARY(scale, GCPI_FN_SCALE, GCPI_FN_SCALE, gcpi_no_view())
+#define GCPI_CUDA_PLAIN(NAME, name, reads, value, derivative) GCPI_CUDA_POINTWISE_CALLS(NAME, name, GCPI_SAVED_##reads)
+#define GCPI_CUDA_NUMBERS(NAME, name, reads, ...) GCPI_CUDA_POINTWISE_CALLS(NAME, name, GCPI_SAVED_##reads)
+GCPI_POINTWISE(GCPI_CUDA_PLAIN, GCPI_CUDA_NUMBERS, GCPI_CUDA_NUMBERS)
 
 static unsigned char *gcpi_mask_of(const gcp_call *c)
 {
@@ -553,7 +563,7 @@ static gcpi_cuda_apply gcpi_cuda_applied(const gcp_call *c, const gcp_view *norm
 }
 static void gcpi_cuda_rectified(const gcp_call *c, gcpi_cuda_apply a)
 {
-    a.rectify = 1; a.slope = (float)gcpi_number(c); a.mask = gcpi_mask_of(c);
+    a.rectify = 1; a.slope = (float)gcpi_slope(c); a.mask = gcpi_mask_of(c);
     gcpi_cuda_apply_run(&a, gcpi_stream(c));
 }
 static void gcpi_cuda_rectify_forward(const gcp_call *c) { gcpi_cuda_rectified(c, gcpi_cuda_applied(c, NULL)); }
@@ -567,7 +577,7 @@ static void gcpi_cuda_apply_forward(const gcp_call *c)
 static void gcpi_cuda_rectify_backward(const gcp_call *c)
 {
     if (c->din[0].data)
-        gcpi_cuda_rectify_back(c->din[0], c->dout[0], c->out[0], gcpi_mask_of(c), (float)gcpi_number(c),
+        gcpi_cuda_rectify_back(c->din[0], c->dout[0], c->out[0], gcpi_mask_of(c), (float)gcpi_slope(c),
                                gcpi_stream(c));
 }
 
@@ -612,15 +622,18 @@ static void gcpi_cuda_bias_cost(const gcp_cost_call *c, gcp_cost *cost)
     if (c->backward && c->wanted & 2) cost->workspace = gcpi_cuda_sums_workspace(c->out[0], 1);
 }
 
+static void gcpi_cuda_drop(const gcp_call *c, gcp_view to, gcp_view from)
+{
+    gcpi_cuda_dropout(to, from, gcpi_attr(c->attributes)->dropout.rate, c->ordinal, c->numbers, gcpi_stream(c));
+}
 static void gcpi_cuda_dropout_forward(const gcp_call *c)
 {
-    if (c->training) gcpi_cuda_dropout(c->out[0], c->in[0], gcpi_number(c), c->ordinal, c->numbers, gcpi_stream(c));
+    if (c->training) gcpi_cuda_drop(c, c->out[0], c->in[0]);
     else gcpi_cuda_copy(c, c->out[0], c->in[0]);
 }
 static void gcpi_cuda_dropout_backward(const gcp_call *c)
 {
-    if (c->din[0].data)
-        gcpi_cuda_dropout(c->din[0], c->dout[0], gcpi_number(c), c->ordinal, c->numbers, gcpi_stream(c));
+    if (c->din[0].data) gcpi_cuda_drop(c, c->din[0], c->dout[0]);
 }
 
 /* ---- Rows: views ---------------------------------------------------------------------------------------------*/
@@ -637,13 +650,15 @@ static void gcpi_cuda_concat_backward(const gcp_call *c)
 }
 static void gcpi_cuda_slice_forward(const gcp_call *c)
 {
-    gcpi_cuda_copy(c, c->out[0], gcpi_channels(&c->in[0], gcpi_attr(c->attributes)->number.i, c->out[0].shape.d[3]));
+    const int first = gcpi_attr(c->attributes)->slice.first;
+    gcpi_cuda_copy(c, c->out[0], gcpi_channels(&c->in[0], first, c->out[0].shape.d[3]));
 }
 static void gcpi_cuda_slice_backward(const gcp_call *c)
 {
     if (!c->din[0].data) return;
     if (!c->din[0].accumulate) gcpi_cuda_fn2(c, GCPI_FN_FILL, c->din[0], gcpi_no_view(), gcpi_no_view(), 0);
-    gcpi_cuda_copy(c, gcpi_channels(&c->din[0], gcpi_attr(c->attributes)->number.i, c->dout[0].shape.d[3]), c->dout[0]);
+    const int first = gcpi_attr(c->attributes)->slice.first;
+    gcpi_cuda_copy(c, gcpi_channels(&c->din[0], first, c->dout[0].shape.d[3]), c->dout[0]);
 }
 static void gcpi_cuda_reshaped(const gcp_call *c, gcp_view to, gcp_view from)
 {
@@ -819,7 +834,7 @@ static int gcpi_cuda_conv2d_end(const gcp_call *c, gcpi_cuda_end *end)
     if (next->row == GCP_OP_BATCH_STATS) end->partial = (double *)next->workspace;
     if (next->row == GCP_OP_BATCH_STATS) return next->training;
     end->other = next->in[next->in[1].data != c->out[0].data];       /* y + other, or other + y */
-    if (next->attributes) end->slope = (float)gcpi_number(next);
+    if (next->attributes) end->slope = (float)gcpi_slope(next);
     return !next->out[1].data;
 }
 static void gcpi_cuda_conv2d_forward(const gcp_call *c)
@@ -949,17 +964,18 @@ static void gcpi_cuda_avg_pool_backward(const gcp_call *c)
     gcpi_cuda_conv w = gcpi_cuda_window(c);
     if (c->din[0].data) gcpi_cuda_avg_pool(&w, c->din[0], c->dout[0], 1, gcpi_stream(c));
 }
-static void gcpi_cuda_upsample_forward(const gcp_call *c)
+static void gcpi_cuda_upsampled(const gcp_call *c, gcp_view x, gcp_view y, int back)
 {
     const gcpi_attributes *a = gcpi_attr(c->attributes);
-    gcpi_cuda_upsample(c->in[0], c->out[0], a->number.i, a->number.j == GCP_UPSAMPLING_BILINEAR, 0, gcpi_stream(c));
+    gcpi_cuda_upsample(x, y, a->upsample.factor, a->upsample.mode == GCP_UPSAMPLING_BILINEAR, back, gcpi_stream(c));
+}
+static void gcpi_cuda_upsample_forward(const gcp_call *c)
+{
+    gcpi_cuda_upsampled(c, c->in[0], c->out[0], 0);
 }
 static void gcpi_cuda_upsample_backward(const gcp_call *c)
 {
-    const gcpi_attributes *a = gcpi_attr(c->attributes);
-    if (c->din[0].data)
-        gcpi_cuda_upsample(c->din[0], c->dout[0], a->number.i, a->number.j == GCP_UPSAMPLING_BILINEAR, 1,
-                           gcpi_stream(c));
+    if (c->din[0].data) gcpi_cuda_upsampled(c, c->din[0], c->dout[0], 1);
 }
 
 /* ---- Rows: norms, embedding, losses --------------------------------------------------------------------------*/
@@ -968,7 +984,7 @@ static void gcpi_cuda_batch_stats_summed(const gcp_call *c, int summed)
 {
     const gcpi_attributes *a = gcpi_attr(c->attributes);
     gcpi_cuda_stats s = { (float *)c->out[0].data, (float *)c->out[1].data, (float *)c->in[1].data,
-                          (float *)c->in[2].data, a->number.a, a->number.b, c->training, c->commit };
+                          (float *)c->in[2].data, a->norm.epsilon, a->norm.momentum, c->training, c->commit };
     gcpi_cuda_batch_stats(c->in[0], &s, summed, c->workspace, gcpi_stream(c));
 }
 static void gcpi_cuda_batch_stats_forward(const gcp_call *c) { gcpi_cuda_batch_stats_summed(c, 0); }
@@ -983,7 +999,7 @@ static void gcpi_cuda_batch_norm_forward(const gcp_call *c)
 }
 static void gcpi_cuda_batch_norm_backward(const gcp_call *c)
 {
-    gcpi_cuda_batch_norm_back(c, c->fused ? (float)gcpi_number(c->fused) : 0, gcpi_stream(c));
+    gcpi_cuda_batch_norm_back(c, c->fused ? (float)gcpi_slope(c->fused) : 0, gcpi_stream(c));
 }
 static void gcpi_cuda_batch_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
 {
@@ -992,11 +1008,11 @@ static void gcpi_cuda_batch_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
 static void gcpi_cuda_layer_norm_forward(const gcp_call *c)
 {
     gcpi_cuda_layer_norm(c->out[0], c->in[0], (const float *)c->in[1].data, (const float *)c->in[2].data,
-                         gcpi_number(c), gcpi_stream(c));
+                         gcpi_attr(c->attributes)->norm.epsilon, gcpi_stream(c));
 }
 static void gcpi_cuda_layer_norm_backward(const gcp_call *c)
 {
-    gcpi_cuda_layer_norm_back(c, gcpi_number(c), gcpi_stream(c));
+    gcpi_cuda_layer_norm_back(c, gcpi_attr(c->attributes)->norm.epsilon, gcpi_stream(c));
 }
 static void gcpi_cuda_layer_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
 {
@@ -1023,7 +1039,7 @@ static void gcpi_cuda_loss_cost(const gcp_cost_call *c, gcp_cost *cost)
 }
 static int gcpi_cuda_ignored(const gcp_call *c)
 {
-    return gcpi_attr(c->attributes)->number.j ? gcpi_attr(c->attributes)->number.i : -1;
+    return gcpi_attr(c->attributes)->labels.ignores ? gcpi_attr(c->attributes)->labels.ignore : -1;
 }
 static void gcpi_cuda_cross_entropy_forward(const gcp_call *c)
 {
@@ -1110,12 +1126,8 @@ static void gcpi_cuda_update_forward(const gcp_call *c)
 #define GCPI_CUDA_ADD              GCPI_ROW_OF(add, NULL)
 #define GCPI_CUDA_MUL              GCPI_ROW_OF(mul, NULL)
 #define GCPI_CUDA_BIAS             GCPI_ROW_OF(bias, gcpi_cuda_bias_cost)
-#define GCPI_CUDA_SCALE            GCPI_ROW_OF(scale, NULL)
 #define GCPI_CUDA_RELU             GCPI_ROW_AS(relu, rectify, NULL)
 #define GCPI_CUDA_LEAKY_RELU       GCPI_ROW_AS(leaky_relu, rectify, NULL)
-#define GCPI_CUDA_TANH             GCPI_ROW_OF(tanh, NULL)
-#define GCPI_CUDA_SIGMOID          GCPI_ROW_OF(sigmoid, NULL)
-#define GCPI_CUDA_GELU             GCPI_ROW_OF(gelu, NULL)
 #define GCPI_CUDA_MAX_POOL         GCPI_ROW_OF(max_pool, NULL)
 #define GCPI_CUDA_AVG_POOL         GCPI_ROW_OF(avg_pool, NULL)
 #define GCPI_CUDA_GLOBAL_AVG_POOL  GCPI_ROW_AS(global_avg_pool, avg_pool, NULL)
@@ -1138,8 +1150,10 @@ static void gcpi_cuda_update_forward(const gcp_call *c)
 #define GCPI_CUDA_NORM             GCPI_ROW_OF(norm, gcpi_cuda_norm_cost)
 #define GCPI_CUDA_UPDATE           GCPI_ROW("update", gcpi_cuda_update_forward, NULL, NULL, GCP_FLAG_FUSED)
 #define GCPI_CUDA_NEXT(NAME, name) GCPI_CUDA_##NAME,
+#define GCPI_CUDA_POINTWISE(NAME, name) GCPI_ROW_OF(name, NULL),
 static const gcp_op gcpi_cuda_rows[GCP_ROW_COUNT] = {
-    GCP_OPS(GCPI_CUDA_NEXT) GCPI_CUDA_APPLY, GCPI_CUDA_SEED, GCPI_CUDA_NORM, GCPI_CUDA_UPDATE
+    GCP_OPS_WITH_ROOMS(GCPI_CUDA_NEXT) GCP_POINTWISE_OPS(GCPI_CUDA_POINTWISE) GCPI_CUDA_CUSTOM,
+    GCPI_CUDA_APPLY, GCPI_CUDA_SEED, GCPI_CUDA_NORM, GCPI_CUDA_UPDATE
 };
 #undef GCPI_ROW
 #undef GCPI_ROW_OF

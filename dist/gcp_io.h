@@ -1172,32 +1172,30 @@ static void gcpi_flat_reshape(const gcp_tape *t, gcpi_flat *all, int x, int y)
 /* Ops that join channels in another way: what is known on one side says that the other cannot be told. */
 static int gcpi_flat_mixes(const gcp_tape *t, const gcpi_op *op)
 {
-    const int x = gcpi_edge(t, op, 0);
-    switch (op->kind) {
-    case GCP_OP_CONCAT: case GCP_OP_CUSTOM: case GCP_OP_MATMUL: return 1;
-    case GCP_OP_SLICE: return gcpi_flat_channels(t, x) != gcpi_flat_channels(t, op->out);
-    case GCP_OP_RESHAPE:
-        return gcpi_flat_channels(t, x) != gcpi_flat_channels(t, op->out) && !gcpi_row_of(t, x, op->out) &&
-               !gcpi_row_of(t, op->out, x);
-    default: return 0;
-    }
+    const gcpi_facts facts = gcpi_facts_of(op);
+    const int x = gcpi_edge(t, op, 0), differ = gcpi_flat_channels(t, x) != gcpi_flat_channels(t, op->out);
+    if (facts.view == GCPI_VIEW_WHOLE) return differ && !gcpi_row_of(t, x, op->out) && !gcpi_row_of(t, op->out, x);
+    return facts.view == GCPI_VIEW_PART ? differ : facts.channels == GCPI_CHANNELS_UNKNOWN;
 }
-static void gcpi_flat_through(const gcp_tape *t, gcpi_flat *all, const gcpi_op *op)
+static void gcpi_flat_same(const gcp_tape *t, gcpi_flat *all, const gcpi_op *op)
 {
     const int x = gcpi_edge(t, op, 0);
-    switch (op->kind) {
-    case GCP_OP_RESHAPE: gcpi_flat_reshape(t, all, x, op->out); return;
-    case GCP_OP_LINEAR: case GCP_OP_CONV2D: case GCP_OP_CONV_TRANSPOSE2D:
-        if (op->inputs > 2) gcpi_flat_join(all, op->out, gcpi_edge(t, op, 2));
-        return;
-    case GCP_OP_EMBEDDING: gcpi_flat_join(all, op->out, gcpi_edge(t, op, 1)); return;
-    case GCP_OP_CONCAT: case GCP_OP_CUSTOM: case GCP_OP_MATMUL: return;
-    }
     for (int i = 1; i < op->inputs; i++)
         if (gcpi_flat_channels(t, gcpi_edge(t, op, i)) == gcpi_flat_channels(t, x))
             gcpi_flat_join(all, x, gcpi_edge(t, op, i));
     for (int k = 0; k < op->outputs; k++)
         if (gcpi_flat_channels(t, op->out + k) == gcpi_flat_channels(t, x)) gcpi_flat_join(all, x, op->out + k);
+}
+static void gcpi_flat_through(const gcp_tape *t, gcpi_flat *all, const gcpi_op *op)
+{
+    const gcpi_facts facts = gcpi_facts_of(op);
+    if (facts.view == GCPI_VIEW_WHOLE) { gcpi_flat_reshape(t, all, gcpi_edge(t, op, 0), op->out); return; }
+    switch (facts.channels) {
+    case GCPI_CHANNELS_SAME: gcpi_flat_same(t, all, op); break;
+    case GCPI_CHANNELS_LOOKED_UP: gcpi_flat_join(all, op->out, gcpi_edge(t, op, 1)); break;
+    case GCPI_CHANNELS_WEIGHED: if (op->inputs > 2) gcpi_flat_join(all, op->out, gcpi_edge(t, op, 2)); break;
+    default: break;
+    }
 }
 /* 1: something became known not to be known. */
 static int gcpi_flat_doubt(const gcp_tape *t, gcpi_flat *all, const gcpi_op *op)
@@ -1260,8 +1258,9 @@ static gcpi_flat gcpi_weight_flat(const gcp_tape *t, gcpi_flat *all, int weight,
     gcpi_flat found = { 0, 0, 0 };
     for (int o = 0, any = 0; o < t->op_count; o++) {
         const gcpi_op *op = &t->ops[o];
-        const int conv = op->kind == GCP_OP_CONV2D || op->kind == GCP_OP_CONV_TRANSPOSE2D;
-        if ((op->kind != GCP_OP_LINEAR && !conv) || gcpi_edge(t, op, 1) != weight) continue;
+        const gcpi_facts facts = gcpi_facts_of(op);
+        const int conv = facts.window != NULL;
+        if (facts.channels != GCPI_CHANNELS_WEIGHED || gcpi_edge(t, op, 1) != weight) continue;
         const gcpi_flat *x = gcpi_flat_of(all, out ? op->out : gcpi_edge(t, op, 0));
         if ((any++ && (x->h != found.h || x->w != found.w)) || (conv && x->h)) { found.h = -1; return found; }
         found = *x;

@@ -24,7 +24,7 @@
                                                              sum_finish, layer_norm_back                  norms
      add, relu, leaky_relu         apply or apply_fours      map; rectify_back                            elementwise
        (batch_norm, add and relu behind each other: one apply)
-     mul, scale, tanh, sigmoid, gelu, concat, slice: map both ways                                        elementwise
+     mul, concat, slice, pointwise ops (ops/pointwise_table.h): map both ways                             elementwise
      bias                          map                       map; sum_blocks, sum_finish                  sums
      reshape, dropout              reshape, dropout          the same                                     elementwise
      max_pool, avg_pool, global_avg_pool: pool               pool_back                                    windows
@@ -1119,29 +1119,50 @@ void gcpi_cuda_conv_backward_weights(const gcpi_cuda_conv *c, const float *x, co
                    gcpi_tile_columns(c->co, c->ci), (const float *)workspace, dw, accumulate);
 }
 
+/* ==== src/ops/pointwise_table.h ==== */
+
+/* The pointwise ops, a line each: y = value of x, element by element, and dy/dx. This line is all there is of one: from
+   it come the enumerator, the functions and macros of gcp.h (pointwise_calls.h), rows and kernels of the CPU and of a
+   GPU, and the cases of tests. x, y: input and output; p, q: the numbers that the user gives. Backward READS X, Y or
+   NOTHING: the derivative uses nothing else. gcpi_exp1, gcpi_tanh1, gcpi_phi (the normal distribution), gcpi_density:
+   of both machines. What a number is, behind the derivative: its field, its default (GCP_ZERO: it must be given), the
+   least and the most that it may be, a value for tests. */
+#define GCPI_POINTWISE(PLAIN, ONE, TWO)                                                                              \
+    ONE(SCALE, scale, NOTHING, x * p, p, by, GCP_ZERO, -HUGE_VAL, HUGE_VAL, -1.7)                       /* by x */   \
+    PLAIN(TANH, tanh, Y, gcpi_tanh1(x), 1 - y * y)                                                      /* tanh x */ \
+    PLAIN(SIGMOID, sigmoid, Y, 1 / (1 + gcpi_exp1(-x)), y * (1 - y))                          /* 1 / (1 + exp(-x)) */ \
+    PLAIN(GELU, gelu, X, x * gcpi_phi(x), gcpi_phi(x) + x * gcpi_density(x))                    /* x Phi(x), exact */
+
 /* ==== src/cuda/kernels/elementwise.h ==== */
 
 /* Elementwise ops, reshape, dropout. */
 
-struct gcpi_map { gcp_view to, a, b; float number; gcpi_cut cut; };
-template <int FN> GCPI_DEVICE float gcpi_apply(float a, float b, float number)
+/* What lines of pointwise_table.h call. */
+GCPI_DEVICE float gcpi_exp1(float x) { return expf(x); }
+GCPI_DEVICE float gcpi_tanh1(float x) { return tanhf(x); }
+GCPI_DEVICE float gcpi_phi(float x) { return 0.5f * erfcf(-x * 0.70710678118654752f); }
+GCPI_DEVICE float gcpi_density(float x) { return 0.39894228040143268f * expf(-0.5f * x * x); }
+
+struct gcpi_map { gcp_view to, a, b; float p, q; gcpi_cut cut; };
+#define GCPI_POINTWISE_CASE(NAME, name, reads, value, derivative)                             \
+    case GCPI_FN_##NAME: { const float x = a; return value; }                                 \
+    case GCPI_FN_##NAME##_BACK: { const float x = b, y = b; (void)x; (void)y; return a * (derivative); }
+#define GCPI_NUMBERS_CASE(NAME, name, reads, value, derivative, ...) \
+    GCPI_POINTWISE_CASE(NAME, name, reads, value, derivative)
+template <int FN> GCPI_DEVICE float gcpi_apply(float a, float b, float p, float q)
 {
-    const float pi = 0.39894228040143268f, half = 0.70710678118654752f;
+    (void)q;
     switch (FN) {
     case GCPI_FN_ADD: case GCPI_FN_ADD_CHANNEL: return a + b;
     case GCPI_FN_MUL: return a * b;
-    case GCPI_FN_SCALE: return a * number;
-    case GCPI_FN_TANH: return tanhf(a);
-    case GCPI_FN_SIGMOID: return 1 / (1 + expf(-a));
-    case GCPI_FN_GELU: return a * (0.5f * erfcf(-a * half));
-    case GCPI_FN_TANH_BACK: return a * (1 - b * b);
-    case GCPI_FN_SIGMOID_BACK: return a * (b * (1 - b));
-    case GCPI_FN_GELU_BACK: return a * (0.5f * erfcf(-b * half) + b * (pi * expf(-0.5f * b * b)));
-    case GCPI_FN_FILL: return number;
-    case GCPI_FN_FILL_FROM: return b * number;
+    case GCPI_FN_FILL: return p;
+    case GCPI_FN_FILL_FROM: return b * p;
+    GCPI_POINTWISE(GCPI_POINTWISE_CASE, GCPI_NUMBERS_CASE, GCPI_NUMBERS_CASE)
     default: return a; /* GCPI_FN_COPY */
     }
 }
+#undef GCPI_POINTWISE_CASE
+#undef GCPI_NUMBERS_CASE
 template <int FN, int V> __global__ void gcpi_map_kernel(gcpi_map m)
 {
     const size_t i = gcpi_thread();
@@ -1152,7 +1173,7 @@ template <int FN, int V> __global__ void gcpi_map_kernel(gcpi_map m)
     if (FN == GCPI_FN_ADD_CHANNEL) gcpi_load<V>(b, (const float *)m.b.data + u.c);
     else if (FN == GCPI_FN_FILL_FROM) for (int k = 0; k < V; k++) b[k] = *(const float *)m.b.data;
     else if (m.b.data) gcpi_load<V>(b, gcpi_at(m.b, u));
-    for (int k = 0; k < V; k++) a[k] = gcpi_apply<FN>(a[k], b[k], m.number);
+    for (int k = 0; k < V; k++) a[k] = gcpi_apply<FN>(a[k], b[k], m.p, m.q);
     gcpi_store<V>(m.to, u, a);
 }
 template <int FN> static void gcpi_map_launch(gcpi_map m, cudaStream_t stream)
@@ -1164,17 +1185,17 @@ template <int FN> static void gcpi_map_launch(gcpi_map m, cudaStream_t stream)
     if (m.cut.v == 4) GCPI_EACH((gcpi_map_kernel<FN, 4>), m.cut.units, m);
     else              GCPI_EACH((gcpi_map_kernel<FN, 1>), m.cut.units, m);
 }
-void gcpi_cuda_map(gcpi_cuda_fn fn, gcp_view to, gcp_view a, gcp_view b, float number, cudaStream_t stream)
+void gcpi_cuda_map(gcpi_cuda_fn fn, gcp_view to, gcp_view a, gcp_view b, float p, float q, cudaStream_t stream)
 {
     typedef void launcher(gcpi_map, cudaStream_t);
+#define GCPI_POINTWISE_LAUNCH(NAME, name) , gcpi_map_launch<GCPI_FN_##NAME>, gcpi_map_launch<GCPI_FN_##NAME##_BACK>
     static launcher *const launch[] = {          /* in the order of gcpi_cuda_fn */
         gcpi_map_launch<GCPI_FN_COPY>, gcpi_map_launch<GCPI_FN_ADD>, gcpi_map_launch<GCPI_FN_MUL>,
-        gcpi_map_launch<GCPI_FN_ADD_CHANNEL>, gcpi_map_launch<GCPI_FN_SCALE>, gcpi_map_launch<GCPI_FN_TANH>,
-        gcpi_map_launch<GCPI_FN_SIGMOID>, gcpi_map_launch<GCPI_FN_GELU>, gcpi_map_launch<GCPI_FN_TANH_BACK>,
-        gcpi_map_launch<GCPI_FN_SIGMOID_BACK>, gcpi_map_launch<GCPI_FN_GELU_BACK>, gcpi_map_launch<GCPI_FN_FILL>,
-        gcpi_map_launch<GCPI_FN_FILL_FROM>
+        gcpi_map_launch<GCPI_FN_ADD_CHANNEL>, gcpi_map_launch<GCPI_FN_FILL>, gcpi_map_launch<GCPI_FN_FILL_FROM>
+        GCP_POINTWISE_OPS(GCPI_POINTWISE_LAUNCH)
     };
-    gcpi_map m = { to, a, b, number, { 0, 0, 0 } };
+#undef GCPI_POINTWISE_LAUNCH
+    gcpi_map m = { to, a, b, p, q, { 0, 0, 0 } };
     launch[fn](m, stream);
 }
 
@@ -1739,7 +1760,7 @@ void gcpi_cuda_embedding_back(gcp_view d, gcp_view ids, gcp_view dy, void *works
     const gcp_view none = {};
     const size_t count = gcpi_count_of(ids.shape);
     uint64_t *keys = (uint64_t *)workspace, *other = keys + count;
-    if (!d.accumulate) gcpi_cuda_map(GCPI_FN_FILL, d, none, none, 0, stream);
+    if (!d.accumulate) gcpi_cuda_map(GCPI_FN_FILL, d, none, none, 0, 0, stream);
     GCPI_EACH(gcpi_sort_kernel, count, (const int *)ids.data, count, gcpi_pixels_of(d.shape), keys);
     for (size_t run = 256; run < count; run *= 2) {
         GCPI_EACH(gcpi_merge_kernel, count, (const uint64_t *)keys, other, count, run);

@@ -94,8 +94,9 @@ extern const gcp_op softmax_on_device;   /* custom_kernel.cu */
 #define ON_DEVICE NULL
 #endif
 static const gcp_op softmax_op = { .name = "softmax", .shape = softmax_shape, .forward = softmax_forward,
-                                   .backward = softmax_backward, .cost = softmax_cost, .reads_out = 1, .outputs = 1,
-                                   .on_device = ON_DEVICE };
+                                   .backward = softmax_backward, .cost = softmax_cost, .reads_out = 1,
+                                   .flags = GCP_FLAG_SAMPLES_APART | GCP_FLAG_SAME_CHANNELS,
+                                   .outputs = 1, .on_device = ON_DEVICE };
 
 static gcp_tensor softmax(gcp_tensor x) { return gcp_custom(&x, 1, &softmax_op); }
 

@@ -58,20 +58,22 @@ static void queue_call(const gcp_call *c, void (*fn)(const gcp_call *call))
 }
 
 /* Rows that queue the CPU's functions. */
+static gcp_op cpu_rows[GCP_ROW_COUNT];
 #define ROW_CALLS(NAME, name) \
-    static void name##_later(const gcp_call *c) { queue_call(c, gcp_cpu_kernels()[GCP_OP_##NAME].forward); } \
-    static void name##_back_later(const gcp_call *c) { queue_call(c, gcp_cpu_kernels()[GCP_OP_##NAME].backward); }
+    static void name##_later(const gcp_call *c) { queue_call(c, cpu_rows[GCP_OP_##NAME].forward); } \
+    static void name##_back_later(const gcp_call *c) { queue_call(c, cpu_rows[GCP_OP_##NAME].backward); }
 GCP_OPS(ROW_CALLS)
-static void apply_later(const gcp_call *c) { queue_call(c, gcp_cpu_kernels()[GCP_ROW_APPLY].forward); }
-static void seed_later(const gcp_call *c) { queue_call(c, gcp_cpu_kernels()[GCP_ROW_SEED].forward); }
-static void norm_later(const gcp_call *c) { queue_call(c, gcp_cpu_kernels()[GCP_ROW_NORM].forward); }
-static void norm_back_later(const gcp_call *c) { queue_call(c, gcp_cpu_kernels()[GCP_ROW_NORM].backward); }
-static void update_later(const gcp_call *c) { queue_call(c, gcp_cpu_kernels()[GCP_ROW_UPDATE].forward); }
+static void apply_later(const gcp_call *c) { queue_call(c, cpu_rows[GCP_ROW_APPLY].forward); }
+static void seed_later(const gcp_call *c) { queue_call(c, cpu_rows[GCP_ROW_SEED].forward); }
+static void norm_later(const gcp_call *c) { queue_call(c, cpu_rows[GCP_ROW_NORM].forward); }
+static void norm_back_later(const gcp_call *c) { queue_call(c, cpu_rows[GCP_ROW_NORM].backward); }
+static void update_later(const gcp_call *c) { queue_call(c, cpu_rows[GCP_ROW_UPDATE].forward); }
 
 static gcp_op rows[GCP_ROW_COUNT];
 static void rows_make(void)
 {
-    memcpy(rows, gcp_cpu_kernels(), sizeof rows);
+    gcp_cpu_kernels(cpu_rows);
+    memcpy(rows, cpu_rows, sizeof rows);
 #define ROW_SET(NAME, name)                     \
     rows[GCP_OP_##NAME].forward = name##_later; \
     rows[GCP_OP_##NAME].backward = name##_back_later;

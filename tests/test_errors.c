@@ -280,7 +280,7 @@ static void numbers(void)
     BAD(GCP_E_ARGUMENT, "layer_norm: .epsilon = -1; above 0", gcp_layer_norm(x, .epsilon = -1));
     BAD(GCP_E_ARGUMENT, "batch_norm: .epsilon = 0; above 0", gcp_batch_norm(x, .epsilon = GCP_ZERO));
     GOOD(gcp_batch_norm(x, .momentum = GCP_ZERO));
-    BAD(GCP_E_ARGUMENT, "scale: .by = 0; not given; .by = GCP_ZERO scales by zero", gcp_scale(x));
+    BAD(GCP_E_ARGUMENT, "scale: .by = 0; not given; GCP_ZERO stands for zero", gcp_scale(x));
     BAD(GCP_E_ARGUMENT, "scale: .by = inf; finite", gcp_scale(x, .by = HUGE_VAL));
     GOOD(gcp_scale(x, .by = GCP_ZERO));
     BAD(GCP_E_ARGUMENT, "leaky_relu: .slope = inf; at least 0", gcp_leaky_relu(x, .slope = HUGE_VAL));
@@ -1205,11 +1205,20 @@ static void runs(void)
 /* A batch that is not full: whatever reads its labels must be able to leave samples out. */
 static void in_part_said(gcp_plan *plan, gcp_tensor t, const void *data, int samples, int line, const char *text)
 {
-    char want[160];
+    char want[300];
     snprintf(want, sizeof want, "gcp_write_some: %s", text);
     gcp_code code = gcp_write_some_at(plan, t, data, samples, (gcp_at) { "test_errors.c", line });
     code_said(code, GCP_E_ARGUMENT, line, line, want);
     gcp_error_clear(net);
+}
+
+static const char *joined(const char *op, int line, const char *more)
+{
+    static char text[256];
+    snprintf(text, sizeof text,
+             "'flat' cannot be written in part: '%s' (test_errors.c:%d) makes one value of several samples%s", op, line,
+             more);
+    return text;
 }
 
 static void in_part(void)
@@ -1226,13 +1235,58 @@ static void in_part(void)
     begin();
     gcp_tensor out = gcp_linear(flat, .out = 4);
     plan = gcp_plan_make(gcp_mse(flat, out));
+    const int at = __LINE__ - 1;
     gcp_bind(&plan, step_memory, sizeof step_memory);
-    in_part_said(&plan, flat, zeros, 1, __LINE__,
-                 "'flat' cannot be written in part: of the plan's losses only gcp_cross_entropy leaves samples out");
+    in_part_said(&plan, flat, zeros, 1, __LINE__, joined("mse[0]", at, ""));
     fine(gcp_write_some(&plan, flat, zeros, 2) == GCP_OK, __LINE__);
     plan = gcp_plan_make(out, .inference = 1);
     CHECK(gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK);
     fine(gcp_write_some(&plan, flat, zeros, 1) == GCP_OK, __LINE__);          /* no loss: nothing to leave out */
+}
+
+/* What stands between samples and a cross-entropy: refused where it joins them, or does not say that it does not. */
+static void batch_mean(const gcp_call *c)
+{
+    const gcp_real *from = (const gcp_real *)c->in[0].data;
+    gcp_real *to = (gcp_real *)c->out[0].data;
+    for (int i = 0; i < 4; i++) to[i] = to[4 + i] = (from[i] + from[4 + i]) / 2;
+}
+static void batch_mean_back(const gcp_call *c) { (void)c; }
+static int as_input(gcp_shape_call *c) { c->out[0] = c->in[0]; return 1; }
+static void in_part_through(gcp_tensor logits, int line, const char *text)
+{
+    gcp_plan plan = gcp_plan_make(gcp_cross_entropy(gcp_linear(logits, .out = 3), ids));
+    CHECK(gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK);
+    if (text) in_part_said(&plan, flat, zeros, 1, line, text);
+    else fine(gcp_write_some(&plan, flat, zeros, 1) == GCP_OK, line);
+}
+static void in_part_between(void)
+{
+    static const gcp_op mean = { .name = "batch_mean", .shape = as_input, .forward = batch_mean,
+                                 .backward = batch_mean_back, .outputs = 1 };
+    gcp_op apart = mean;
+    apart.flags = GCP_FLAG_SAMPLES_APART;
+    begin();
+    gcp_tensor y = gcp_custom(&flat, 1, &mean);
+    in_part_through(y, __LINE__, joined("batch_mean[0]", __LINE__ - 1, ", or lacks GCP_FLAG_SAMPLES_APART"));
+    begin();
+    in_part_through(gcp_custom(&flat, 1, &apart), __LINE__, NULL);
+    begin();                                     /* beside the cross-entropy */
+    y = gcp_linear(flat, .out = 4);
+    gcp_tensor last = gcp_mean(gcp_custom(&y, 1, &mean));
+    const int at = __LINE__ - 1;
+    gcp_plan plan = gcp_plan_make(gcp_add(gcp_cross_entropy(y, ids), last));
+    gcp_bind(&plan, step_memory, sizeof step_memory);
+    in_part_said(&plan, flat, zeros, 1, __LINE__, joined("batch_mean[0]", at, ", or lacks GCP_FLAG_SAMPLES_APART"));
+    begin();                                     /* each sample reads all samples of the right factor */
+    gcp_tensor scores = gcp_matmul(flat, gcp_reshape(gcp_concat(GCP_TENSORS(flat, flat)), GCP_SHAPE(4, 4)));
+    in_part_through(scores, __LINE__, joined("matmul[0]", __LINE__ - 1, ""));
+    begin();                                     /* two samples in one row, and back again */
+    gcp_tensor row = gcp_linear(gcp_reshape(flat, GCP_SHAPE(1, 8)), .out = 8);
+    in_part_through(gcp_reshape(row, GCP_SHAPE(2, 4)), __LINE__, joined("reshape[0]", __LINE__ - 1, ""));
+    begin();                                     /* rows of a sample stay its own; statistics are of all */
+    y = gcp_reshape(gcp_linear(gcp_reshape(flat, GCP_SHAPE(4, 2)), .out = 2), GCP_SHAPE(2, 4));
+    in_part_through(gcp_batch_norm(y), __LINE__, NULL);
 }
 
 static void gradchecks(void)
@@ -1691,7 +1745,7 @@ int main(void)
         layer_names, taken_back,
         segments, full_tape, full_tape_of_norms, capacities, no_room, plan_options, update_options, cut_options,
         plan_targets, plan_budget, plan_arenas, short_arena, freed_too_late, unusable_plans, no_tape, binds,
-        wide_align, failed_rebind, states, optimisers, accesses, runs, in_part, gradchecks, rates,
+        wide_align, failed_rebind, states, optimisers, accesses, runs, in_part, in_part_between, gradchecks, rates,
         label_ranges, id_ranges, customs, drifts, nans, single_values, parameter_sets, devices, lists, graphs,
         files
     };

@@ -230,7 +230,9 @@ static const char *no_trouble(void *context) { (void)context; return NULL; }
 static void mask_where_it_pays(void)
 {
     static const gcp_device device = { .copy = no_copy, .fill = no_fill, .timed = no_time, .trouble = no_trouble };
-    const gcp_target elsewhere = { .name = "elsewhere", .kernels = gcp_cpu_kernels(), .device = &device };
+    static gcp_op rows[GCP_ROW_COUNT];
+    const gcp_target elsewhere = { .name = "elsewhere", .kernels = rows, .device = &device };
+    gcp_cpu_kernels(rows);
     for (int way = 0; way < 4; way++) {
         const int norm = way & 1, there = way >> 1;
         gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);

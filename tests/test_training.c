@@ -322,7 +322,7 @@ static void last_batch_of_two_losses(void)
         loss = gcp_add(gcp_cross_entropy(y, label), i ? gcp_mse(y, image) : gcp_mean(gcp_mul(w, w)));
         gcp_plan plan = bound((gcp_plan_opts) { .at = GCP_AT });
         CHECK(gcp_write_some(&plan, image, values, 3) == (i ? GCP_E_ARGUMENT : GCP_OK));
-        if (i) CHECK(strstr(gcp_error(net), "of the plan's losses only gcp_cross_entropy leaves samples out"));
+        if (i) CHECK(strstr(gcp_error(net), "'mse[0]' (test_training.c:"));
         gcp_error_clear(net);
     }
 }

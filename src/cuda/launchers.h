@@ -22,10 +22,13 @@ void gcpi_cuda_conv_backward_weights(const gcpi_cuda_conv *c, const float *x, co
 /* to = f(a, b) element by element (added to where to.accumulate is set). b is another operand, or, for ..._CHANNEL, one
    value a channel. */
 typedef enum gcpi_cuda_fn {
-    GCPI_FN_COPY, GCPI_FN_ADD, GCPI_FN_MUL, GCPI_FN_ADD_CHANNEL, GCPI_FN_SCALE, GCPI_FN_TANH, GCPI_FN_SIGMOID,
-    GCPI_FN_GELU, GCPI_FN_TANH_BACK, GCPI_FN_SIGMOID_BACK, GCPI_FN_GELU_BACK, GCPI_FN_FILL, GCPI_FN_FILL_FROM
+    GCPI_FN_COPY, GCPI_FN_ADD, GCPI_FN_MUL, GCPI_FN_ADD_CHANNEL, GCPI_FN_FILL, GCPI_FN_FILL_FROM
+#define GCPI_POINTWISE_FN(NAME, name) , GCPI_FN_##NAME, GCPI_FN_##NAME##_BACK
+    GCP_POINTWISE_OPS(GCPI_POINTWISE_FN)
+#undef GCPI_POINTWISE_FN
 } gcpi_cuda_fn;
-void gcpi_cuda_map(gcpi_cuda_fn fn, gcp_view to, gcp_view a, gcp_view b, float number, cudaStream_t stream);
+/* p, q: the numbers of a pointwise op; FILL takes p. */
+void gcpi_cuda_map(gcpi_cuda_fn fn, gcp_view to, gcp_view a, gcp_view b, float p, float q, cudaStream_t stream);
 /* y = rectify(normalise(x) + other), each where it is there: mean NULL, other.data NULL, rectify 0. */
 typedef struct gcpi_cuda_apply {
     gcp_view y, x, other;

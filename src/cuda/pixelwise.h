@@ -3,29 +3,36 @@
 static gcp_view gcpi_no_view(void) { gcp_view v; memset(&v, 0, sizeof v); return v; }
 static void gcpi_cuda_fn2(const gcp_call *c, gcpi_cuda_fn fn, gcp_view to, gcp_view a, gcp_view b, double number)
 {
-    gcpi_cuda_map(fn, to, a, b, (float)number, gcpi_stream(c));
+    gcpi_cuda_map(fn, to, a, b, (float)number, 0, gcpi_stream(c));
 }
 static void gcpi_cuda_copy(const gcp_call *c, gcp_view to, gcp_view from)
 {
     if (to.data == from.data && to.pitch == from.pitch && !to.accumulate) return;
     gcpi_cuda_fn2(c, GCPI_FN_COPY, to, from, gcpi_no_view(), 0);
 }
-static double gcpi_number(const gcp_call *c) { return gcpi_attr(c->attributes)->number.a; }
+static double gcpi_slope(const gcp_call *c) { return gcpi_attr(c->attributes)->rectifier.slope; }
 
-/* forward: out = f(in, number); backward: din = g(dout, a saved value). */
-#define GCPI_CUDA_UNARY(name, fn, back, saved)                                                    \
-    static void gcpi_cuda_##name##_forward(const gcp_call *c)                                     \
-    {                                                                                             \
-        gcpi_cuda_fn2(c, fn, c->out[0], c->in[0], gcpi_no_view(), gcpi_number(c));                \
-    }                                                                                             \
-    static void gcpi_cuda_##name##_backward(const gcp_call *c)                                    \
-    {                                                                                             \
-        if (c->din[0].data) gcpi_cuda_fn2(c, back, c->din[0], c->dout[0], saved, gcpi_number(c)); \
+/* The pointwise ops. forward: out = f(in); backward: din = g(dout, a saved value). */
+#define GCPI_SAVED_X c->in[0]
+#define GCPI_SAVED_Y c->out[0]
+#define GCPI_SAVED_NOTHING gcpi_no_view()
+static void gcpi_cuda_pointwise(const gcp_call *c, gcpi_cuda_fn fn, gcp_view to, gcp_view a, gcp_view b)
+{
+    const double *numbers = gcpi_attr(c->attributes)->pointwise;
+    if (to.data) gcpi_cuda_map(fn, to, a, b, (float)numbers[0], (float)numbers[1], gcpi_stream(c));
+}
+#define GCPI_CUDA_POINTWISE_CALLS(NAME, name, saved)                                           \
+    static void gcpi_cuda_##name##_forward(const gcp_call *c)                                  \
+    {                                                                                          \
+        gcpi_cuda_pointwise(c, GCPI_FN_##NAME, c->out[0], c->in[0], gcpi_no_view());           \
+    }                                                                                          \
+    static void gcpi_cuda_##name##_backward(const gcp_call *c)                                 \
+    {                                                                                          \
+        gcpi_cuda_pointwise(c, GCPI_FN_##NAME##_BACK, c->din[0], c->dout[0], saved);           \
     }
-GCPI_CUDA_UNARY(tanh, GCPI_FN_TANH, GCPI_FN_TANH_BACK, c->out[0])
-GCPI_CUDA_UNARY(sigmoid, GCPI_FN_SIGMOID, GCPI_FN_SIGMOID_BACK, c->out[0])
-GCPI_CUDA_UNARY(gelu, GCPI_FN_GELU, GCPI_FN_GELU_BACK, c->in[0])
-GCPI_CUDA_UNARY(scale, GCPI_FN_SCALE, GCPI_FN_SCALE, gcpi_no_view())
+#define GCPI_CUDA_PLAIN(NAME, name, reads, value, derivative) GCPI_CUDA_POINTWISE_CALLS(NAME, name, GCPI_SAVED_##reads)
+#define GCPI_CUDA_NUMBERS(NAME, name, reads, ...) GCPI_CUDA_POINTWISE_CALLS(NAME, name, GCPI_SAVED_##reads)
+GCPI_POINTWISE(GCPI_CUDA_PLAIN, GCPI_CUDA_NUMBERS, GCPI_CUDA_NUMBERS)
 
 static unsigned char *gcpi_mask_of(const gcp_call *c)
 {
@@ -44,7 +51,7 @@ static gcpi_cuda_apply gcpi_cuda_applied(const gcp_call *c, const gcp_view *norm
 }
 static void gcpi_cuda_rectified(const gcp_call *c, gcpi_cuda_apply a)
 {
-    a.rectify = 1; a.slope = (float)gcpi_number(c); a.mask = gcpi_mask_of(c);
+    a.rectify = 1; a.slope = (float)gcpi_slope(c); a.mask = gcpi_mask_of(c);
     gcpi_cuda_apply_run(&a, gcpi_stream(c));
 }
 static void gcpi_cuda_rectify_forward(const gcp_call *c) { gcpi_cuda_rectified(c, gcpi_cuda_applied(c, NULL)); }
@@ -58,7 +65,7 @@ static void gcpi_cuda_apply_forward(const gcp_call *c)
 static void gcpi_cuda_rectify_backward(const gcp_call *c)
 {
     if (c->din[0].data)
-        gcpi_cuda_rectify_back(c->din[0], c->dout[0], c->out[0], gcpi_mask_of(c), (float)gcpi_number(c),
+        gcpi_cuda_rectify_back(c->din[0], c->dout[0], c->out[0], gcpi_mask_of(c), (float)gcpi_slope(c),
                                gcpi_stream(c));
 }
 
@@ -103,15 +110,18 @@ static void gcpi_cuda_bias_cost(const gcp_cost_call *c, gcp_cost *cost)
     if (c->backward && c->wanted & 2) cost->workspace = gcpi_cuda_sums_workspace(c->out[0], 1);
 }
 
+static void gcpi_cuda_drop(const gcp_call *c, gcp_view to, gcp_view from)
+{
+    gcpi_cuda_dropout(to, from, gcpi_attr(c->attributes)->dropout.rate, c->ordinal, c->numbers, gcpi_stream(c));
+}
 static void gcpi_cuda_dropout_forward(const gcp_call *c)
 {
-    if (c->training) gcpi_cuda_dropout(c->out[0], c->in[0], gcpi_number(c), c->ordinal, c->numbers, gcpi_stream(c));
+    if (c->training) gcpi_cuda_drop(c, c->out[0], c->in[0]);
     else gcpi_cuda_copy(c, c->out[0], c->in[0]);
 }
 static void gcpi_cuda_dropout_backward(const gcp_call *c)
 {
-    if (c->din[0].data)
-        gcpi_cuda_dropout(c->din[0], c->dout[0], gcpi_number(c), c->ordinal, c->numbers, gcpi_stream(c));
+    if (c->din[0].data) gcpi_cuda_drop(c, c->din[0], c->dout[0]);
 }
 
 /* ---- Rows: views ---------------------------------------------------------------------------------------------*/
@@ -128,13 +138,15 @@ static void gcpi_cuda_concat_backward(const gcp_call *c)
 }
 static void gcpi_cuda_slice_forward(const gcp_call *c)
 {
-    gcpi_cuda_copy(c, c->out[0], gcpi_channels(&c->in[0], gcpi_attr(c->attributes)->number.i, c->out[0].shape.d[3]));
+    const int first = gcpi_attr(c->attributes)->slice.first;
+    gcpi_cuda_copy(c, c->out[0], gcpi_channels(&c->in[0], first, c->out[0].shape.d[3]));
 }
 static void gcpi_cuda_slice_backward(const gcp_call *c)
 {
     if (!c->din[0].data) return;
     if (!c->din[0].accumulate) gcpi_cuda_fn2(c, GCPI_FN_FILL, c->din[0], gcpi_no_view(), gcpi_no_view(), 0);
-    gcpi_cuda_copy(c, gcpi_channels(&c->din[0], gcpi_attr(c->attributes)->number.i, c->dout[0].shape.d[3]), c->dout[0]);
+    const int first = gcpi_attr(c->attributes)->slice.first;
+    gcpi_cuda_copy(c, gcpi_channels(&c->din[0], first, c->dout[0].shape.d[3]), c->dout[0]);
 }
 static void gcpi_cuda_reshaped(const gcp_call *c, gcp_view to, gcp_view from)
 {

@@ -163,7 +163,7 @@ static int gcpi_cuda_conv2d_end(const gcp_call *c, gcpi_cuda_end *end)
     if (next->row == GCP_OP_BATCH_STATS) end->partial = (double *)next->workspace;
     if (next->row == GCP_OP_BATCH_STATS) return next->training;
     end->other = next->in[next->in[1].data != c->out[0].data];       /* y + other, or other + y */
-    if (next->attributes) end->slope = (float)gcpi_number(next);
+    if (next->attributes) end->slope = (float)gcpi_slope(next);
     return !next->out[1].data;
 }
 static void gcpi_cuda_conv2d_forward(const gcp_call *c)

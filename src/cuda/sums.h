@@ -24,17 +24,18 @@ static void gcpi_cuda_avg_pool_backward(const gcp_call *c)
     gcpi_cuda_conv w = gcpi_cuda_window(c);
     if (c->din[0].data) gcpi_cuda_avg_pool(&w, c->din[0], c->dout[0], 1, gcpi_stream(c));
 }
-static void gcpi_cuda_upsample_forward(const gcp_call *c)
+static void gcpi_cuda_upsampled(const gcp_call *c, gcp_view x, gcp_view y, int back)
 {
     const gcpi_attributes *a = gcpi_attr(c->attributes);
-    gcpi_cuda_upsample(c->in[0], c->out[0], a->number.i, a->number.j == GCP_UPSAMPLING_BILINEAR, 0, gcpi_stream(c));
+    gcpi_cuda_upsample(x, y, a->upsample.factor, a->upsample.mode == GCP_UPSAMPLING_BILINEAR, back, gcpi_stream(c));
+}
+static void gcpi_cuda_upsample_forward(const gcp_call *c)
+{
+    gcpi_cuda_upsampled(c, c->in[0], c->out[0], 0);
 }
 static void gcpi_cuda_upsample_backward(const gcp_call *c)
 {
-    const gcpi_attributes *a = gcpi_attr(c->attributes);
-    if (c->din[0].data)
-        gcpi_cuda_upsample(c->din[0], c->dout[0], a->number.i, a->number.j == GCP_UPSAMPLING_BILINEAR, 1,
-                           gcpi_stream(c));
+    if (c->din[0].data) gcpi_cuda_upsampled(c, c->din[0], c->dout[0], 1);
 }
 
 /* ---- Rows: norms, embedding, losses --------------------------------------------------------------------------*/
@@ -43,7 +44,7 @@ static void gcpi_cuda_batch_stats_summed(const gcp_call *c, int summed)
 {
     const gcpi_attributes *a = gcpi_attr(c->attributes);
     gcpi_cuda_stats s = { (float *)c->out[0].data, (float *)c->out[1].data, (float *)c->in[1].data,
-                          (float *)c->in[2].data, a->number.a, a->number.b, c->training, c->commit };
+                          (float *)c->in[2].data, a->norm.epsilon, a->norm.momentum, c->training, c->commit };
     gcpi_cuda_batch_stats(c->in[0], &s, summed, c->workspace, gcpi_stream(c));
 }
 static void gcpi_cuda_batch_stats_forward(const gcp_call *c) { gcpi_cuda_batch_stats_summed(c, 0); }
@@ -58,7 +59,7 @@ static void gcpi_cuda_batch_norm_forward(const gcp_call *c)
 }
 static void gcpi_cuda_batch_norm_backward(const gcp_call *c)
 {
-    gcpi_cuda_batch_norm_back(c, c->fused ? (float)gcpi_number(c->fused) : 0, gcpi_stream(c));
+    gcpi_cuda_batch_norm_back(c, c->fused ? (float)gcpi_slope(c->fused) : 0, gcpi_stream(c));
 }
 static void gcpi_cuda_batch_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
 {
@@ -67,11 +68,11 @@ static void gcpi_cuda_batch_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
 static void gcpi_cuda_layer_norm_forward(const gcp_call *c)
 {
     gcpi_cuda_layer_norm(c->out[0], c->in[0], (const float *)c->in[1].data, (const float *)c->in[2].data,
-                         gcpi_number(c), gcpi_stream(c));
+                         gcpi_attr(c->attributes)->norm.epsilon, gcpi_stream(c));
 }
 static void gcpi_cuda_layer_norm_backward(const gcp_call *c)
 {
-    gcpi_cuda_layer_norm_back(c, gcpi_number(c), gcpi_stream(c));
+    gcpi_cuda_layer_norm_back(c, gcpi_attr(c->attributes)->norm.epsilon, gcpi_stream(c));
 }
 static void gcpi_cuda_layer_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
 {
@@ -98,7 +99,7 @@ static void gcpi_cuda_loss_cost(const gcp_cost_call *c, gcp_cost *cost)
 }
 static int gcpi_cuda_ignored(const gcp_call *c)
 {
-    return gcpi_attr(c->attributes)->number.j ? gcpi_attr(c->attributes)->number.i : -1;
+    return gcpi_attr(c->attributes)->labels.ignores ? gcpi_attr(c->attributes)->labels.ignore : -1;
 }
 static void gcpi_cuda_cross_entropy_forward(const gcp_call *c)
 {

@@ -49,12 +49,8 @@ static void gcpi_cuda_update_forward(const gcp_call *c)
 #define GCPI_CUDA_ADD              GCPI_ROW_OF(add, NULL)
 #define GCPI_CUDA_MUL              GCPI_ROW_OF(mul, NULL)
 #define GCPI_CUDA_BIAS             GCPI_ROW_OF(bias, gcpi_cuda_bias_cost)
-#define GCPI_CUDA_SCALE            GCPI_ROW_OF(scale, NULL)
 #define GCPI_CUDA_RELU             GCPI_ROW_AS(relu, rectify, NULL)
 #define GCPI_CUDA_LEAKY_RELU       GCPI_ROW_AS(leaky_relu, rectify, NULL)
-#define GCPI_CUDA_TANH             GCPI_ROW_OF(tanh, NULL)
-#define GCPI_CUDA_SIGMOID          GCPI_ROW_OF(sigmoid, NULL)
-#define GCPI_CUDA_GELU             GCPI_ROW_OF(gelu, NULL)
 #define GCPI_CUDA_MAX_POOL         GCPI_ROW_OF(max_pool, NULL)
 #define GCPI_CUDA_AVG_POOL         GCPI_ROW_OF(avg_pool, NULL)
 #define GCPI_CUDA_GLOBAL_AVG_POOL  GCPI_ROW_AS(global_avg_pool, avg_pool, NULL)
@@ -77,8 +73,10 @@ static void gcpi_cuda_update_forward(const gcp_call *c)
 #define GCPI_CUDA_NORM             GCPI_ROW_OF(norm, gcpi_cuda_norm_cost)
 #define GCPI_CUDA_UPDATE           GCPI_ROW("update", gcpi_cuda_update_forward, NULL, NULL, GCP_FLAG_FUSED)
 #define GCPI_CUDA_NEXT(NAME, name) GCPI_CUDA_##NAME,
+#define GCPI_CUDA_POINTWISE(NAME, name) GCPI_ROW_OF(name, NULL),
 static const gcp_op gcpi_cuda_rows[GCP_ROW_COUNT] = {
-    GCP_OPS(GCPI_CUDA_NEXT) GCPI_CUDA_APPLY, GCPI_CUDA_SEED, GCPI_CUDA_NORM, GCPI_CUDA_UPDATE
+    GCP_OPS_WITH_ROOMS(GCPI_CUDA_NEXT) GCP_POINTWISE_OPS(GCPI_CUDA_POINTWISE) GCPI_CUDA_CUSTOM,
+    GCPI_CUDA_APPLY, GCPI_CUDA_SEED, GCPI_CUDA_NORM, GCPI_CUDA_UPDATE
 };
 #undef GCPI_ROW
 #undef GCPI_ROW_OF

@@ -1,6 +1,6 @@
-/* Convolutions and matrix products as ops. */
+/* Convolutions and transposed convolutions. */
 
-/* Convolutions. Attributes hold the sizes; the pitches come with the call. */
+/* Attributes hold the sizes; the pitches come with the call. */
 static gcpi_conv gcpi_conv_of(const gcpi_conv_attr *a, ptrdiff_t xpitch, ptrdiff_t ypitch)
 {
     gcpi_conv c;
@@ -9,27 +9,6 @@ static gcpi_conv gcpi_conv_of(const gcpi_conv_attr *a, ptrdiff_t xpitch, ptrdiff
     c.kh = a->kh; c.kw = a->kw; c.sh = a->sh; c.sw = a->sw; c.pt = a->pt; c.pl = a->pl;
     c.dh = a->dh; c.dw = a->dw; c.groups = a->groups;
     return c;
-}
-
-/* Window arithmetic of convolutions and pools: sets ho, wo and, for GCP_PADDING_SAME, the paddings. */
-static int gcpi_window(gcp_shape_call *s, gcpi_conv_attr *a)
-{
-    long long eh = (long long)a->dh * (a->kh - 1) + 1, ew = (long long)a->dw * (a->kw - 1) + 1;
-    if (a->same) {
-        long long th = (long long)((a->h - 1) / a->sh) * a->sh + eh - a->h,
-                  tw = (long long)((a->w - 1) / a->sw) * a->sw + ew - a->w;
-        if (th > INT32_MAX || tw > INT32_MAX)
-            return gcpi_refuse(s, "a kernel of %dx%d with .dilation = %d", a->kh, a->kw, a->dh);
-        a->pt = (int)GCPI_MAX(th, 0) / 2; a->pb = (int)GCPI_MAX(th, 0) - a->pt;
-        a->pl = (int)GCPI_MAX(tw, 0) / 2; a->pr = (int)GCPI_MAX(tw, 0) - a->pl;
-    }
-    long long fh = (long long)a->h + a->pt + a->pb - eh, fw = (long long)a->w + a->pl + a->pr - ew;
-    if (fh < 0 || fw < 0 || fh / a->sh >= INT32_MAX || fw / a->sw >= INT32_MAX)
-        return gcpi_refuse(s, "%s does not fit a %dx%d kernel with .out = %d, .pad = %d%s", GCPI_TEXT(s->in[0]),
-                           a->kh, a->kw, a->co, a->pt, a->same ? "" : " (GCP_PADDING_SAME pads enough)");
-    a->ho = (int)(fh / a->sh) + 1;
-    a->wo = (int)(fw / a->sw) + 1;
-    return 1;
 }
 
 /* The limits of the kernels' ints: they hold a padded side, the values under a window, and channels rounded up to whole
@@ -49,12 +28,6 @@ static int gcpi_conv_fits(gcp_shape_call *s, const gcpi_conv_attr *a)
                        GCPI_TEXT(s->in[0]), a->kh, a->kw, s->out[0].d[3], (int)GCPI_WINDOW_LIMIT);
 }
 
-static void gcpi_image_out(gcp_shape *out, int n, int h, int w, int c)
-{
-    out->rank = 4;
-    out->d[0] = n; out->d[1] = h; out->d[2] = w; out->d[3] = c;
-}
-
 static int gcpi_conv_weights_fit(gcp_shape_call *s, const gcpi_conv_attr *a)
 {
     const int *w = s->in[1].d;
@@ -62,19 +35,6 @@ static int gcpi_conv_weights_fit(gcp_shape_call *s, const gcpi_conv_attr *a)
         return gcpi_refuse(s, "weights of %dx%dx%dx%d, not %dx%dx%dx%d", w[0], w[1], w[2], w[3], a->co, a->kh, a->kw,
                            a->ci / a->groups);
     return 1;
-}
-
-static int gcpi_bias_fits(gcp_shape_call *s, int channels)
-{
-    if (s->inputs > 2 && gcpi_count(s->in[2]) != (size_t)channels)
-        return gcpi_refuse(s, "a bias of %zu values for %d outputs", gcpi_count(s->in[2]), channels);
-    return gcpi_all_real(s);
-}
-
-/* A shape rule may complete its attributes: they belong to the op that is being recorded. */
-static gcpi_conv_attr *gcpi_conv_attr_of(const gcp_shape_call *s)
-{
-    return &((gcpi_attributes *)(uintptr_t)s->attributes)->conv;
 }
 
 static int gcpi_conv2d_shape(gcp_shape_call *s)
@@ -144,6 +104,25 @@ static size_t gcpi_conv2d_room(const gcpi_conv_attr *a, const gcp_target *target
     return (gcpi_conv_workspace(a, GCPI_FORWARD, target) + 63) / 64 * 64;
 }
 
+/* Workspace of a convolution that also makes the statistics of its output, in training. */
+static size_t gcpi_conv2d_stats_workspace(const gcpi_conv_attr *a, gcp_shape out, const gcp_target *target)
+{
+    return gcpi_conv2d_room(a, target) + gcpi_sum_workspace(out, 2);
+}
+
+static void gcpi_conv2d_stats(const gcp_call *c, const gcp_call *stats)
+{
+    gcpi_sum_watch sums;
+    gcpi_end end = { gcpi_sum_written, &sums };
+    gcpi_sum_job job =
+        gcpi_sum_job_of(stats, c->out[0].shape, 2, gcpi_sum_x,
+                        (unsigned char *)c->workspace + gcpi_conv2d_room(&gcpi_attr(c->attributes)->conv, c->target));
+    gcpi_sum_watch_of(&sums, &job, c->out[0].shape.d[3]);
+    gcpi_conv2d_run(c, &end);
+    /* outputs of stats may lie in the workspace of c, but not in that of stats: the sums move there first */
+    gcpi_batch_stats_set(
+        stats, (const double *)memmove(stats->workspace, gcpi_sum_total(&job), job.width * sizeof *job.partial));
+}
 static void gcpi_conv2d_backward(const gcp_call *c)
 {
     gcpi_par par = gcpi_par_of(c->target);
@@ -220,85 +199,119 @@ static void gcpi_conv_transpose2d_backward(const gcp_call *c)
     }
 }
 
-/* Matrix products. linear: y = x W' + b; matmul: y = a b. */
-static int gcpi_product_fits(gcp_shape_call *s)
+static void gcpi_conv_facts(const gcpi_op *op, gcpi_facts *f)
 {
-    if (gcpi_pixels(s->in[0]) <= INT32_MAX && s->in[0].d[3] <= GCPI_CHANNELS_MAX && s->out[0].d[3] <= GCPI_CHANNELS_MAX)
-        return 1;
-    return gcpi_refuse(s, "%s to %d is too large: at most 2^31 - 1 rows and 2^30 columns", GCPI_TEXT(s->in[0]),
-                       s->out[0].d[3]);
+    f->window = &op->attributes.conv;
+    f->channels = GCPI_CHANNELS_WEIGHED;
+    f->dense = f->shared = GCPI_IN(1) | GCPI_IN(2);
+    f->early = GCPI_IN(2);
+}
+static void gcpi_conv2d_facts(const gcpi_op *op, gcpi_facts *f)
+{
+    gcpi_conv_facts(op, f);
+    f->with_group = gcpi_conv2d_apply;
+    f->with_stats = gcpi_conv2d_stats;
+    f->stats_workspace = gcpi_conv2d_stats_workspace;
+}
+static const gcpi_op_row gcpi_conv2d_row = {
+    GCP_OP_CONV2D,
+    { "conv2d", gcpi_conv2d_shape, gcpi_conv2d_forward, gcpi_conv2d_backward, gcpi_conv2d_cost, GCPI_IN(0) | GCPI_IN(1),
+      0, GCPI_PRODUCT, 1, NULL },
+    gcpi_conv2d_facts
+};
+static const gcpi_op_row gcpi_conv_transpose2d_row = {
+    GCP_OP_CONV_TRANSPOSE2D,
+    { "conv_transpose2d", gcpi_conv_transpose2d_shape, gcpi_conv_transpose2d_forward, gcpi_conv_transpose2d_backward,
+      gcpi_conv_transpose2d_cost, GCPI_IN(0) | GCPI_IN(1), 0, GCPI_PRODUCT, 1, NULL },
+    gcpi_conv_facts
+};
+
+/* ---- recording ---- */
+
+static gcpi_attributes gcpi_conv_options(const gcp_conv2d_opts *o)
+{
+    gcpi_attributes a = gcpi_no_attributes();
+    gcpi_conv_attr *c = &a.conv;
+    c->kh = gcpi_pick(o->kh, o->k, 0); c->kw = gcpi_pick(o->kw, o->k, 0);
+    c->sh = gcpi_pick(o->stride_h, o->stride, 1); c->sw = gcpi_pick(o->stride_w, o->stride, 1);
+    c->pt = gcpi_pick(o->pad_top, o->pad, 0); c->pb = gcpi_pick(o->pad_bottom, o->pad, 0);
+    c->pl = gcpi_pick(o->pad_left, o->pad, 0); c->pr = gcpi_pick(o->pad_right, o->pad, 0);
+    c->dh = gcpi_pick(o->dilation_h, o->dilation, 1); c->dw = gcpi_pick(o->dilation_w, o->dilation, 1);
+    c->groups = gcpi_pick(o->groups, 0, 1);
+    c->same = o->padding == GCP_PADDING_SAME;
+    return a;
 }
 
-static int gcpi_linear_shape(gcp_shape_call *s)
+static gcp_tensor gcpi_conv_record(const gcpi_op_row *row, gcp_tensor x, int name, gcp_tensor weight, gcp_tensor bias,
+                                   gcpi_attributes a, gcp_conv2d_opts o)
 {
-    int out = gcpi_attr(s->attributes)->number.i;
-    s->out[0] = s->in[0];
-    s->out[0].d[3] = out;
-    if (!gcpi_product_fits(s)) return 0;
-    if (gcpi_pixels(s->in[1]) != (size_t)out || s->in[1].d[3] != s->in[0].d[3])
-        return gcpi_refuse(s, "weights of %s for %s and .out = %d", GCPI_TEXT(s->in[1]), GCPI_TEXT(s->in[0]), out);
-    return gcpi_bias_fits(s, out);
+    gcp_tensor in[3];
+    in[0] = x; in[1] = weight; in[2] = bias;
+    if (row->kind == GCP_OP_CONV_TRANSPOSE2D) { a.conv.ci = o.out; }
+    else a.conv.co = o.out;
+    return gcpi_record(x.tape, row, name, in, gcp_is_nil(bias) ? 2 : 3, &a, o.at);
 }
 
-static int gcpi_matmul_shape(gcp_shape_call *s)
+static int gcpi_conv_options_ok(gcp_tensor x, const char *what, const gcpi_attributes *a, const gcp_conv2d_opts *o)
 {
-    s->out[0] = s->in[0];
-    s->out[0].d[3] = s->in[1].d[3];
-    if ((size_t)s->in[0].d[3] != gcpi_pixels(s->in[1]))
-        return gcpi_refuse(
-            s,
-            "%s times %s; a product is of two matrices, (rows, k) by (k, columns): sizes before the last count as rows",
-            GCPI_TEXT(s->in[0]), GCPI_TEXT(s->in[1]));
-    return gcpi_product_fits(s) && gcpi_all_real(s);
+    if (!gcpi_window_ok(x, what, &a->conv, o->padding, o->at)) return 0;
+    if (!o->out) gcpi_fail(x.tape, GCP_E_ARGUMENT, o->at, what, ".out is missing");
+    else if (o->out < 0) gcpi_bad_option(x, o->at, what, ".out", o->out, "at least 1");
+    return o->out > 0;
 }
 
-/* m x k times k x n, forward and backward; tb: the second operand is stored as n x k. */
-static void gcpi_product_cost(const gcp_cost_call *c, gcp_cost *cost, int tb)
+static gcp_tensor gcpi_conv_layer(const gcpi_op_row *row, gcp_tensor x, gcp_conv2d_opts o)
 {
-    gcpi_par par = gcpi_par_of(c->target);
-    int m = (int)gcpi_pixels(c->in[0]), k = c->in[0].d[3], n = c->out[0].d[3];
-    double one = 2.0 * m * k * n;
-    if (!c->backward) { cost->flops = one; cost->workspace = gcpi_gemm_scratch(0, tb, m, n, k, &par); return; }
-    cost->flops = one * ((c->wanted & 1) + (c->wanted >> 1 & 1));
-    if (c->wanted & 1) cost->workspace = gcpi_gemm_scratch(0, !tb, m, k, n, &par);
-    if (c->wanted & 2) {
-        size_t weights = tb ? gcpi_gemm_scratch(1, 0, n, k, m, &par) : gcpi_gemm_scratch(1, 0, k, n, m, &par);
-        cost->workspace = GCPI_MAX(cost->workspace, weights);
+    const char *what = row->op.name;
+    gcpi_attributes a = gcpi_conv_options(&o);
+    gcp_tape *t = x.tape;
+    if (!gcpi_conv_options_ok(x, what, &a, &o)) return gcpi_nil(t);
+    int in = gcpi_get(x)->shape.d[3], name = gcpi_op_name(t, what, o.name, o.at);
+    int transposed = row->kind == GCP_OP_CONV_TRANSPOSE2D;
+    int cells = (int)GCPI_MIN((int64_t)a.conv.kh * a.conv.kw, 1 << 24);
+    if (!name) return gcpi_nil(t);
+    if (in % a.conv.groups || o.out % a.conv.groups) {
+        gcpi_fail(t, GCP_E_SHAPE, o.at, what, "%d channels in and .out = %d do not divide into .groups = %d", in, o.out,
+                  a.conv.groups);
+        return gcpi_nil(t);
     }
-    if (c->wanted & 4) cost->workspace = GCPI_MAX(cost->workspace, gcpi_sum_workspace(c->out[0], 1));
+    gcp_shape shape = transposed ? gcpi_raw(4, in, a.conv.kh, a.conv.kw, o.out / a.conv.groups)
+                                 : gcpi_raw(4, o.out, a.conv.kh, a.conv.kw, in / a.conv.groups);
+    double fan = (double)cells / a.conv.groups;
+    gcp_tensor weight =
+        gcpi_weight(t, name, "weight", shape, gcpi_weight_options(o.init, GCP_INIT_HE, fan * in, fan * o.out, o.at));
+    gcp_tensor bias = o.no_bias ? gcpi_nil(t)
+                                : gcpi_weight(t, name, "bias", gcpi_raw(1, o.out, 0, 0, 0),
+                                              gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at));
+    return t->code ? gcpi_nil(t) : gcpi_conv_record(row, x, name, weight, bias, a, o);
 }
-static void gcpi_linear_cost(const gcp_cost_call *c, gcp_cost *cost) { gcpi_product_cost(c, cost, 1); }
-static void gcpi_matmul_cost(const gcp_cost_call *c, gcp_cost *cost) { gcpi_product_cost(c, cost, 0); }
+GCPI_DEF gcp_tensor gcp_conv2d_at(gcp_tensor x, gcp_conv2d_opts o) { return gcpi_conv_layer(&gcpi_conv2d_row, x, o); }
+GCPI_DEF gcp_tensor gcp_conv_transpose2d_at(gcp_tensor x, gcp_conv2d_opts o)
+{
+    return gcpi_conv_layer(&gcpi_conv_transpose2d_row, x, o);
+}
 
-static void gcpi_product_forward(const gcp_call *c, int tb, const gcp_real *bias)
+static gcp_tensor gcpi_conv_op(const gcpi_op_row *row, gcp_tensor x, gcp_tensor weight, gcp_tensor bias,
+                               gcp_conv2d_opts o)
 {
-    gcpi_par par = gcpi_par_of(c->target);
-    gcpi_gemm(0, tb, (int)gcpi_pixels(c->in[0].shape), c->out[0].shape.d[3], c->in[0].shape.d[3],
-              (const gcp_real *)c->in[0].data, c->in[0].pitch, (const gcp_real *)c->in[1].data, c->in[1].pitch, bias,
-              (gcp_real *)c->out[0].data, c->out[0].pitch, 0, c->workspace, &par);
+    const char *what = row->op.name;
+    if (gcpi_get(weight)) {
+        const int *d = gcpi_get(weight)->shape.d;
+        if (!o.k && !o.kh) o.kh = d[1];
+        if (!o.k && !o.kw) o.kw = d[2];
+        if (!o.out && row->kind == GCP_OP_CONV2D) o.out = d[0];
+        if (!o.out) o.out = (int)GCPI_MIN((long long)d[3] * GCPI_MAX(o.groups, 1), INT32_MAX);
+    }
+    gcpi_attributes a = gcpi_conv_options(&o);
+    if (!gcpi_conv_options_ok(x, what, &a, &o) || !gcpi_given_ok(x, bias, what, o.init, o.no_bias, o.at))
+        return gcpi_nil(x.tape);
+    return gcpi_conv_record(row, x, gcpi_op_name(x.tape, what, o.name, o.at), weight, bias, a, o);
 }
-static void gcpi_linear_forward(const gcp_call *c)
+GCPI_DEF gcp_tensor gcp_conv2d_op_at(gcp_tensor x, gcp_tensor w, gcp_tensor b, gcp_conv2d_opts o)
 {
-    gcpi_product_forward(c, 1, c->inputs > 2 ? (const gcp_real *)c->in[2].data : NULL);
+    return gcpi_conv_op(&gcpi_conv2d_row, x, w, b, o);
 }
-static void gcpi_matmul_forward(const gcp_call *c) { gcpi_product_forward(c, 0, NULL); }
-
-static void gcpi_product_backward(const gcp_call *c, int tb)
+GCPI_DEF gcp_tensor gcp_conv_transpose2d_op_at(gcp_tensor x, gcp_tensor w, gcp_tensor b, gcp_conv2d_opts o)
 {
-    gcpi_par par = gcpi_par_of(c->target);
-    const gcp_view *a = &c->in[0], *b = &c->in[1], *dy = &c->dout[0];
-    const gcp_real *g = (const gcp_real *)dy->data;
-    int m = (int)gcpi_pixels(dy->shape), n = dy->shape.d[3], k = a->shape.d[3];
-    if (c->inputs > 2) gcpi_bias_gradient(c, &c->din[2]);
-    if (c->din[0].data)
-        gcpi_gemm(0, !tb, m, k, n, g, dy->pitch, (const gcp_real *)b->data, b->pitch, NULL, (gcp_real *)c->din[0].data,
-                  c->din[0].pitch, c->din[0].accumulate, c->workspace, &par);
-    if (c->din[1].data && tb)
-        gcpi_gemm(1, 0, n, k, m, g, dy->pitch, (const gcp_real *)a->data, a->pitch, NULL, (gcp_real *)c->din[1].data,
-                  c->din[1].pitch, c->din[1].accumulate, c->workspace, &par);
-    else if (c->din[1].data)
-        gcpi_gemm(1, 0, k, n, m, (const gcp_real *)a->data, a->pitch, g, dy->pitch, NULL, (gcp_real *)c->din[1].data,
-                  c->din[1].pitch, c->din[1].accumulate, c->workspace, &par);
+    return gcpi_conv_op(&gcpi_conv_transpose2d_row, x, w, b, o);
 }
-static void gcpi_linear_backward(const gcp_call *c) { gcpi_product_backward(c, 1); }
-static void gcpi_matmul_backward(const gcp_call *c) { gcpi_product_backward(c, 0); }

@@ -32,12 +32,12 @@ static void gcpi_batch_stats_set(const gcp_call *c, const double *sums)      /* 
     gcp_real *running_mean = (gcp_real *)c->in[1].data, *running_var = (gcp_real *)c->in[2].data;
     gcp_real *mean = (gcp_real *)c->out[0].data, *scale = (gcp_real *)c->out[1].data;
     int width = c->in[0].shape.d[3];
-    double n = (double)gcpi_pixels(c->in[0].shape), m = a->number.b;
+    double n = (double)gcpi_pixels(c->in[0].shape), m = a->norm.momentum;
     for (int i = 0; i < width; i++) {
         double mu = sums ? sums[i] / n : (double)running_mean[i];
         double var = sums ? GCPI_MAX(0.0, sums[width + i] / n - mu * mu) : (double)running_var[i];
         mean[i] = (gcp_real)mu;
-        scale[i] = (gcp_real)(1.0 / sqrt(var + a->number.a));
+        scale[i] = (gcp_real)(1.0 / sqrt(var + a->norm.epsilon));
         if (!sums || !c->commit) continue;
         running_mean[i] = (gcp_real)((1 - m) * (double)running_mean[i] + m * mu);
         running_var[i] = (gcp_real)((1 - m) * (double)running_var[i] + m * var * (n > 1 ? n / (n - 1) : 1));
@@ -46,25 +46,6 @@ static void gcpi_batch_stats_set(const gcp_call *c, const double *sums)      /* 
 static void gcpi_batch_stats_forward(const gcp_call *c)
 {
     gcpi_batch_stats_set(c, c->training ? gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_x) : NULL);
-}
-/* Workspace of a convolution that also makes the statistics of its output, in training. */
-static size_t gcpi_conv2d_stats_workspace(const gcpi_conv_attr *a, gcp_shape out, const gcp_target *target)
-{
-    return gcpi_conv2d_room(a, target) + gcpi_sum_workspace(out, 2);
-}
-
-static void gcpi_conv2d_stats(const gcp_call *c, const gcp_call *stats)
-{
-    gcpi_sum_watch sums;
-    gcpi_end end = { gcpi_sum_written, &sums };
-    gcpi_sum_job job =
-        gcpi_sum_job_of(stats, c->out[0].shape, 2, gcpi_sum_x,
-                        (unsigned char *)c->workspace + gcpi_conv2d_room(&gcpi_attr(c->attributes)->conv, c->target));
-    gcpi_sum_watch_of(&sums, &job, c->out[0].shape.d[3]);
-    gcpi_conv2d_run(c, &end);
-    /* outputs of stats may lie in the workspace of c, but not in that of stats: the sums move there first */
-    gcpi_batch_stats_set(
-        stats, (const double *)memmove(stats->workspace, gcpi_sum_total(&job), job.width * sizeof *job.partial));
 }
 static void gcpi_batch_stats_cost(const gcp_cost_call *c, gcp_cost *cost)
 {
@@ -204,7 +185,7 @@ GCPI_LOOP void gcpi_layer_norm_task(void *arg, int index, int worker)
         const gcp_real *x = gcpi_row(&c->in[0], p);
         gcp_real *y = gcpi_row_out(&c->out[0], p);
         double mean, scale;
-        gcpi_pixel_moments(x, width, gcpi_attr(c->attributes)->number.a, &mean, &scale);
+        gcpi_pixel_moments(x, width, gcpi_attr(c->attributes)->norm.epsilon, &mean, &scale);
         for (int i = 0; i < width; i++) y[i] = (gcp_real)(((double)x[i] - mean) * scale) * gamma[i] + beta[i];
     }
     (void)worker;
@@ -220,7 +201,7 @@ GCPI_LOOP void gcpi_sum_layer_norm(const gcp_call *c, size_t first, size_t last,
     for (size_t p = first; p < last; p++) {
         const gcp_real *x = gcpi_row(&c->in[0], p), *dy = gcpi_row(&c->dout[0], p);
         double mean, scale;
-        gcpi_pixel_moments(x, width, gcpi_attr(c->attributes)->number.a, &mean, &scale);
+        gcpi_pixel_moments(x, width, gcpi_attr(c->attributes)->norm.epsilon, &mean, &scale);
         for (int i = 0; i < width; i++) {
             sums[i] += (double)dy[i] * (((double)x[i] - mean) * scale);
             sums[width + i] += (double)dy[i];
@@ -239,7 +220,7 @@ GCPI_LOOP void gcpi_layer_norm_task_back(void *arg, int index, int worker)
         const gcp_real *x = gcpi_row(&c->in[0], p), *dy = gcpi_row(&c->dout[0], p);
         gcp_real *dx = gcpi_row_out(d, p);
         double mean, scale, a = 0, b = 0;
-        gcpi_pixel_moments(x, width, gcpi_attr(c->attributes)->number.a, &mean, &scale);
+        gcpi_pixel_moments(x, width, gcpi_attr(c->attributes)->norm.epsilon, &mean, &scale);
         for (int i = 0; i < width; i++) {
             double g = (double)dy[i] * (double)gamma[i];
             a += g;
@@ -261,4 +242,134 @@ static void gcpi_layer_norm_backward(const gcp_call *c)
         if (c->din[2].data) gcpi_store_sums(&c->din[2], sums + c->in[0].shape.d[3]);
     }
     if (c->din[0].data) gcpi_norm_rows(c, c->din[0].shape, NULL, gcpi_layer_norm_task_back);
+}
+
+static void gcpi_batch_stats_facts(const gcpi_op *op, gcpi_facts *f) { (void)op; f->stats = 1; }
+static void gcpi_batch_norm_facts(const gcpi_op *op, gcpi_facts *f)
+{
+    (void)op;
+    f->part = GCPI_PART_NORM;
+    f->early = GCPI_IN(3) | GCPI_IN(GCPI_NORM_BETA);
+    f->shared = f->dense = GCPI_IN(1) | GCPI_IN(2) | f->early;
+}
+static void gcpi_layer_norm_facts(const gcpi_op *op, gcpi_facts *f)
+{
+    (void)op;
+    f->shared = f->dense = f->early = GCPI_IN(1) | GCPI_IN(2);
+}
+static const gcpi_op_row gcpi_batch_stats_row = {
+    GCP_OP_BATCH_STATS,
+    { "batch_stats", gcpi_batch_stats_shape, gcpi_batch_stats_forward, NULL, gcpi_batch_stats_cost, 0, 0,
+      GCP_FLAG_ONCE | GCP_FLAG_NO_GRADIENT | GCP_FLAG_SAME_CHANNELS, 2, NULL },
+    gcpi_batch_stats_facts
+};
+static const gcpi_op_row gcpi_batch_norm_row = {
+    GCP_OP_BATCH_NORM,
+    { "batch_norm", gcpi_norm_shape, gcpi_batch_norm_forward, gcpi_batch_norm_backward, gcpi_norm_cost,
+      GCPI_IN(0) | GCPI_IN(1) | GCPI_IN(2) | GCPI_IN(3), 0, GCPI_OVER, 1, NULL },
+    gcpi_batch_norm_facts
+};
+static const gcpi_op_row gcpi_layer_norm_row = {
+    GCP_OP_LAYER_NORM,
+    { "layer_norm", gcpi_norm_shape, gcpi_layer_norm_forward, gcpi_layer_norm_backward, gcpi_norm_cost,
+      GCPI_IN(0) | GCPI_IN(1), 0, GCPI_OVER, 1, NULL },
+    gcpi_layer_norm_facts
+};
+
+static int gcpi_norm_options(gcp_tensor x, const char *what, gcp_norm_opts *o)
+{
+    o->epsilon = gcpi_option(o->epsilon, 1e-5);
+    o->momentum = gcpi_option(o->momentum, 0.1);
+    if (!(o->epsilon > 0) || !gcpi_finite(o->epsilon))
+        gcpi_bad_option(x, o->at, what, ".epsilon", o->epsilon, "above 0");
+    else if (!(o->momentum >= 0 && o->momentum <= 1))
+        gcpi_bad_option(x, o->at, what, ".momentum", o->momentum, "in [0, 1]");
+    else return gcpi_enter(x, o->at, what);
+    return 0;
+}
+
+/* Whether gamma or beta has one value per channel. Checked before the first of the two ops is recorded. */
+static int gcpi_channels_ok(gcp_tensor x, gcp_tensor values, gcp_at at)
+{
+    gcp_tape *t = x.tape;
+    if (!gcpi_usable(t, values, at, "batch_norm")) return 0;
+    const gcpi_tensor *e = gcpi_get(values);
+    const int channels = gcpi_get(x)->shape.d[3];
+    if (e->dtype != GCP_DTYPE_REAL)
+        gcpi_fail(t, GCP_E_DTYPE, at, "batch_norm", "gamma and beta are real numbers, not integers");
+    else if (gcpi_count(e->shape) != (size_t)channels)
+        gcpi_fail(t, GCP_E_SHAPE, at, "batch_norm", "%zu values of gamma or beta for the %d channels of %s",
+                  gcpi_count(e->shape), channels, GCPI_TEXT(gcpi_get(x)->shape));
+    return t->code == GCP_OK;
+}
+
+/* Two ops under one name: statistics, and their application. gamma and beta are given, or made. Where the second op is
+   refused, the first is taken back, too. */
+static gcp_tensor gcpi_batch_norm(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, int given, gcp_norm_opts o)
+{
+    gcp_tape *t = x.tape;
+    gcp_tensor stats[3], apply[5];
+    gcpi_extents before;
+    gcpi_attributes a = gcpi_no_attributes();
+    if (t && t->full_ops) t->full_ops++;                             /* two ops: gcpi_enter counts one */
+    if (!gcpi_norm_options(x, "batch_norm", &o)) return gcpi_nil(t);
+    if (given && (!gcpi_channels_ok(x, gamma, o.at) || !gcpi_channels_ok(x, beta, o.at))) return gcpi_nil(t);
+    a.norm.epsilon = o.epsilon; a.norm.momentum = o.momentum;
+    gcp_shape channels = gcpi_raw(1, gcpi_get(x)->shape.d[3], 0, 0, 0);
+    gcp_param_opts ones = gcpi_weight_options(GCP_INIT_ONES, GCP_INIT_ONES, 1, 1, o.at),
+                   zeros = gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at);
+    before = t->good;
+    int name = gcpi_op_name(t, "batch_norm", o.name, o.at);
+    int statistics = name ? gcpi_name_new(t, name, "statistics", "statistics", o.at) : 0;
+    if (!statistics) return gcpi_nil(t);
+    stats[0] = apply[0] = x;
+    stats[1] = gcpi_parameter_of(t, GCPI_STATISTIC, name, "running_mean", channels, zeros);
+    stats[2] = gcpi_parameter_of(t, GCPI_STATISTIC, name, "running_var", channels, ones);
+    apply[3] = given ? gamma : gcpi_weight(t, name, "gamma", channels, ones);
+    apply[4] = given ? beta : gcpi_weight(t, name, "beta", channels, zeros);
+    if (t->code) return gcpi_nil(t);
+    apply[1] = gcpi_record(t, &gcpi_batch_stats_row, statistics, stats, 3, &a, o.at);
+    if (gcp_is_nil(apply[1]) && t->full_ops) t->full_ops++;          /* the second op is needed, too */
+    if (gcp_is_nil(apply[1])) return gcpi_nil(t);
+    apply[2] = gcpi_handle(t, apply[1].id + 1);
+    gcp_tensor y = gcpi_record(t, &gcpi_batch_norm_row, name, apply, 5, &a, o.at);
+    if (gcp_is_nil(y)) t->good = before;
+    return y;
+}
+GCPI_DEF gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts o)
+{
+    return gcpi_batch_norm(x, gcpi_nil(NULL), gcpi_nil(NULL), 0, o);
+}
+GCPI_DEF gcp_tensor gcp_batch_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, gcp_norm_opts o)
+{
+    return gcpi_batch_norm(x, gamma, beta, 1, o);
+}
+
+/* gamma and beta are given, or made. */
+static gcp_tensor gcpi_layer_norm(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, int given, gcp_norm_opts o)
+{
+    gcp_tape *t = x.tape;
+    gcp_tensor in[3];
+    gcpi_attributes a = gcpi_no_attributes();
+    if (o.momentum != 0)
+        return gcpi_bad_option(x, o.at, "layer_norm", ".momentum", o.momentum, "it belongs to gcp_batch_norm");
+    if (!gcpi_norm_options(x, "layer_norm", &o)) return gcpi_nil(t);
+    a.norm.epsilon = o.epsilon;
+    gcp_shape channels = gcpi_raw(1, gcpi_get(x)->shape.d[3], 0, 0, 0);
+    int name = gcpi_op_name(t, "layer_norm", o.name, o.at);
+    if (!name) return gcpi_nil(t);
+    gcp_param_opts ones = gcpi_weight_options(GCP_INIT_ONES, GCP_INIT_ONES, 1, 1, o.at),
+                   zeros = gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at);
+    in[0] = x;
+    in[1] = given ? gamma : gcpi_weight(t, name, "gamma", channels, ones);
+    in[2] = given ? beta : gcpi_weight(t, name, "beta", channels, zeros);
+    return t->code ? gcpi_nil(t) : gcpi_record(t, &gcpi_layer_norm_row, name, in, 3, &a, o.at);
+}
+GCPI_DEF gcp_tensor gcp_layer_norm_at(gcp_tensor x, gcp_norm_opts o)
+{
+    return gcpi_layer_norm(x, gcpi_nil(NULL), gcpi_nil(NULL), 0, o);
+}
+GCPI_DEF gcp_tensor gcp_layer_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, gcp_norm_opts o)
+{
+    return gcpi_layer_norm(x, gamma, beta, 1, o);
 }

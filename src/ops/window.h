@@ -1,29 +1,73 @@
-/* Ops on windows of an image: pools and upsampling. */
+/* Windows of an image: their arithmetic and options; pools. */
 
-/* One task per image of the batch, so that scattered sums keep one order. */
-typedef struct gcpi_image_job { const gcp_call *call; void (*fn)(const gcp_call *call, int image); } gcpi_image_job;
-static void gcpi_image_task(void *arg, int index, int worker)
+/* Window arithmetic of convolutions and pools: sets ho, wo and, for GCP_PADDING_SAME, the paddings. */
+static int gcpi_window(gcp_shape_call *s, gcpi_conv_attr *a)
 {
-    const gcpi_image_job *job = (const gcpi_image_job *)arg;
-    job->fn(job->call, index);
-    (void)worker;
-}
-static void gcpi_images(const gcp_call *c, int images, void (*fn)(const gcp_call *call, int image))
-{
-    gcpi_image_job job;
-    job.call = c; job.fn = fn;
-    gcpi_parallel(c->target, images, gcpi_image_task, &job);
-}
-static size_t gcpi_pixel(gcp_shape s, int n, int y, int x)
-{
-    return ((size_t)n * (size_t)s.d[1] + (size_t)y) * (size_t)s.d[2] + (size_t)x;
+    long long eh = (long long)a->dh * (a->kh - 1) + 1, ew = (long long)a->dw * (a->kw - 1) + 1;
+    if (a->same) {
+        long long th = (long long)((a->h - 1) / a->sh) * a->sh + eh - a->h,
+                  tw = (long long)((a->w - 1) / a->sw) * a->sw + ew - a->w;
+        if (th > INT32_MAX || tw > INT32_MAX)
+            return gcpi_refuse(s, "a kernel of %dx%d with .dilation = %d", a->kh, a->kw, a->dh);
+        a->pt = (int)GCPI_MAX(th, 0) / 2; a->pb = (int)GCPI_MAX(th, 0) - a->pt;
+        a->pl = (int)GCPI_MAX(tw, 0) / 2; a->pr = (int)GCPI_MAX(tw, 0) - a->pl;
+    }
+    long long fh = (long long)a->h + a->pt + a->pb - eh, fw = (long long)a->w + a->pl + a->pr - ew;
+    if (fh < 0 || fw < 0 || fh / a->sh >= INT32_MAX || fw / a->sw >= INT32_MAX)
+        return gcpi_refuse(s, "%s does not fit a %dx%d kernel with .out = %d, .pad = %d%s", GCPI_TEXT(s->in[0]),
+                           a->kh, a->kw, a->co, a->pt, a->same ? "" : " (GCP_PADDING_SAME pads enough)");
+    a->ho = (int)(fh / a->sh) + 1;
+    a->wo = (int)(fw / a->sw) + 1;
+    return 1;
 }
 
-static void gcpi_zero_image(const gcp_view *v, int image)
+static void gcpi_image_out(gcp_shape *out, int n, int h, int w, int c)
 {
-    size_t per = (size_t)v->shape.d[1] * (size_t)v->shape.d[2], width = (size_t)v->shape.d[3] * sizeof(gcp_real);
-    for (size_t p = 0; p < per; p++) memset(gcpi_row_out(v, (size_t)image * per + p), 0, width);
+    out->rank = 4;
+    out->d[0] = n; out->d[1] = h; out->d[2] = w; out->d[3] = c;
 }
+
+/* A shape rule may complete its attributes: they belong to the op that is being recorded. */
+static gcpi_conv_attr *gcpi_conv_attr_of(const gcp_shape_call *s)
+{
+    return &((gcpi_attributes *)(uintptr_t)s->attributes)->conv;
+}
+
+
+/* Windows: .k sets both sides, .stride both strides, .pad all four paddings; a field for one side overrides them. */
+static int gcpi_pick(int single, int both, int otherwise)
+{
+    return gcpi_integer(single ? single : both ? both : otherwise);
+}
+
+static int gcpi_window_in_range(const gcpi_conv_attr *a)
+{
+    const int most = 1 << 24, from1[] = { a->kh, a->kw, a->sh, a->sw, a->dh, a->dw, a->groups },
+              from0[] = { a->pt, a->pb, a->pl, a->pr };
+    for (int i = 0; i < 7; i++)
+        if (from1[i] < 1 || from1[i] > most) return 0;
+    for (int i = 0; i < 4; i++)
+        if (from0[i] < 0 || from0[i] > (a->same ? 0 : most)) return 0;
+    return 1;
+}
+
+/* Checks the options of a convolution or pool. */
+static int gcpi_window_ok(gcp_tensor x, const char *what, const gcpi_conv_attr *a, gcp_padding padding, gcp_at at)
+{
+    if (!gcpi_enter(x, at, what)) return 0;
+    if (padding != GCP_PADDING_EXPLICIT && padding != GCP_PADDING_SAME)
+        gcpi_bad_option(x, at, what, ".padding", (double)padding, "GCP_PADDING_EXPLICIT or GCP_PADDING_SAME");
+    else if (!a->kh || !a->kw)
+        gcpi_fail(x.tape, GCP_E_ARGUMENT, at, what, "%s is missing", a->kh ? ".kw" : a->kw ? ".kh" : ".k");
+    else if (!gcpi_window_in_range(a))
+        gcpi_fail(x.tape, GCP_E_ARGUMENT, at, what,
+                  ".k = %dx%d, .stride = %dx%d, .dilation = %dx%d, .groups = %d, .pad = %d %d %d %d; each "
+                  "is 1 to 2^24, .pad 0 to 2^24 and left out with GCP_PADDING_SAME",
+                  a->kh, a->kw, a->sh, a->sw, a->dh, a->dw, a->groups, a->pt, a->pb, a->pl, a->pr);
+    return x.tape->code == GCP_OK;
+}
+
+/* ---- pools ---- */
 
 /* Pools. Max-pool keeps in one byte which cell of the window was the largest; a 1x1 window needs none. */
 static int gcpi_pool_shape(gcp_shape_call *s)
@@ -203,58 +247,47 @@ static int gcpi_global_avg_pool_shape(gcp_shape_call *s)     /* the window is th
     return 1;
 }
 
-/* Upsampling by a whole factor. Bilinear: half-pixel centres, edges clamped. */
-static int gcpi_upsample_shape(gcp_shape_call *s)
+static void gcpi_max_pool_facts(const gcpi_op *op, gcpi_facts *f)
 {
-    int f = gcpi_attr(s->attributes)->number.i;
-    s->out[0] = s->in[0];
-    if (s->in[0].d[1] > INT32_MAX / f || s->in[0].d[2] > INT32_MAX / f)
-        return gcpi_refuse(s, "%s times .factor = %d", GCPI_TEXT(s->in[0]), f);
-    s->out[0].d[1] *= f; s->out[0].d[2] *= f;
-    s->out[0].rank = 4;
-    return gcpi_all_real(s);
+    f->window = &op->attributes.conv;
+    f->in_place = gcpi_pool_copies(f->window);          /* larger windows read neighbours, too */
+    f->indexed = f->window->kh * f->window->kw > 1;
 }
-typedef struct gcpi_taps { int i[2]; gcp_real w[2]; } gcpi_taps;
-static gcpi_taps gcpi_taps_of(int o, int factor, int size, int mode)
+static void gcpi_avg_pool_facts(const gcpi_op *op, gcpi_facts *f) { f->window = &op->attributes.conv; }
+static const gcpi_op_row gcpi_max_pool_row = {
+    GCP_OP_MAX_POOL,
+    { "max_pool", gcpi_max_pool_shape, gcpi_max_pool_forward, gcpi_max_pool_backward, NULL, 0, GCPI_OUT(1), GCPI_OVER,
+      2, NULL },
+    gcpi_max_pool_facts
+};
+static const gcpi_op_row gcpi_avg_pool_row = {
+    GCP_OP_AVG_POOL,
+    { "avg_pool", gcpi_pool_shape, gcpi_avg_pool_forward, gcpi_avg_pool_backward, NULL, 0, 0, GCPI_EACH_ONE, 1, NULL },
+    gcpi_avg_pool_facts
+};
+static const gcpi_op_row gcpi_global_avg_pool_row = {
+    GCP_OP_GLOBAL_AVG_POOL,
+    { "global_avg_pool", gcpi_global_avg_pool_shape, gcpi_avg_pool_forward, gcpi_avg_pool_backward, NULL, 0, 0,
+      GCPI_EACH_ONE, 1, NULL },
+    NULL
+};
+
+static gcp_tensor gcpi_pool(const gcpi_op_row *row, gcp_tensor x, gcp_pool_opts o)
 {
-    gcpi_taps t;
-    double x = mode == GCP_UPSAMPLING_BILINEAR ? GCPI_MAX(0.0, ((double)o + 0.5) / factor - 0.5) : (double)(o / factor);
-    t.i[0] = (int)x;
-    t.i[1] = GCPI_MIN(t.i[0] + 1, size - 1);
-    t.w[1] = (gcp_real)(x - (double)t.i[0]);
-    t.w[0] = 1 - t.w[1];
-    return t;
+    gcpi_attributes a = gcpi_no_attributes();
+    gcpi_conv_attr *c = &a.conv;
+    c->kh = gcpi_pick(o.kh, o.k, 0); c->kw = gcpi_pick(o.kw, o.k, 0);
+    c->sh = gcpi_pick(o.stride_h, o.stride, c->kh); c->sw = gcpi_pick(o.stride_w, o.stride, c->kw);
+    c->pt = gcpi_pick(o.pad_top, o.pad, 0); c->pb = gcpi_pick(o.pad_bottom, o.pad, 0);
+    c->pl = gcpi_pick(o.pad_left, o.pad, 0); c->pr = gcpi_pick(o.pad_right, o.pad, 0);
+    c->dh = c->dw = c->groups = 1;
+    c->same = o.padding == GCP_PADDING_SAME;
+    if (!gcpi_window_ok(x, row->op.name, c, o.padding, o.at)) return gcpi_nil(x.tape);
+    return gcpi_simple(row, &x, 1, &a, o.name, o.at);
 }
-GCPI_LOOP void gcpi_upsample_walk(const gcp_call *c, int image, const gcp_view *small, const gcp_view *large,
-                                  int backward)
+GCPI_DEF gcp_tensor gcp_max_pool_at(gcp_tensor x, gcp_pool_opts o) { return gcpi_pool(&gcpi_max_pool_row, x, o); }
+GCPI_DEF gcp_tensor gcp_avg_pool_at(gcp_tensor x, gcp_pool_opts o) { return gcpi_pool(&gcpi_avg_pool_row, x, o); }
+GCPI_DEF gcp_tensor gcp_global_avg_pool_at(gcp_tensor x, gcp_op_opts o)
 {
-    const gcpi_attributes *a = gcpi_attr(c->attributes);
-    for (int oy = 0; oy < large->shape.d[1]; oy++)
-        for (int ox = 0; ox < large->shape.d[2]; ox++) {
-            gcpi_taps ty = gcpi_taps_of(oy, a->number.i, small->shape.d[1], a->number.j),
-                      tx = gcpi_taps_of(ox, a->number.i, small->shape.d[2], a->number.j);
-            gcp_real *l = gcpi_row_out(large, gcpi_pixel(large->shape, image, oy, ox));
-            if (!backward) memset(l, 0, (size_t)large->shape.d[3] * sizeof *l);
-            for (int t = 0; t < 4; t++) {
-                gcp_real w = ty.w[t >> 1] * tx.w[t & 1];
-                gcp_real *s = gcpi_row_out(small, gcpi_pixel(small->shape, image, ty.i[t >> 1], tx.i[t & 1]));
-                if (w == 0) continue;
-                if (backward) for (int k = 0; k < large->shape.d[3]; k++) s[k] += w * l[k];
-                else          for (int k = 0; k < large->shape.d[3]; k++) l[k] += w * s[k];
-            }
-        }
-}
-static void gcpi_upsample_image(const gcp_call *c, int image)
-{
-    gcpi_upsample_walk(c, image, &c->in[0], &c->out[0], 0);
-}
-static void gcpi_upsample_image_back(const gcp_call *c, int image)
-{
-    if (!c->din[0].accumulate) gcpi_zero_image(&c->din[0], image);
-    gcpi_upsample_walk(c, image, &c->din[0], &c->dout[0], 1);
-}
-static void gcpi_upsample_forward(const gcp_call *c) { gcpi_images(c, c->in[0].shape.d[0], gcpi_upsample_image); }
-static void gcpi_upsample_backward(const gcp_call *c)
-{
-    if (c->din[0].data) gcpi_images(c, c->din[0].shape.d[0], gcpi_upsample_image_back);
+    return gcpi_unary(&gcpi_global_avg_pool_row, x, o);
 }

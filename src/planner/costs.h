@@ -4,11 +4,19 @@
    beta are frozen. */
 static int gcpi_norm_is_fixed(const gcpi_problem *p, const gcpi_op *op)
 {
-    enum { GAMMA = 3, BETA };
     const gcpi_op *norm = gcpi_facts_of(op).stats ? op + 1 : op;
-    if (!p->frozen_norms || norm->kind != GCP_OP_BATCH_NORM) return 0;
-    return !p->items[p->tensors + gcpi_edge(p->tape, norm, GAMMA)].active &&
-           !p->items[p->tensors + gcpi_edge(p->tape, norm, BETA)].active;
+    const gcpi_facts facts = gcpi_facts_of(norm);
+    int trained = 0;
+    if (!p->frozen_norms || facts.part != GCPI_PART_NORM) return 0;
+    for (int i = 0; i <= GCPI_NORM_BETA; i++)
+        trained |= facts.early >> i & 1 && p->items[p->tensors + gcpi_edge(p->tape, norm, i)].active;
+    return !trained;
+}
+
+/* Whether the target may run an op and what is behind it as one pass. */
+static int gcpi_fuses(const gcp_target *target, const gcpi_op *op)
+{
+    return !target->kernels || target->kernels[op->kind].flags & GCP_FLAG_FUSED;
 }
 
 /* Whether statistics follow a convolution that can make them. It then has workspace for their sums, so that both may
@@ -16,9 +24,8 @@ static int gcpi_norm_is_fixed(const gcpi_problem *p, const gcpi_op *op)
 static int gcpi_stats_follow(const gcpi_problem *p, const gcpi_op *op)
 {
     const gcp_tape *t = p->tape;
-    const gcp_op *kernels = p->target.kernels;
-    if (!p->training || !op || op->kind != GCP_OP_CONV2D || op + 1 == t->ops + t->op_count) return 0;
-    if (kernels ? !(kernels[GCP_OP_CONV2D].flags & GCP_FLAG_FUSED) : !gcpi_facts_of(op).with_stats) return 0;
+    if (!p->training || !op || !gcpi_facts_of(op).with_stats || op + 1 == t->ops + t->op_count) return 0;
+    if (!gcpi_fuses(&p->target, op) || (!p->target.kernels && !GCPI_TAKES)) return 0;
     return gcpi_facts_of(op + 1).stats && gcpi_edge(t, op + 1, 0) == op->out && !gcpi_norm_is_fixed(p, op + 1);
 }
 
@@ -32,7 +39,7 @@ static size_t gcpi_stats_room(const gcpi_problem *p, const gcpi_op *op, size_t o
     if (!kernels) return facts.stats_workspace(facts.window, call->out[0], &p->target);
     call->in = call->out;
     call->attributes = &(op + 1)->attributes;
-    if (kernels[GCP_OP_BATCH_STATS].cost) kernels[GCP_OP_BATCH_STATS].cost(call, &cost);
+    if (kernels[(op + 1)->kind].cost) kernels[(op + 1)->kind].cost(call, &cost);
     return GCPI_MAX(own, cost.workspace);
 }
 

@@ -185,11 +185,11 @@ static void gcpi_run_move(const gcpi_plan *in, const gcpi_task *t, int n)
 {
     gcp_call call;
     gcpi_call_space space;
-    gcpi_call_begin(in, t, GCP_OP_CONCAT, &call, &space);
+    gcpi_call_begin(in, t, GCPI_ROW_COPY, &call, &space);
     space.in[0] = gcpi_view_like(in, t->op, in->bound.slab + in->placed[n].offset);
     space.out[0] = gcpi_view_like(in, t->op, in->bound.slab + in->placed[n + 1].offset);
     call.inputs = call.outputs = 1;
-    gcpi_row_for(&in->p.target, NULL, GCP_OP_CONCAT)->forward(&call);
+    gcpi_row_for(&in->p.target, NULL, GCPI_ROW_COPY)->forward(&call);
 }
 
 static void gcpi_run_hook(const gcpi_plan *in, const gcpi_task *t, int n)

@@ -30,7 +30,7 @@ static int gcpi_conv_ends(const gcpi_plan *in, const gcpi_task *t, int n, const 
     int reads = 0;
     if (t->kind != GCPI_TASK_FORWARD || u->kind != GCPI_TASK_FORWARD) return 0;
     const gcpi_op *op = &in->p.tape->ops[t->op], *first = &in->p.tape->ops[u->op] - (u->ops - 1);
-    if (op->kind != GCP_OP_CONV2D) return 0;
+    if (!gcpi_facts_of(op).with_group || !gcpi_fuses(&in->p.target, op)) return 0;
     if (!gcpi_is_part(first, GCPI_PART_ADD) && !gcpi_is_part(first, GCPI_PART_RECTIFIER)) return 0;
     for (int k = 0; k < u->count; k++)
         reads += in->p.operands[u->operands + k].item == op->out && in->p.operands[u->operands + k].mode == GCPI_READ;
@@ -45,8 +45,8 @@ static int gcpi_norm_begins(const gcpi_plan *in, const gcpi_task *t, int n, cons
     const gcpi_op *op = &in->p.tape->ops[t->op], *norm = &in->p.tape->ops[u->op];
     int dx = gcpi_operand_at(in, t, GCPI_SLOT_DIN), dy = gcpi_operand_at(in, t, GCPI_SLOT_DOUT);
     if (!gcpi_is_part(op, GCPI_PART_RECTIFIER) || !gcpi_is_part(norm, GCPI_PART_NORM)) return 0;
-    if (gcpi_edge(in->p.tape, op, 0) != norm->out ||
-        in->p.items[gcpi_edge(in->p.tape, norm, 4)].kind != GCPI_STATE_ITEM)
+    if (gcpi_edge(in->p.tape, op, 0) != norm->out || !gcpi_fuses(&in->p.target, norm) ||
+        in->p.items[gcpi_edge(in->p.tape, norm, GCPI_NORM_BETA)].kind != GCPI_STATE_ITEM)
         return 0;
     return gcpi_same_place(in, t, n, dx, u, n + t->count, gcpi_operand_at(in, u, GCPI_SLOT_DIN)) && dy >= 0 &&
            in->placed[n + dy].offset == in->placed[n + dx].offset &&
@@ -65,12 +65,13 @@ static int gcpi_conv_sums(const gcpi_plan *in, const gcpi_task *t, int n, const 
 /* A convolution, with the call of the next instruction in the same pass. */
 static void gcpi_run_conv(const gcpi_plan *in, int i, int n, gcp_call *next)
 {
-    const gcpi_facts facts = gcpi_facts_of(&in->p.tape->ops[in->p.tasks[in->list.at[i].task].op]);
+    const gcpi_op *op = &in->p.tape->ops[in->p.tasks[in->list.at[i].task].op];
+    const gcpi_facts facts = gcpi_facts_of(op);
     gcp_call call;
     gcpi_call_space space;
     gcpi_op_call(in, &in->list.at[i], n, &call, &space);
     call.fused = next;
-    if (in->p.target.kernels) in->p.target.kernels[GCP_OP_CONV2D].forward(&call);
+    if (in->p.target.kernels) in->p.target.kernels[op->kind].forward(&call);
     else if (next->row == GCP_ROW_APPLY) facts.with_group(&call, next);
     else facts.with_stats(&call, next);
 }
@@ -99,34 +100,26 @@ static void gcpi_run_norm_begins(const gcpi_plan *in, int i, int n)
     gcpi_call_space space, others;
     gcpi_op_call(in, &in->list.at[i], n, &rectifier, &others);
     gcpi_op_call(in, &in->list.at[i + 1], n + in->p.tasks[in->list.at[i].task].count, &call, &space);
-    space.in[4].data = gcpi_item_data(in, gcpi_edge(in->p.tape, norm, 4), -1);
+    space.in[GCPI_NORM_BETA].data = gcpi_item_data(in, gcpi_edge(in->p.tape, norm, GCPI_NORM_BETA), -1);
     call.fused = &rectifier;
-    (in->p.target.kernels ? &in->p.target.kernels[GCP_OP_BATCH_NORM] : norm->row)->backward(&call);
+    gcpi_row_for(&in->p.target, norm, 0)->backward(&call);
 }
 
-/* i: an instruction; its operands are placed from placed[n] on. t, u: its task and the next instruction's. row: of a
-   target with kernels of its own the one that must say GCP_FLAG_FUSED. */
+/* i: an instruction; its operands are placed from placed[n] on. t, u: its task and the next instruction's. */
 typedef struct gcpi_pair {
     int (*fits)(const gcpi_plan *in, const gcpi_task *t, int n, const gcpi_task *u);
     void (*run)(const gcpi_plan *in, int i, int n);
-    int row;
 } gcpi_pair;
-static const gcpi_pair gcpi_pairs[] = { { gcpi_conv_ends, gcpi_run_conv_ends, GCP_OP_CONV2D },
-                                        { gcpi_conv_sums, gcpi_run_conv_sums, GCP_OP_CONV2D },
-                                        { gcpi_norm_begins, gcpi_run_norm_begins, GCP_OP_BATCH_NORM } };
-
-static int gcpi_pair_known(const gcp_op *kernels, const gcpi_pair *pair)
-{
-    return !kernels || kernels[pair->row].flags & GCP_FLAG_FUSED;
-}
+static const gcpi_pair gcpi_pairs[] = { { gcpi_conv_ends, gcpi_run_conv_ends },
+                                        { gcpi_conv_sums, gcpi_run_conv_sums },
+                                        { gcpi_norm_begins, gcpi_run_norm_begins } };
 
 static const gcpi_pair *gcpi_pair_at(const gcpi_plan *in, int i, int n)        /* NULL: instruction i runs alone */
 {
     if (i + 1 >= (int)in->list.count || in->opts.check || in->opts.no_groups) return NULL;
     const gcpi_task *t = &in->p.tasks[in->list.at[i].task], *u = &in->p.tasks[in->list.at[i + 1].task];
     for (size_t k = 0; k < sizeof gcpi_pairs / sizeof *gcpi_pairs; k++)
-        if (gcpi_pair_known(in->p.target.kernels, &gcpi_pairs[k]) && gcpi_pairs[k].fits(in, t, n, u))
-            return &gcpi_pairs[k];
+        if (gcpi_pairs[k].fits(in, t, n, u)) return &gcpi_pairs[k];
     return NULL;
 }
 

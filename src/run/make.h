@@ -156,36 +156,44 @@ static int gcpi_customs_run_on(const gcpi_problem *p)
     return 1;
 }
 
-/* Whether an op makes one value of all samples. some: of each tensor, whether it has samples. */
-static int gcpi_joins_samples(const gcp_tape *t, const gcpi_op *op, const unsigned char *some)
+/* some: of each tensor, how many samples it holds that gcp_write_some can leave out; 0: none. Fills it for the op's
+   outputs. 1: the op makes one value of several of them. */
+static int gcpi_samples_through(const gcp_tape *t, const gcpi_op *op, int *some)
 {
-    const int x = gcpi_edge(t, op, 0);
-    if (op->kind == GCP_OP_MATMUL) return some[gcpi_edge(t, op, 1)];
-    if (op->kind == GCP_OP_MSE && some[gcpi_edge(t, op, 1)]) return 1;
-    return (op->kind == GCP_OP_MSE || op->kind == GCP_OP_MEAN) && some[x] && gcpi_count(t->tensors[x].shape) > 1;
+    const gcpi_facts facts = gcpi_facts_of(op);
+    int samples = 0, shared = 0;
+    for (int i = 0; i < op->inputs; i++) {
+        const int n = some[gcpi_edge(t, op, i)];
+        samples = GCPI_MAX(samples, n);
+        if (i < 32 && facts.shared >> i & 1) shared |= n;
+    }
+    const int cut = facts.view == GCPI_VIEW_WHOLE && samples && t->tensors[op->out].shape.d[0] % samples,
+              ends = facts.stats || facts.leaves_out;
+    for (int j = 0; j < op->outputs; j++) some[op->out + j] = ends ? 0 : samples;
+    return samples && !ends && (!facts.apart || shared || cut);
 }
-/* Whether samples can be left out of the loss: cross-entropies alone make one value of them. Inference has none. */
+/* Whether samples can be left out of the loss: cross-entropies alone make one value of them. Inference has none.
+   (Batch-norm's statistics are of all.) */
 static int gcpi_samples_look(gcpi_plan *in, gcp_arena *a)
 {
     const gcp_tape *t = in->p.tape;
     const ptrdiff_t scratch = a->scratch;
-    int left_out = 0, joined = 0;
+    int left_out = 0;
     if (in->p.names) return 1;
-    unsigned char *some = GCPI_SCRATCH(a, unsigned char, t->tensor_count);
-    for (int x = 0; some && x < t->tensor_count; x++) some[x] = t->tensors[x].kind == GCPI_INPUT;
+    in->joins_samples = -1;
+    int *some = GCPI_SCRATCH(a, int, t->tensor_count);
+    for (int x = 0; some && x < t->tensor_count; x++) {
+        const int n = gcpi_by_samples(t->tensors[x].shape).d[0];
+        some[x] = t->tensors[x].kind == GCPI_INPUT && n > 1 ? n : 0;
+    }
     for (int k = 0; some && k < in->p.forward; k++) {
         const gcpi_task *task = &in->p.tasks[k];
         for (int o = task->op - GCPI_MAX(task->ops, 1) + 1; o <= task->op; o++) {
-            const gcpi_op *op = &t->ops[o];
-            int has = 0;
-            joined |= gcpi_joins_samples(t, op, some);
-            left_out |= op->kind == GCP_OP_CROSS_ENTROPY;
-            for (int i = 0; i < op->inputs; i++) has |= some[gcpi_edge(t, op, i)];
-            for (int i = 0; i < op->outputs; i++)
-                some[op->out + i] = (unsigned char)(has && op->kind != GCP_OP_CROSS_ENTROPY);
+            if (gcpi_samples_through(t, &t->ops[o], some) && in->joins_samples < 0) in->joins_samples = o;
+            left_out |= gcpi_facts_of(&t->ops[o]).leaves_out;
         }
     }
-    in->leaves_out = !in->p.training || (left_out && !joined);
+    in->leaves_out = !in->p.training || (left_out && in->joins_samples < 0);
     a->scratch = scratch;
     return some != NULL;
 }

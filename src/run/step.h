@@ -63,13 +63,6 @@ static void gcpi_unwritten_fail(const gcpi_plan *in, gcp_at at, const char *what
     gcpi_fail(in->p.tape, GCP_E_INPUT, at, what, "'%s' was not written since %s",
               gcp_name(gcpi_handle(in->p.tape, i), name, sizeof name), in->bound.since);
 }
-
-/* A shape with the samples first: (n) is stored as {1, 1, 1, n}. */
-static gcp_shape gcpi_by_samples(gcp_shape s)
-{
-    if (s.rank == 1) { s.d[0] = s.d[3]; s.d[3] = 1; }
-    return s;
-}
 /* Inputs of as many samples must have been given as many: the first that was written in part says how many. */
 static int gcpi_samples_agree(gcpi_plan *in, gcp_at at, const char *what)
 {
@@ -321,7 +314,7 @@ static int gcpi_ignored_label(const gcpi_plan *in, int x, int32_t *label)
     const gcpi_op *op;
     int input = 0, found = 0;
     for (int k = 0; (op = gcpi_reading_op(&in->p, x, k, &input)) != NULL; k++) {
-        const int one = op->kind == GCP_OP_CROSS_ENTROPY;
+        const int one = gcpi_facts_of(op).leaves_out;
         const int32_t ignored = gcpi_label_range_of(in->p.tape, op, input).ignore;
         if (k && (one != found || (one && ignored != *label))) return -1;
         found = one;
@@ -388,6 +381,21 @@ GCPI_DEF gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, g
     return gcpi_write(&a, data, gcpi_by_samples(in->p.tape->tensors[x.id].shape).d[0]);
 }
 
+static gcp_code gcpi_some_fail(const gcpi_access *a)
+{
+    char text[256], name[96];
+    const gcp_tape *t = a->plan->tape;
+    if (a->plan->in->joins_samples < 0)
+        return gcpi_access_fail(a, GCP_E_ARGUMENT, "cannot be written in part: the plan has no gcp_cross_entropy, "
+                                                   "which alone leaves samples out", "");
+    const gcpi_op *joins = &t->ops[a->plan->in->joins_samples];
+    gcpi_name_text(t, joins->name, name, sizeof name);
+    snprintf(text, sizeof text, "'%s' (%s:%d) makes one value of several samples%s", name,
+             gcpi_basename(joins->at.file), joins->at.line,
+             gcpi_facts_of(joins).custom ? ", or lacks GCP_FLAG_SAMPLES_APART" : "");
+    return gcpi_access_fail(a, GCP_E_ARGUMENT, "cannot be written in part: ", text);
+}
+
 GCPI_DEF gcp_code gcp_write_some_at(gcp_plan *plan, gcp_tensor x, const void *data, int samples, gcp_at at)
 {
     gcpi_access a = gcpi_access_of(plan, x, at, "gcp_write_some");
@@ -401,9 +409,7 @@ GCPI_DEF gcp_code gcp_write_some_at(gcp_plan *plan, gcp_tensor x, const void *da
     if (samples < all && plan->tape->tensors[x.id].dtype == GCP_DTYPE_I32 &&
         gcpi_ignored_label(plan->in, x.id, &label) < 0)
         return gcpi_access_fail(&a, GCP_E_ARGUMENT, "is read by ops that cannot ignore the same label", "");
-    if (samples < all && samples >= 1 && !plan->in->leaves_out)
-        return gcpi_access_fail(&a, GCP_E_ARGUMENT, "cannot be written in part: of the plan's losses only "
-                                                    "gcp_cross_entropy leaves samples out", "");
+    if (samples < all && samples >= 1 && !plan->in->leaves_out) return gcpi_some_fail(&a);
     if (samples >= 1 && samples <= all) return gcpi_write(&a, data, samples);
     snprintf(text, sizeof text, "%d samples; 1 to %d are allowed", samples, all);
     return gcpi_access_fail(&a, GCP_E_ARGUMENT, "was given ", text);
@@ -461,7 +467,7 @@ GCPI_DEF ptrdiff_t gcp_ignored_at(gcp_plan *plan, gcp_tensor loss, gcp_at at)
     gcp_tape *t = plan->tape;
     const gcpi_plan *in = plan->in;
     const gcpi_op *op = t->tensors[loss.id].producer >= 0 ? &t->ops[t->tensors[loss.id].producer] : NULL;
-    if (!op || op->kind != GCP_OP_CROSS_ENTROPY) {
+    if (!op || !gcpi_facts_of(op).leaves_out) {
         gcpi_access_fail(&a, GCP_E_ARGUMENT, "is not made by gcp_cross_entropy", "");
         return -1;
     }

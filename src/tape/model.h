@@ -39,8 +39,14 @@ typedef struct gcpi_conv_attr {
 } gcpi_conv_attr;
 typedef union gcpi_attributes {
     gcpi_conv_attr conv;                          /* convolutions and pools */
-    /* a: scale, slope, rate, epsilon; b: momentum; i, j: slice, upsample, outputs of linear, ignored label */
-    struct { double a, b; int i, j; } number;
+    double pointwise[2];                          /* the numbers p and q */
+    struct { double slope; } rectifier;
+    struct { double rate; } dropout;
+    struct { double epsilon, momentum; } norm;
+    struct { int first, count; } slice;
+    struct { int factor, mode; } upsample;
+    struct { int out; } linear;
+    struct { int ignore, ignores; } labels;       /* of cross_entropy: the label that does not count; if any */
     gcp_shape shape;
 } gcpi_attributes;
 
@@ -216,6 +222,13 @@ static gcpi_tensor *gcpi_get(gcp_tensor x)
 
 static size_t gcpi_count(gcp_shape s) { return (size_t)s.d[0] * (size_t)s.d[1] * (size_t)s.d[2] * (size_t)s.d[3]; }
 static size_t gcpi_pixels(gcp_shape s) { return (size_t)s.d[0] * (size_t)s.d[1] * (size_t)s.d[2]; }
+
+/* A shape with the samples first: (n) is stored as {1, 1, 1, n}. */
+static gcp_shape gcpi_by_samples(gcp_shape s)
+{
+    if (s.rank == 1) { s.d[0] = s.d[3]; s.d[3] = 1; }
+    return s;
+}
 
 static size_t gcpi_row_bytes(gcp_dtype type, size_t elements)
 {

@@ -111,12 +111,12 @@ static gcpi_cuda_apply applied(int norm, int add, int mask)
 static void elementwise(void)
 {
     const gcp_view none = {};
-    row("map: add", 3 * E, [&] { gcpi_cuda_map(GCPI_FN_ADD, view(S), view(S), view(S), 0, stream); });
-    row("map: gelu", 2 * E, [&] { gcpi_cuda_map(GCPI_FN_GELU, view(S), view(S), none, 0, stream); });
+    row("map: add", 3 * E, [&] { gcpi_cuda_map(GCPI_FN_ADD, view(S), view(S), view(S), 0, 0, stream); });
+    row("map: gelu", 2 * E, [&] { gcpi_cuda_map(GCPI_FN_GELU, view(S), view(S), none, 0, 0, stream); });
     row("map: add to what is there", 3 * E, [&] {
         gcp_view to = view(S);
         to.accumulate = 1;
-        gcpi_cuda_map(GCPI_FN_COPY, to, view(S), none, 0, stream);
+        gcpi_cuda_map(GCPI_FN_COPY, to, view(S), none, 0, 0, stream);
     });
     row("apply: norm and rectifier", 2 * E, [&] { auto a = applied(1, 0, 0); gcpi_cuda_apply_run(&a, stream); });
     row("apply: norm and addition and rectifier with a mask", 3 * E + BITS, [&] {

@@ -1,24 +1,31 @@
 /* Elementwise ops, reshape, dropout. */
 
-struct gcpi_map { gcp_view to, a, b; float number; gcpi_cut cut; };
-template <int FN> GCPI_DEVICE float gcpi_apply(float a, float b, float number)
+/* What lines of pointwise_table.h call. */
+GCPI_DEVICE float gcpi_exp1(float x) { return expf(x); }
+GCPI_DEVICE float gcpi_tanh1(float x) { return tanhf(x); }
+GCPI_DEVICE float gcpi_phi(float x) { return 0.5f * erfcf(-x * 0.70710678118654752f); }
+GCPI_DEVICE float gcpi_density(float x) { return 0.39894228040143268f * expf(-0.5f * x * x); }
+
+struct gcpi_map { gcp_view to, a, b; float p, q; gcpi_cut cut; };
+#define GCPI_POINTWISE_CASE(NAME, name, reads, value, derivative)                             \
+    case GCPI_FN_##NAME: { const float x = a; return value; }                                 \
+    case GCPI_FN_##NAME##_BACK: { const float x = b, y = b; (void)x; (void)y; return a * (derivative); }
+#define GCPI_NUMBERS_CASE(NAME, name, reads, value, derivative, ...) \
+    GCPI_POINTWISE_CASE(NAME, name, reads, value, derivative)
+template <int FN> GCPI_DEVICE float gcpi_apply(float a, float b, float p, float q)
 {
-    const float pi = 0.39894228040143268f, half = 0.70710678118654752f;
+    (void)q;
     switch (FN) {
     case GCPI_FN_ADD: case GCPI_FN_ADD_CHANNEL: return a + b;
     case GCPI_FN_MUL: return a * b;
-    case GCPI_FN_SCALE: return a * number;
-    case GCPI_FN_TANH: return tanhf(a);
-    case GCPI_FN_SIGMOID: return 1 / (1 + expf(-a));
-    case GCPI_FN_GELU: return a * (0.5f * erfcf(-a * half));
-    case GCPI_FN_TANH_BACK: return a * (1 - b * b);
-    case GCPI_FN_SIGMOID_BACK: return a * (b * (1 - b));
-    case GCPI_FN_GELU_BACK: return a * (0.5f * erfcf(-b * half) + b * (pi * expf(-0.5f * b * b)));
-    case GCPI_FN_FILL: return number;
-    case GCPI_FN_FILL_FROM: return b * number;
+    case GCPI_FN_FILL: return p;
+    case GCPI_FN_FILL_FROM: return b * p;
+    GCPI_POINTWISE(GCPI_POINTWISE_CASE, GCPI_NUMBERS_CASE, GCPI_NUMBERS_CASE)
     default: return a; /* GCPI_FN_COPY */
     }
 }
+#undef GCPI_POINTWISE_CASE
+#undef GCPI_NUMBERS_CASE
 template <int FN, int V> __global__ void gcpi_map_kernel(gcpi_map m)
 {
     const size_t i = gcpi_thread();
@@ -29,7 +36,7 @@ template <int FN, int V> __global__ void gcpi_map_kernel(gcpi_map m)
     if (FN == GCPI_FN_ADD_CHANNEL) gcpi_load<V>(b, (const float *)m.b.data + u.c);
     else if (FN == GCPI_FN_FILL_FROM) for (int k = 0; k < V; k++) b[k] = *(const float *)m.b.data;
     else if (m.b.data) gcpi_load<V>(b, gcpi_at(m.b, u));
-    for (int k = 0; k < V; k++) a[k] = gcpi_apply<FN>(a[k], b[k], m.number);
+    for (int k = 0; k < V; k++) a[k] = gcpi_apply<FN>(a[k], b[k], m.p, m.q);
     gcpi_store<V>(m.to, u, a);
 }
 template <int FN> static void gcpi_map_launch(gcpi_map m, cudaStream_t stream)
@@ -41,17 +48,17 @@ template <int FN> static void gcpi_map_launch(gcpi_map m, cudaStream_t stream)
     if (m.cut.v == 4) GCPI_EACH((gcpi_map_kernel<FN, 4>), m.cut.units, m);
     else              GCPI_EACH((gcpi_map_kernel<FN, 1>), m.cut.units, m);
 }
-void gcpi_cuda_map(gcpi_cuda_fn fn, gcp_view to, gcp_view a, gcp_view b, float number, cudaStream_t stream)
+void gcpi_cuda_map(gcpi_cuda_fn fn, gcp_view to, gcp_view a, gcp_view b, float p, float q, cudaStream_t stream)
 {
     typedef void launcher(gcpi_map, cudaStream_t);
+#define GCPI_POINTWISE_LAUNCH(NAME, name) , gcpi_map_launch<GCPI_FN_##NAME>, gcpi_map_launch<GCPI_FN_##NAME##_BACK>
     static launcher *const launch[] = {          /* in the order of gcpi_cuda_fn */
         gcpi_map_launch<GCPI_FN_COPY>, gcpi_map_launch<GCPI_FN_ADD>, gcpi_map_launch<GCPI_FN_MUL>,
-        gcpi_map_launch<GCPI_FN_ADD_CHANNEL>, gcpi_map_launch<GCPI_FN_SCALE>, gcpi_map_launch<GCPI_FN_TANH>,
-        gcpi_map_launch<GCPI_FN_SIGMOID>, gcpi_map_launch<GCPI_FN_GELU>, gcpi_map_launch<GCPI_FN_TANH_BACK>,
-        gcpi_map_launch<GCPI_FN_SIGMOID_BACK>, gcpi_map_launch<GCPI_FN_GELU_BACK>, gcpi_map_launch<GCPI_FN_FILL>,
-        gcpi_map_launch<GCPI_FN_FILL_FROM>
+        gcpi_map_launch<GCPI_FN_ADD_CHANNEL>, gcpi_map_launch<GCPI_FN_FILL>, gcpi_map_launch<GCPI_FN_FILL_FROM>
+        GCP_POINTWISE_OPS(GCPI_POINTWISE_LAUNCH)
     };
-    gcpi_map m = { to, a, b, number, { 0, 0, 0 } };
+#undef GCPI_POINTWISE_LAUNCH
+    gcpi_map m = { to, a, b, p, q, { 0, 0, 0 } };
     launch[fn](m, stream);
 }
 

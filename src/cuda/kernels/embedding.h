@@ -60,7 +60,7 @@ void gcpi_cuda_embedding_back(gcp_view d, gcp_view ids, gcp_view dy, void *works
     const gcp_view none = {};
     const size_t count = gcpi_count_of(ids.shape);
     uint64_t *keys = (uint64_t *)workspace, *other = keys + count;
-    if (!d.accumulate) gcpi_cuda_map(GCPI_FN_FILL, d, none, none, 0, stream);
+    if (!d.accumulate) gcpi_cuda_map(GCPI_FN_FILL, d, none, none, 0, 0, stream);
     GCPI_EACH(gcpi_sort_kernel, count, (const int *)ids.data, count, gcpi_pixels_of(d.shape), keys);
     for (size_t run = 256; run < count; run *= 2) {
         GCPI_EACH(gcpi_merge_kernel, count, (const uint64_t *)keys, other, count, run);

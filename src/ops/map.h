@@ -1,0 +1,123 @@
+/* A pass over all elements: a function on one contiguous span of up to four operands. Copies of views. */
+
+/* A task starts at a multiple of 8 pixels,
+   so that no two tasks share a byte of a bit mask. */
+typedef struct gcpi_span {
+    gcp_real *p[4];
+    unsigned char *mask;
+    size_t n, index;
+    const gcp_call *call;
+    int accumulate;
+} gcpi_span;
+typedef void (*gcpi_span_fn)(const gcpi_span *s);
+typedef struct gcpi_map_job {
+    const gcp_call *call; gcpi_span_fn fn;
+    gcp_view view[4]; unsigned char *mask; int dense, accumulate;
+    size_t pixels, chunk, width;
+} gcpi_map_job;
+
+static void gcpi_map_task(void *arg, int index, int worker)
+{
+    const gcpi_map_job *job = (const gcpi_map_job *)arg;
+    size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
+    size_t step = job->dense ? last - first : 1;
+    gcpi_span s;
+    s.call = job->call; s.mask = job->mask; s.accumulate = job->accumulate; s.n = step * job->width;
+    for (size_t pixel = first; pixel < last; pixel += step) {
+        s.index = pixel * job->width;
+        for (int v = 0; v < 4; v++)
+            s.p[v] = job->view[v].data ? (gcp_real *)job->view[v].data + (ptrdiff_t)pixel * job->view[v].pitch : NULL;
+        job->fn(&s);
+    }
+    (void)worker;
+}
+
+static void gcpi_map(const gcp_call *call, gcpi_span_fn fn, const gcp_view *const *views, int count,
+                     unsigned char *mask, int accumulate)
+{
+    gcpi_map_job job;
+    memset(&job, 0, sizeof job);
+    job.call = call; job.fn = fn; job.mask = mask; job.dense = 1; job.accumulate = accumulate;
+    job.pixels = gcpi_pixels(views[0]->shape);
+    job.width = (size_t)views[0]->shape.d[3];
+    for (int v = 0; v < count; v++) {
+        job.view[v] = *views[v];
+        if (views[v]->data && views[v]->pitch != (ptrdiff_t)job.width) job.dense = 0;
+    }
+    job.chunk = (GCPI_MAX((size_t)1, GCPI_CHUNK / job.width) + 7) / 8 * 8;
+    gcpi_parallel(call->target, (int)((job.pixels + job.chunk - 1) / job.chunk), gcpi_map_task, &job);
+}
+
+static void gcpi_map_forward(const gcp_call *c, gcpi_span_fn fn)          /* p: x, y */
+{
+    const gcp_view *v[2];
+    v[0] = &c->in[0]; v[1] = &c->out[0];
+    gcpi_map(c, fn, v, 2, c->outputs > 1 ? (unsigned char *)c->out[1].data : NULL, 0);
+}
+
+static void gcpi_map_backward(const gcp_call *c, gcpi_span_fn fn)         /* p: dx, dy, x or NULL, y or NULL */
+{
+    const gcp_view *v[4];
+    if (!c->din[0].data) return;
+    v[0] = &c->din[0]; v[1] = &c->dout[0]; v[2] = &c->in[0]; v[3] = &c->out[0];
+    gcpi_map(c, fn, v, 4, c->outputs > 1 ? (unsigned char *)c->out[1].data : NULL, c->din[0].accumulate);
+}
+
+GCPI_BODY void gcpi_copy_span_body(const gcpi_span *s)                          /* p: to, from */
+{
+    gcp_real *to = s->p[0];
+    const gcp_real *from = s->p[1];
+    if (s->accumulate) GCPI_EACH for (size_t i = 0; i < s->n; i++) to[i] += from[i];
+    else if (to != from) memmove(to, from, s->n * sizeof *to);
+}
+GCPI_WIDE_SPAN(gcpi_copy_span)
+
+static void gcpi_view_copy(const gcp_call *c, const gcp_view *to, const gcp_view *from, int accumulate)
+{
+    const gcp_view *v[2];
+    if (to->data == from->data && to->pitch == from->pitch && !accumulate) return;
+    v[0] = to; v[1] = from;
+    gcpi_map(c, gcpi_copy_span, v, 2, NULL, accumulate);
+}
+
+static const gcp_real *gcpi_row(const gcp_view *v, size_t pixel)
+{
+    return (const gcp_real *)v->data + (ptrdiff_t)pixel * v->pitch;
+}
+static gcp_real *gcpi_row_out(const gcp_view *v, size_t pixel)
+{
+    return (gcp_real *)v->data + (ptrdiff_t)pixel * v->pitch;
+}
+
+static gcp_view gcpi_channels(const gcp_view *v, int first, int count)
+{
+    gcp_view part = *v;
+    part.data = (gcp_real *)v->data + first;
+    part.shape.d[3] = count;
+    return part;
+}
+
+/* One task per image of the batch, so that scattered sums keep one order. */
+typedef struct gcpi_image_job { const gcp_call *call; void (*fn)(const gcp_call *call, int image); } gcpi_image_job;
+static void gcpi_image_task(void *arg, int index, int worker)
+{
+    const gcpi_image_job *job = (const gcpi_image_job *)arg;
+    job->fn(job->call, index);
+    (void)worker;
+}
+static void gcpi_images(const gcp_call *c, int images, void (*fn)(const gcp_call *call, int image))
+{
+    gcpi_image_job job;
+    job.call = c; job.fn = fn;
+    gcpi_parallel(c->target, images, gcpi_image_task, &job);
+}
+static size_t gcpi_pixel(gcp_shape s, int n, int y, int x)
+{
+    return ((size_t)n * (size_t)s.d[1] + (size_t)y) * (size_t)s.d[2] + (size_t)x;
+}
+
+static void gcpi_zero_image(const gcp_view *v, int image)
+{
+    size_t per = (size_t)v->shape.d[1] * (size_t)v->shape.d[2], width = (size_t)v->shape.d[3] * sizeof(gcp_real);
+    for (size_t p = 0; p < per; p++) memset(gcpi_row_out(v, (size_t)image * per + p), 0, width);
+}

@@ -1,0 +1,112 @@
+/* The pointwise ops on the CPU, from the lines of pointwise_table.h. */
+
+/* One value at a time, never inlined: under fast math <math.h> declares vector forms of these with other bits, and a
+   loop around the call would use them. */
+GCPI_ALONE double gcpi_exp(double x) { return exp(x); }
+GCPI_ALONE double gcpi_pow(double x, double y) { return pow(x, y); }
+GCPI_ALONE gcp_real gcpi_exp1(gcp_real x)
+{
+    return sizeof x == sizeof(double) ? (gcp_real)exp((double)x) : (gcp_real)expf((float)x);
+}
+GCPI_ALONE gcp_real gcpi_tanh1(gcp_real x)
+{
+    return sizeof x == sizeof(double) ? (gcp_real)tanh((double)x) : (gcp_real)tanhf((float)x);
+}
+GCPI_ALONE gcp_real gcpi_phi(gcp_real x) { return (gcp_real)(0.5 * erfc(-(double)x * 0.70710678118654752440)); }
+static gcp_real gcpi_density(gcp_real x)
+{
+    return (gcp_real)(0.39894228040143267794 * gcpi_exp(-0.5 * (double)x * (double)x));
+}
+
+/* y is its value of x; dx gets dy times the derivative. */
+#define GCPI_POINTWISE_NUMBERS                                                       \
+    const double *numbers = gcpi_attr(s->call->attributes)->pointwise;               \
+    const gcp_real p = (gcp_real)numbers[0], q = (gcp_real)numbers[1];               \
+    (void)p; (void)q;
+#define GCPI_POINTWISE_BACK(SET, derivative)                                         \
+    for (size_t i = 0; i < s->n; i++) {                                              \
+        const gcp_real x = xs[i], y = ys[i];                                         \
+        (void)x; (void)y;                                                            \
+        dx[i] SET dy[i] * (derivative);                                              \
+    }
+#define GCPI_POINTWISE_KERNELS(name, value, derivative)                              \
+    GCPI_LOOP void gcpi_##name##_span(const gcpi_span *s)                            \
+    {                                                                                \
+        const gcp_real *in = s->p[0]; gcp_real *out = s->p[1];                       \
+        GCPI_POINTWISE_NUMBERS                                                       \
+        for (size_t i = 0; i < s->n; i++) { const gcp_real x = in[i]; out[i] = (value); } \
+    }                                                                                \
+    GCPI_LOOP void gcpi_##name##_span_back(const gcpi_span *s)                       \
+    {                                                                                \
+        gcp_real *dx = s->p[0];                                                      \
+        const gcp_real *dy = s->p[1], *xs = s->p[2] ? s->p[2] : dy, *ys = s->p[3] ? s->p[3] : dy; \
+        GCPI_POINTWISE_NUMBERS                                                       \
+        if (s->accumulate) GCPI_POINTWISE_BACK(+=, derivative)                       \
+        else GCPI_POINTWISE_BACK(=, derivative)                                      \
+    }                                                                                \
+    static void gcpi_##name##_forward(const gcp_call *c) { gcpi_map_forward(c, gcpi_##name##_span); } \
+    static void gcpi_##name##_backward(const gcp_call *c) { gcpi_map_backward(c, gcpi_##name##_span_back); }
+
+/* ---- recording ---- */
+
+/* field: its name with the dot. */
+static int gcpi_number_ok(gcp_tensor x, gcp_at at, const char *what, const char *field, double number, double least,
+                          double most)
+{
+    char allowed[64];
+    if (gcpi_finite(number) && number >= least && number <= most) return 1;
+    if (gcpi_finite(least) || gcpi_finite(most)) snprintf(allowed, sizeof allowed, "%g to %g", least, most);
+    else snprintf(allowed, sizeof allowed, "finite");
+    gcpi_bad_option(x, at, what, field, number, allowed);
+    return 0;
+}
+/* The number itself, or its default where it is 0. */
+static int gcpi_number_given(gcp_tensor x, gcp_at at, const char *what, const char *field, double otherwise,
+                             double *number)
+{
+    const int missing = *number == 0 && otherwise == GCP_ZERO;
+    if (missing) gcpi_bad_option(x, at, what, field, 0, "not given; GCP_ZERO stands for zero");
+    *number = gcpi_option(*number, otherwise);
+    return !missing;
+}
+static gcp_tensor gcpi_pointwise(const gcpi_op_row *row, gcp_tensor x, double p, double q, const char *named, gcp_at at)
+{
+    gcpi_attributes a = gcpi_no_attributes();
+    a.pointwise[0] = p; a.pointwise[1] = q;
+    return gcpi_simple(row, &x, 1, &a, named, at);
+}
+
+#define GCPI_READS_X GCPI_IN(0), 0
+#define GCPI_READS_Y 0, GCPI_OUT(0)
+#define GCPI_READS_NOTHING 0, 0
+#define GCPI_POINTWISE_ROW(NAME, name, reads, value, derivative)                                                    \
+    GCPI_POINTWISE_KERNELS(name, value, derivative)                                                                 \
+    static const gcpi_op_row gcpi_##name##_row = {                                                                  \
+        GCP_OP_##NAME, { #name, gcpi_unary_shape, gcpi_##name##_forward, gcpi_##name##_backward, NULL, reads,       \
+                         GCPI_OVER, 1, NULL }, NULL };
+#define GCPI_POINTWISE_NUMBER(name, field, otherwise, least, most)                                                  \
+    if (!gcpi_number_given(x, o.at, #name, "." #field, otherwise, &o.field) ||                                      \
+        !gcpi_number_ok(x, o.at, #name, "." #field, o.field, least, most)) return gcpi_nil(x.tape);
+#define GCPI_PLAIN_OP(NAME, op, reads, value, derivative)                                                         \
+    GCPI_POINTWISE_ROW(NAME, op, GCPI_READS_##reads, value, derivative)                                           \
+    GCPI_DEF gcp_tensor gcp_##op##_at(gcp_tensor x, gcp_op_opts o)                                                \
+    {                                                                                                               \
+        return gcpi_pointwise(&gcpi_##op##_row, x, 0, 0, o.name, o.at);                                           \
+    }
+#define GCPI_ONE_OP(NAME, op, reads, value, derivative, p, p_otherwise, p_least, p_most, p_test)                  \
+    GCPI_POINTWISE_ROW(NAME, op, GCPI_READS_##reads, value, derivative)                                           \
+    GCPI_DEF gcp_tensor gcp_##op##_at(gcp_tensor x, gcp_##op##_opts o)                                          \
+    {                                                                                                               \
+        GCPI_POINTWISE_NUMBER(op, p, p_otherwise, p_least, p_most)                                                \
+        return gcpi_pointwise(&gcpi_##op##_row, x, o.p, 0, o.name, o.at);                                         \
+    }
+#define GCPI_TWO_OP(NAME, op, reads, value, derivative, p, p_otherwise, p_least, p_most, p_test, q, q_otherwise,  \
+                    q_least, q_most, q_test)                                                                        \
+    GCPI_POINTWISE_ROW(NAME, op, GCPI_READS_##reads, value, derivative)                                           \
+    GCPI_DEF gcp_tensor gcp_##op##_at(gcp_tensor x, gcp_##op##_opts o)                                          \
+    {                                                                                                               \
+        GCPI_POINTWISE_NUMBER(op, p, p_otherwise, p_least, p_most)                                                \
+        GCPI_POINTWISE_NUMBER(op, q, q_otherwise, q_least, q_most)                                                \
+        return gcpi_pointwise(&gcpi_##op##_row, x, o.p, o.q, o.name, o.at);                                       \
+    }
+GCPI_POINTWISE(GCPI_PLAIN_OP, GCPI_ONE_OP, GCPI_TWO_OP)
