@@ -772,7 +772,7 @@ GCP_API void gcp_plan_free(gcp_plan *plan);
    holds the errors; text is copied. A line per op: KIND ID COST BYTES WORKSPACE INPUTS... KIND is f (forward, may run
    again), o (forward, runs once) or b (backward, after all f and o); COST is in seconds, BYTES are those of its one
    output, INPUTS are the IDs whose outputs it reads; # begins a comment. gcp_graph_print writes gcp-graph 3, which can
-   say more: its format stands where the text "gcp-graph 1" does below (src/planner/graph.h). What it writes has the
+   say more: its format stands where the text "gcp-graph 1" does below (src/problem/graph.h). What it writes has the
    updates (.fuse_update) and the copied views of its plan, and all plans for that text have them too. */
 GCP_API gcp_plan gcp_graph_plan_at(gcp_tape *tape, const char *text, gcp_plan_opts opts);
 GCP_API size_t   gcp_graph_arena_at(const gcp_tape *tape, const char *text, gcp_plan_opts opts);
@@ -1099,83 +1099,110 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #if !defined(__cplusplus) && __STDC_VERSION__ < 201112L
 #error "gcp.h needs C11 in the file with GCP_IMPLEMENTATION"
 #endif
-#include "src/begin.h"              /* the C library; no fast math from here on */
-#include "src/tape/base.h"          /* arena, options, hash, random numbers, writer */
-#include "src/cold.h"               /* at -Og: code that runs once per plan or step */
-#include "src/tape/model.h"         /* the recorded network; errors */
-#include "src/tape/tape.h"          /* recording: inputs, parameters, segments, ops */
-#include "src/tape/patterns.h"      /* patterns of paths */
-#include "src/warm.h"               /* again at the user's level of optimisation */
-#include "src/kernels/simd.h"       /* tiles for each instruction set */
-#include "src/kernels/views.h"      /* columns, panels, windows of pixels */
-#include "src/kernels/gather.h"     /* gather product: forward, backward data, A*B */
-#include "src/kernels/outer.h"      /* outer product: backward weights, A'*B */
-#include "src/kernels/depthwise.h"  /* depthwise: one channel per group */
-#include "src/kernels/products.h"   /* convolutions and matrix products, all passes */
-#include "src/ops/target.h"         /* what an op sees of its target */
-#include "src/ops/row.h"            /* rows, facts, recording */
-#include "src/ops/map.h"            /* passes over all elements */
-#include "src/ops/pointwise_table.h"    /* pointwise ops, a line each */
-#include "src/ops/pointwise.h"      /* their rows and kernels */
-#include "src/ops/rectifier.h"      /* relu, leaky_relu */
-#include "src/ops/pairs.h"          /* add, mul */
-#include "src/ops/sums.h"           /* sums over pixels; bias */
-#include "src/ops/apply.h"          /* batch-norm, addition and rectifier in one pass */
-#include "src/ops/norm.h"           /* batch-norm, layer-norm */
-#include "src/ops/window.h"         /* windows, pools */
-#include "src/ops/upsample.h"
-#include "src/ops/conv.h"           /* convolutions */
-#include "src/ops/dense.h"          /* linear, matmul */
-#include "src/ops/shape.h"          /* concat, slice, reshape */
-#include "src/ops/dropout.h"
-#include "src/ops/embedding.h"
-#include "src/ops/loss.h"           /* losses */
-#include "src/ops/update.h"         /* what a step does beside its ops: gradient norm, optimisers */
-#include "src/cold.h"               /* at -Og: code that runs once per plan or step */
-#include "src/ops/table.h"          /* the op table: all that later rooms know of ops; custom ops */
-#include "src/planner/problem.h"    /* what planning sees: items and tasks */
-#include "src/planner/views.h"      /* where items lie: concats, slices and gradients as views or copies */
-#include "src/planner/costs.h"      /* what tasks cost; costs as text */
-#include "src/planner/tasks.h"      /* a tape's problem: groups, gradients, updates */
-#include "src/planner/graph.h"      /* a problem as text, read and written */
-#include "src/planner/schedule.h"   /* from what is kept to a list; a list as text */
-#include "src/warm.h"               /* again at the user's level of optimisation */
-#include "src/planner/lives.h"      /* lifetimes: values and the buffers that hold them */
-#include "src/planner/skyline.h"    /* places for blocks in time and address */
-#include "src/planner/layout.h"     /* addresses of buffers; moves */
-#include "src/planner/verify.h"     /* the verifier */
-#include "src/planner/model.h"      /* what a search sees; two streams in time */
-#include "src/planner/planner.h"    /* the planner's memory */
-#include "src/planner/far.h"        /* places of copies to far memory */
-#include "src/planner/policies.h"   /* candidates; the policies */
-#include "src/planner/search.h"     /* GCP_POLICY_BUDGET: local search */
-#include "src/planner/chain.h"      /* GCP_POLICY_BUDGET: dynamic programming */
-#include "src/planner/cuts.h"       /* GCP_POLICY_BUDGET: minimum cuts, the bound */
-#include "src/cold.h"               /* at -Og: code that runs once per plan or step */
-#include "src/planner/exact.h"      /* GCP_POLICY_BUDGET: exact search of small graphs */
-#include "src/planner/budget.h"     /* GCP_POLICY_BUDGET: all of them */
-#include "src/planner/relaxed.h"    /* GCP_POLICY_BUDGET: the bound for all choices of views */
-#include "src/planner/least.h"      /* GCP_POLICY_BUDGET: the least budget, where nothing fits */
-#include "src/planner/choose.h"     /* from options to an answer */
-#include "src/run/plan.h"           /* from options to a placed list */
-#include "src/run/trials.h"         /* plans with several choices of views */
-#include "src/run/state.h"          /* what outlives plans: weights, statistics, slots, counters */
-#include "src/run/make.h"           /* figures; gcp_plan_make */
-#include "src/run/sweep.h"          /* sizes of arenas, curves, largest batches */
-#include "src/run/bind.h"           /* memory for states, slabs, far values */
-#include "src/warm.h"               /* again at the user's level of optimisation */
-#include "src/run/copies.h"         /* copies to far memory and back */
-#include "src/run/calls.h"          /* of ops, groups, updates: their views */
-#include "src/run/check.h"          /* what .check looks at */
-#include "src/run/execute.h"        /* instructions, pairs, the whole list */
-#include "src/cold.h"               /* at -Og: code that runs once per plan or step */
-#include "src/run/step.h"           /* steps; values in and out */
-#include "src/run/training.h"       /* rates that change, averages of weights */
-#include "src/run/measure.h"        /* profile, measured bytes, gradient check */
-#include "src/run/report.h"         /* lists, layers, why */
-#include "src/run/page.h"           /* style and script of the page one can step through */
-#include "src/run/pictures.h"       /* memory over time, curves, traces, graphs */
-#include "src/warm.h"               /* again at the user's level of optimisation */
+#include "src/begin.h"                 /* The C library; no fast math from here on */
+
+/* tape: what the user records */
+#include "src/tape/base.h"             /* What all rooms use: arenas, hashes, random numbers, text through a writer */
+#include "src/cold.h"                  /* At -Og: code that runs once per plan or step */
+#include "src/tape/network.h"          /* The recorded network, and the tape that holds it; handles; errors */
+#include "src/tape/tape.h"             /* A tape: its capacities, its arena, its reset */
+#include "src/tape/names.h"            /* Names: nodes of a tree */
+#include "src/tape/tensors.h"          /* Inputs and parameters; marks on tensors */
+#include "src/tape/record.h"           /* Segments and ops, as they are recorded */
+#include "src/tape/patterns.h"         /* Patterns of paths */
+#include "src/warm.h"                  /* Again at the user's level of optimisation */
+
+/* kernels: tiles and products, for each instruction set */
+#include "src/kernels/simd.h"          /* What a kernel needs of the target: threads and the instruction set */
+#include "src/kernels/columns.h"       /* What all products share: columns, cut into panels; windows of pixels */
+#include "src/kernels/gather.h"        /* The gather product: convolution forward and backward data, A times B */
+#include "src/kernels/outer.h"         /* The outer product: convolution backward weights, transposed A times B */
+#include "src/kernels/depthwise.h"     /* Depthwise convolution: each group has one channel of x and one of y */
+#include "src/kernels/products.h"      /* Convolutions and matrix products in all passes */
+
+/* ops: each op whole, and the table that hands them on */
+#include "src/ops/target.h"            /* What every op uses: the target, and helpers for shape rules */
+#include "src/ops/row.h"               /* What stands for an op: its row, its facts, and how it is recorded */
+#include "src/ops/map.h"               /* A pass over all elements; copies of views */
+#include "src/ops/pointwise_table.h"   /* The pointwise ops, a line each */
+#include "src/ops/pointwise.h"         /* The pointwise ops on the CPU, from the lines of pointwise_table.h */
+#include "src/ops/rectifier.h"         /* Rectifiers: relu, leaky_relu */
+#include "src/ops/pairs.h"             /* Pairs, element by element: add, mul */
+#include "src/ops/sums.h"              /* Sums over pixels, and the op whose backward is one: bias */
+#include "src/ops/apply.h"             /* Batch-norm, addition and rectifier in one pass */
+#include "src/ops/norm.h"              /* Normalisation: batch_norm, layer_norm */
+#include "src/ops/window.h"            /* Windows of an image: their arithmetic and options; pools */
+#include "src/ops/upsample.h"          /* Upsampling by a whole factor */
+#include "src/ops/conv.h"              /* Convolutions and transposed convolutions */
+#include "src/ops/dense.h"             /* Matrix products: linear, matmul */
+#include "src/ops/shape.h"             /* Views: concat, slice, reshape */
+#include "src/ops/dropout.h"           /* Dropout: y = x / (1 - rate) or 0 */
+#include "src/ops/embedding.h"         /* Embedding: rows of a table */
+#include "src/ops/loss.h"              /* Losses: cross_entropy, mse, mean */
+#include "src/ops/update.h"            /* What a step does besides its ops: seed gradient, norm of gradients, updates */
+#include "src/cold.h"                  /* At -Og: code that runs once per plan or step */
+#include "src/ops/table.h"             /* The table of ops: all that later rooms know of an op; custom ops */
+
+/* problem: a tape, or a graph's text, as items and tasks */
+#include "src/problem/problem.h"       /* What planning sees: items and tasks */
+#include "src/problem/views.h"         /* Where items lie: views and copies */
+#include "src/problem/costs.h"         /* What tasks cost */
+#include "src/problem/tasks.h"         /* The rest of a tape's problem: groups, gradients, updates, far tasks, moves */
+#include "src/problem/graph.h"         /* A problem as text, read and written */
+#include "src/problem/schedule.h"      /* From what is kept to a list; a list as text */
+#include "src/warm.h"                  /* Again at the user's level of optimisation */
+
+/* place: addresses */
+#include "src/place/lives.h"           /* Lives: values, and the buffers that hold them */
+#include "src/place/skyline.h"         /* Skylines: places for rectangles in time and address */
+#include "src/place/layout.h"          /* Layout: gives each buffer its offset */
+#include "src/place/verify.h"          /* The verifier: no list runs that it has not passed */
+
+/* search: a request in, an answer out */
+#include "src/search/timeline.h"       /* When instructions run: computing, and a link to far memory */
+#include "src/search/model.h"          /* What searches see of a problem: forward values only, in arrays */
+#include "src/search/planner.h"        /* What policies and searches share */
+#include "src/search/far.h"            /* Placing copies to far memory */
+#include "src/search/policies.h"       /* Candidates, and the policies */
+#include "src/search/search.h"         /* GCP_POLICY_BUDGET: local search */
+#include "src/search/chain.h"          /* GCP_POLICY_BUDGET: dynamic programming over a chain of stages */
+#include "src/search/cuts.h"           /* GCP_POLICY_BUDGET: minimum cuts, the bound */
+#include "src/cold.h"                  /* At -Og: code that runs once per plan or step */
+#include "src/search/exact.h"          /* GCP_POLICY_BUDGET: exact search of small graphs */
+#include "src/search/budget.h"         /* GCP_POLICY_BUDGET: all candidates, and the bound */
+#include "src/search/relaxed.h"        /* GCP_POLICY_BUDGET: a bound for all choices of views */
+#include "src/search/least.h"          /* GCP_POLICY_BUDGET: the least budget, and the way there */
+#include "src/search/choose.h"         /* From a request to an answer */
+
+/* plan: from options to a placed list */
+#include "src/plan/options.h"          /* The options of a plan: which go together, their defaults, their ranges */
+#include "src/plan/plan.h"             /* A plan: from options to a placed list */
+#include "src/plan/sizes.h"            /* Sizes: of the state, of the arena that planning takes */
+#include "src/plan/trials.h"           /* Which views are copies */
+#include "src/plan/make.h"             /* A plan's figures, its making and its end */
+#include "src/plan/sweep.h"            /* Planning more than once: curves, the least budget, the largest batch */
+
+/* run: memory, and steps */
+#include "src/run/state.h"             /* The state: what outlives plans */
+#include "src/run/claims.h"            /* Whose memory is whose */
+#include "src/run/bind.h"              /* Binding: memory for states, slabs, far values */
+#include "src/warm.h"                  /* Again at the user's level of optimisation */
+#include "src/run/copies.h"            /* Copies to far memory and back */
+#include "src/run/calls.h"             /* Calls of ops, groups, updates: the views that they are given */
+#include "src/run/check.h"             /* What .check looks at: what each instruction left behind */
+#include "src/run/execute.h"           /* The executor: instruction after instruction, pairs in one pass */
+#include "src/cold.h"                  /* At -Og: code that runs once per plan or step */
+#include "src/run/step.h"              /* A step: its numbers, checks and counters */
+#include "src/run/values.h"            /* Values in and out: a plan's inputs, results, gradients */
+#include "src/run/training.h"          /* What training needs beside steps: averages, the norm of gradients */
+#include "src/run/measure.h"           /* Measurements: seconds, bytes, whether gradients are right */
+
+/* report: what it shows */
+#include "src/report/report.h"         /* Reports: plain text through a writer */
+#include "src/report/page.h"           /* The style and script of gcp_memory_html */
+#include "src/report/curve.h"          /* Text in markup; the curve of a sweep, as SVG */
+#include "src/report/pictures.h"       /* Pictures: memory over time, traces, graphs */
+#include "src/warm.h"                  /* Again at the user's level of optimisation */
 #include "src/end.h"
 #endif /* GCP_IMPLEMENTATION */
 

@@ -114,10 +114,13 @@ GCP_API cudaStream_t      gcp_cuda_stream(const gcp_target *target);
 #if defined(GCP_IMPLEMENTATION) && !defined(GCP_CUDA_IMPLEMENTATION_DONE)
 #define GCP_CUDA_IMPLEMENTATION_DONE
 
-#include "src/cuda/device.h"         /* a GPU: context, memory, recorded steps, far memory */
-#include "src/cuda/pixelwise.h"      /* rows: elementwise ops, bias, dropout, views */
-#include "src/cuda/products.h"       /* rows: matrix products, convolutions */
-#include "src/cuda/sums.h"           /* rows: windows, norms, embedding, losses */
-#include "src/cuda/table.h"          /* seed, norm, updates; the table; the target */
+#include "src/cuda/device.h"          /* A GPU: its context, memory, recorded steps, far memory */
+#include "src/cuda/gpu_pixelwise.h"   /* Rows: elementwise ops, bias, dropout, views */
+#include "src/cuda/gpu_windows.h"     /* Rows: pools, upsampling */
+#include "src/cuda/gpu_norms.h"       /* Rows: batch-norm, layer-norm */
+#include "src/cuda/gpu_products.h"    /* Matrix products by cuBLAS */
+#include "src/cuda/gpu_convs.h"       /* Rows: convolutions, dense layers, matrix products */
+#include "src/cuda/gpu_losses.h"      /* Rows: embedding, losses */
+#include "src/cuda/gpu_table.h"       /* Rows of what a step does beside its ops; the table; the target */
 
 #endif /* GCP_IMPLEMENTATION */

@@ -178,13 +178,14 @@ GCP_API gcp_dataset gcp_dataset_folder_at(gcp_arena *arena, const char *folder, 
 #if defined(GCP_IMPLEMENTATION) && !defined(GCP_IO_IMPLEMENTATION_DONE)
 #define GCP_IO_IMPLEMENTATION_DONE
 
-#include "src/io/files.h"            /* the table of functions; reading, writing aside; errors */
-#include "src/io/header.h"           /* safetensors: a file's header, read and checked */
-#include "src/io/layouts.h"          /* our layouts and theirs */
-#include "src/io/names.h"            /* our names and theirs */
-#include "src/io/pieces.h"           /* what is saved, piece by piece; elements on their way in and out */
-#include "src/io/weights.h"          /* gcp_save, gcp_load */
-#include "src/io/run.h"              /* gcp_save_run, gcp_resume_run */
-#include "src/io/images.h"           /* IDX, CIFAR-10, folders of PGM and PPM */
+#include "src/io/files.h"              /* Files behind a table of functions; the table over stdio */
+#include "src/io/header.h"             /* safetensors: a file's header, read and checked */
+#include "src/io/layouts.h"            /* Our layouts and theirs */
+#include "src/io/styles.h"             /* Our names and theirs */
+#include "src/io/elements.h"           /* Elements on their way between the state and a file */
+#include "src/io/pieces.h"             /* What a saved file consists of, piece by piece */
+#include "src/io/weights.h"            /* gcp_save and gcp_load: parameters and running statistics */
+#include "src/io/run.h"                /* gcp_save_run and gcp_resume_run */
+#include "src/io/images.h"             /* Labelled images from files: IDX, CIFAR-10, folders of PGM and PPM */
 
 #endif /* GCP_IMPLEMENTATION */

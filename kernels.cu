@@ -8,25 +8,25 @@
 
    Which kernels serve an op (gcpi_NAME_kernel, in the order of their launches), and in which room they are:
      op                            forward                   backward                                     room
-     conv2d (implicit GEMM)        gather                    transpose_weights, gather                    gather
-     conv_transpose2d              transpose_weights, gather gather                                       gather
-       either's weights, bias                                weights, weights_sum; sum_blocks, sum_finish weights, sums
-       with groups (depthwise)     direct                    direct; direct_weights, weights_sum          conv
-       with stride and dilation    gather                    direct; weights, weights_sum                 conv
-       what follows conv2d         in gather's epilogue: an addition, ReLU, or statistics, then sum_finish  gather
+     conv2d (implicit GEMM)        gather                    transpose_weights, gather                    implicit
+     conv_transpose2d              transpose_weights, gather gather                                       implicit
+       either's weights, bias                                weights, weights_sum; sum_blocks, sum_finish wgrad, reduce
+       with groups (depthwise)     direct                    direct; direct_weights, weights_sum          grouped
+       with stride and dilation    gather                    direct; weights, weights_sum                 grouped
+       what follows conv2d         in gather's epilogue: an addition, ReLU, or statistics, then sum_finish  implicit
      conv2d 1x1 (stride 1, no padding), linear, matmul, where channels are by fours: cuBLAS, else as above
-     batch_stats                   sum_blocks, sum_finish; in inference running_stats                     sums, norms
+     batch_stats                   sum_blocks, sum_finish; in inference running_stats                     reduce, norms
      batch_norm                    apply or apply_fours      sum_blocks, sum_finish, batch_norm_back      norms
      layer_norm                    layer_norm                layer_norm_back (moments), sum_blocks,
                                                              sum_finish, layer_norm_back                  norms
      add, relu, leaky_relu         apply or apply_fours      map; rectify_back                            elementwise
        (batch_norm, add and relu behind each other: one apply)
      mul, concat, slice, pointwise ops (ops/pointwise_table.h): map both ways                             elementwise
-     bias                          map                       map; sum_blocks, sum_finish                  sums
+     bias                          map                       map; sum_blocks, sum_finish                  reduce
      reshape, dropout              reshape, dropout          the same                                     elementwise
      max_pool, avg_pool, global_avg_pool: pool               pool_back                                    windows
      upsample                      upsample                  upsample_back                                windows
-     embedding                     embedding                 map (zeros), sort, merge, embedding_back     embedding
+     embedding                     embedding                 map (zeros), sort, merge, embedding_back     lookup
      cross_entropy                 cross_entropy, finish     count_labels, cross_entropy_back             losses
      mse, mean                     reduce, finish            mse_back, map                                losses
      .clip_norm                    reduce, finish for each gradient; norm_finish                          updates
@@ -39,16 +39,16 @@
 #endif
 #include "gcp_cuda.h"
 
-#include "src/cuda/kernels/units.h"        /* launching kernels; elements of tensors, four at a time; sums of a warp */
-#include "src/cuda/kernels/sums.h"         /* sums over pixels, a channel each */
-#include "src/cuda/kernels/tiles.h"        /* products of tiles in shared memory: copies, TF32, FP32 */
-#include "src/cuda/kernels/gather.h"       /* convolution: forward, its input's gradient, what follows it */
-#include "src/cuda/kernels/weights.h"      /* its weights' gradient */
-#include "src/cuda/kernels/conv.h"         /* with groups; its host side */
-#include "src/ops/pointwise_table.h"        /* pointwise ops, a line each */
-#include "src/cuda/kernels/elementwise.h"  /* they and their like; dropout, reshape */
-#include "src/cuda/kernels/windows.h"      /* pooling, upsampling */
-#include "src/cuda/kernels/norms.h"        /* batch-norm, layer-norm */
-#include "src/cuda/kernels/embedding.h"
-#include "src/cuda/kernels/losses.h"
-#include "src/cuda/kernels/updates.h"      /* optimizers, .clip_norm */
+#include "src/cuda/kernels/units.h"        /* Launching kernels; elements of tensors */
+#include "src/cuda/kernels/reduce.h"       /* Sums over pixels */
+#include "src/cuda/kernels/tiles.h"        /* Products of tiles in shared memory: copies, TF32, FP32 */
+#include "src/cuda/kernels/implicit.h"     /* Gather: forward, and backward data */
+#include "src/cuda/kernels/wgrad.h"        /* Backward weights */
+#include "src/cuda/kernels/grouped.h"      /* Convolution: the direct kernels; which kernel runs, with what */
+#include "src/ops/pointwise_table.h"       /* The pointwise ops, a line each */
+#include "src/cuda/kernels/elementwise.h"  /* Elementwise ops, reshape, dropout */
+#include "src/cuda/kernels/windows.h"      /* Windows: pooling and upsampling */
+#include "src/cuda/kernels/norms.h"        /* Batch-norm and layer-norm */
+#include "src/cuda/kernels/lookup.h"       /* Embedding */
+#include "src/cuda/kernels/losses.h"       /* Losses */
+#include "src/cuda/kernels/updates.h"      /* Updates */

@@ -797,7 +797,7 @@ GCP_API void gcp_plan_free(gcp_plan *plan);
    holds the errors; text is copied. A line per op: KIND ID COST BYTES WORKSPACE INPUTS... KIND is f (forward, may run
    again), o (forward, runs once) or b (backward, after all f and o); COST is in seconds, BYTES are those of its one
    output, INPUTS are the IDs whose outputs it reads; # begins a comment. gcp_graph_print writes gcp-graph 3, which can
-   say more: its format stands where the text "gcp-graph 1" does below (src/planner/graph.h). What it writes has the
+   say more: its format stands where the text "gcp-graph 1" does below (src/problem/graph.h). What it writes has the
    updates (.fuse_update) and the copied views of its plan, and all plans for that text have them too. */
 GCP_API gcp_plan gcp_graph_plan_at(gcp_tape *tape, const char *text, gcp_plan_opts opts);
 GCP_API size_t   gcp_graph_arena_at(const gcp_tape *tape, const char *text, gcp_plan_opts opts);
@@ -1168,10 +1168,12 @@ compile this one without, or with -ffp-contract=off and GCP_ANY_MATH"
 #pragma clang fp reassociate(off)
 #endif
 
+/* tape: what the user records */
+
 /* ==== src/tape/base.h ==== */
 
-/* What all other files use: the compiler's attributes, arenas, hashes, random numbers, text through a writer. The front
-   of an arena holds what lasts. Its back holds scratch, which is given back by restoring .scratch. */
+/* What all rooms use: arenas, hashes, random numbers, text through a writer. The front of an arena holds
+   what lasts. Its back holds scratch, which is given back by restoring .scratch. */
 
 #if defined(__GNUC__) && !defined(__clang__)
 /* Elementwise loops are fast at -O0, too. A product and a sum round separately, for an op alone and in a group. */
@@ -1383,10 +1385,11 @@ static double gcpi_mib(size_t bytes) { return (double)bytes / 1048576.0; }
 #endif
 #endif
 
-/* ==== src/tape/model.h ==== */
+/* ==== src/tape/network.h ==== */
 
-/* The recorded network: tensors, parameters, ops, names, segments, and the tape that holds them; handles; errors. The
-   first error stays until it is cleared. A full tape goes on counting ops, to say in its message how many it needs. */
+/* The recorded network, and the tape that holds it; handles; errors. Tensors, parameters, ops, names and segments
+   are indices into arrays of the tape. The first error stays until it is cleared. A full tape goes on counting ops,
+   to say in its message how many it needs. */
 
 /* hash: of parent and label. The names are a hash table too: the chain of bucket i begins at names[i].newest and goes
    on at .before. */
@@ -1676,8 +1679,7 @@ static const char *gcpi_shape_wrong(gcp_shape raw, char *buffer, size_t size)
 
 /* ==== src/tape/tape.h ==== */
 
-/* Recording: names, inputs, parameters, segments, ops. Nothing is computed here. Names are nodes of a tree; their text
-   is written on demand. */
+/* A tape: its capacities, its arena, its reset. What is recorded on it is in the rooms behind this one. */
 
 typedef struct gcpi_capacities {
     int ops, tensors, edges, names, segments, parameters;
@@ -1779,7 +1781,10 @@ GCPI_DEF void gcp_tape_reset(gcp_tape *t)
     t->layout++;
 }
 
-/* Names. */
+/* ==== src/tape/names.h ==== */
+
+/* Names: nodes of a tree. Their text is made when it is asked for. */
+
 static const char *gcpi_keep_text(gcp_tape *t, const char *s)     /* a copy that lives until the reset; NULL if full */
 {
     ptrdiff_t n = (ptrdiff_t)strlen(s) + 1;
@@ -1851,7 +1856,10 @@ GCPI_DEF gcp_shape gcp_shape_of(gcp_tensor x)
 
 GCPI_DEF size_t gcp_elements(gcp_tensor x) { const gcpi_tensor *e = gcpi_get(x); return e ? gcpi_count(e->shape) : 0; }
 
-/* Tensors. */
+/* ==== src/tape/tensors.h ==== */
+
+/* Inputs and parameters; marks on tensors. */
+
 static int gcpi_tensor_new(gcp_tape *t, int kind, gcp_dtype dtype, gcp_shape shape, int name, gcp_at at,
                            const char *what)
 {
@@ -2062,7 +2070,10 @@ GCPI_DEF gcp_tensor gcp_find(gcp_tape *t, const char *path)
     return gcpi_nil(t);
 }
 
-/* Segments. */
+/* ==== src/tape/record.h ==== */
+
+/* Segments and ops, as they are recorded. Nothing is computed here. */
+
 GCPI_DEF int gcp_segment_begin(gcp_tape *t, const char *label, gcp_segment_opts o)
 {
     if (!t || t->code) return 0;
@@ -2209,7 +2220,7 @@ static int gcpi_op_new(gcp_tape *t, const gcp_op *row, int kind, int name, const
 
 /* ==== src/tape/patterns.h ==== */
 
-/* Patterns of paths: a star stands for any text, [a-b] for an index from a to b. Options that choose parameters are
+/* Patterns of paths. A star stands for any text, [a-b] for an index from a to b. Options that choose parameters are
    texts of such patterns: words, or lines of a pattern and a number. */
 
 typedef struct gcpi_word { const char *at; size_t length; } gcpi_word;      /* a word of a text */
@@ -2330,6 +2341,8 @@ static double gcpi_numbers_fit(const char *text, const char *path, double otherw
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC pop_options
 #endif
+
+/* kernels: tiles and products, for each instruction set */
 
 /* ==== src/kernels/simd.h ==== */
 
@@ -2705,9 +2718,10 @@ static void gcpi_par_run(const gcpi_par *par, ptrdiff_t tasks, ptrdiff_t *base,
         par->parallel_for(par->context, (int)GCPI_MIN(tasks - *base, (ptrdiff_t)INT32_MAX), task, arg);
 }
 
-/* ==== src/kernels/views.h ==== */
+/* ==== src/kernels/columns.h ==== */
 
-/* What all products share: columns, cut into panels; views, which say what pixels of x a block of outputs reads. */
+/* What all products share: columns, cut into panels; windows of pixels. A view says what pixels of x a block of
+   outputs reads. */
 
 static int gcpi_min(int a, int b) { return a < b ? a : b; }
 static int gcpi_max(int a, int b) { return a > b ? a : b; }
@@ -3740,7 +3754,7 @@ static void gcpi_depthwise_back(gcpi_depthwise *p, void *scratch, const gcpi_par
 
 /* ==== src/kernels/products.h ==== */
 
-/* Convolutions and matrix products in all passes, each as a gather product, an outer product or depthwise. */
+/* Convolutions and matrix products in all passes. Each is a gather product, an outer product or depthwise. */
 
 static int gcpi_conv_empty(const gcpi_conv *c)
 {
@@ -4103,10 +4117,12 @@ static void gcpi_gemm(int ta, int tb, int m, int n, int k, const gcp_real *a, pt
     gcpi_gather_run(&g, scratch, par);
 }
 
+/* ops: each op whole, and the table that hands them on */
+
 /* ==== src/ops/target.h ==== */
 
-/* What every op uses: the target's threads, instruction set and memory, and helpers for shape rules. Work is split by
-   shape, never by the number of threads; every sum has one order. */
+/* What every op uses: the target, and helpers for shape rules. Its threads, instruction set and memory. Work is
+   split by shape, never by the number of threads; every sum has one order. */
 
 #ifdef __clang__
 #pragma STDC FP_CONTRACT OFF            /* gcc: GCPI_LOOP; end.h restores the default */
@@ -4277,7 +4293,7 @@ static gcp_target gcpi_target_of(const gcp_target *given)
 
 /* ==== src/ops/row.h ==== */
 
-/* What stands for an op: its row, its facts, and the function that records it. A room of this wing holds an op whole:
+/* What stands for an op: its row, its facts, and how it is recorded. A room of this wing holds an op whole:
    shape rule, forward, backward, cost, row, facts, and the public functions that record it. */
 
 /* A group is a few consecutive ops that run as one pass (GCP_ROW_APPLY). An op can be one of these parts of it. */
@@ -4421,7 +4437,8 @@ static int gcpi_given_ok(gcp_tensor x, gcp_tensor bias, const char *what, gcp_in
 
 /* ==== src/ops/map.h ==== */
 
-/* A pass over all elements: a function on one contiguous span of up to four operands. Copies of views. */
+/* A pass over all elements; copies of views. A pass calls a function on one contiguous span of up to four operands
+   at a time. */
 
 /* A task starts at a multiple of 8 pixels,
    so that no two tasks share a byte of a bit mask. */
@@ -4547,12 +4564,12 @@ static void gcpi_zero_image(const gcp_view *v, int image)
 
 /* ==== src/ops/pointwise_table.h ==== */
 
-/* The pointwise ops, a line each: y = value of x, element by element, and dy/dx. This line is all there is of one: from
-   it come the enumerator, the functions and macros of gcp.h (pointwise_calls.h), rows and kernels of the CPU and of a
-   GPU, and the cases of tests. x, y: input and output; p, q: the numbers that the user gives. Backward READS X, Y or
-   NOTHING: the derivative uses nothing else. gcpi_exp1, gcpi_tanh1, gcpi_phi (the normal distribution), gcpi_density:
-   of both machines. What a number is, behind the derivative: its field, its default (GCP_ZERO: it must be given), the
-   least and the most that it may be, a value for tests. */
+/* The pointwise ops, a line each. A line gives y, element by element, and dy/dx. This line is all there is of one:
+   from it come the enumerator, the functions and macros of gcp.h (pointwise_calls.h), rows and kernels of the CPU
+   and of a GPU, and the cases of tests. x, y: input and output; p, q: the numbers that the user gives. Backward
+   READS X, Y or NOTHING: the derivative uses nothing else. gcpi_exp1, gcpi_tanh1, gcpi_phi (the normal
+   distribution), gcpi_density: of both machines. What a number is, behind the derivative: its field, its default
+   (GCP_ZERO: it must be given), the least and the most that it may be, a value for tests. */
 #define GCPI_POINTWISE(PLAIN, ONE, TWO)                                                                              \
     ONE(SCALE, scale, NOTHING, x * p, p, by, GCP_ZERO, -HUGE_VAL, HUGE_VAL, -1.7)                       /* by x */   \
     PLAIN(TANH, tanh, Y, gcpi_tanh1(x), 1 - y * y)                                                      /* tanh x */ \
@@ -4676,7 +4693,7 @@ GCPI_POINTWISE(GCPI_PLAIN_OP, GCPI_ONE_OP, GCPI_TWO_OP)
 
 /* ==== src/ops/rectifier.h ==== */
 
-/* Rectifiers, relu and leaky relu: max(x, slope x) with slope 0 for relu. Backward reads the sign of y, or the mask. */
+/* Rectifiers: relu, leaky_relu. max(x, slope x), with slope 0 for relu. Backward reads the sign of y, or the mask. */
 static void gcpi_mask_write(unsigned char *mask, const gcp_real *x, size_t index, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -5074,7 +5091,7 @@ GCPI_DEF gcp_tensor gcp_bias_at(gcp_tensor x, gcp_tensor b, gcp_op_opts o)
 
 /* ==== src/ops/apply.h ==== */
 
-/* apply: batch-norm, addition and rectifier in one pass (GCP_ROW_APPLY). */
+/* Batch-norm, addition and rectifier in one pass. It is a row of its own, GCP_ROW_APPLY. */
 
 /* Norms and apply run by chunks of pixels. means: of batch-norm's backward, else NULL. */
 typedef struct gcpi_norm_job { const gcp_call *call; const gcp_real *means; size_t pixels, chunk; } gcpi_norm_job;
@@ -5183,7 +5200,7 @@ static const gcpi_op_row gcpi_apply_row = {
 
 /* ==== src/ops/norm.h ==== */
 
-/* Normalisation. */
+/* Normalisation: batch_norm, layer_norm. */
 
 /* Batch-norm is two ops. Statistics: in: x, running mean, running variance; out: mean, scale = 1 / sqrt(variance +
    epsilon). It runs once a step and commits the running values (PyTorch's rule: unbiased variance). Application: in: x,
@@ -6253,7 +6270,7 @@ GCPI_DEF gcp_tensor gcp_conv_transpose2d_op_at(gcp_tensor x, gcp_tensor w, gcp_t
 
 /* ==== src/ops/dense.h ==== */
 
-/* Matrix products. linear: y = x W' + b; matmul: y = a b. */
+/* Matrix products: linear, matmul. linear: y = x W' + b; matmul: y = a b. */
 static int gcpi_product_fits(gcp_shape_call *s)
 {
     if (gcpi_pixels(s->in[0]) <= INT32_MAX && s->in[0].d[3] <= GCPI_CHANNELS_MAX && s->out[0].d[3] <= GCPI_CHANNELS_MAX)
@@ -6609,7 +6626,7 @@ GCPI_DEF gcp_tensor gcp_dropout_at(gcp_tensor x, gcp_dropout_opts o)
 
 /* ==== src/ops/embedding.h ==== */
 
-/* Embedding. Backward adds rows in the order of the ids. */
+/* Embedding: rows of a table. Backward adds rows in the order of the ids. */
 static int gcpi_embedding_shape(gcp_shape_call *s)
 {
     const int *d = s->in[0].d;
@@ -6696,7 +6713,7 @@ GCPI_DEF gcp_tensor gcp_embedding_at(gcp_tensor ids, gcp_embedding_opts o)
 
 /* ==== src/ops/loss.h ==== */
 
-/* Losses: cross-entropy, mean squared error, mean. */
+/* Losses: cross_entropy, mse, mean. */
 
 /* One sum per block of pixels. The shape fixes the blocks; their sums are added in order, in double. */
 typedef struct gcpi_loss_job {
@@ -6883,7 +6900,7 @@ GCPI_DEF gcp_tensor gcp_mean_at(gcp_tensor x, gcp_op_opts o) { return gcpi_unary
 
 /* ==== src/ops/update.h ==== */
 
-/* What a step does besides its ops: the seed gradient, the norm of all gradients, updates. */
+/* What a step does besides its ops: seed gradient, norm of gradients, updates. */
 
 /* The attributes of these calls are the plan's options. seed: the gradient of the
    loss with respect to itself. */
@@ -7017,9 +7034,9 @@ static const gcpi_op_row gcpi_update_row = {
 
 /* ==== src/ops/table.h ==== */
 
-/* The table of ops: all that planning and running know of an op. A row (gcp_op) is what built-in ops, custom ops and a
-   device's kernels have in common; facts are what only some ops have. What comes behind this room names no kind of op,
-   calls no op's function and reads no op's attributes. */
+/* The table of ops: all that later rooms know of an op; custom ops. A row (gcp_op) is what built-in ops, custom ops
+   and a device's kernels have in common; facts are what only some ops have. What comes behind this room names no
+   kind of op, calls no op's function and reads no op's attributes. */
 
 /* ---- custom: the user's row ---- */
 
@@ -7094,11 +7111,14 @@ static const gcp_op *gcpi_row_for(const gcp_target *target, const gcpi_op *op, i
     return target->kernels ? &target->kernels[at] : &gcpi_rows[at]->op;
 }
 
-/* ==== src/planner/problem.h ==== */
+/* problem: a tape, or a graph's text, as items and tasks */
 
-/* What planning sees: items (tensors and gradients: bytes, where they lie inside an alias group) and tasks (op groups
-   run forward or backward, updates), in the order of plain backpropagation. Tasks [0, forward) may run again unless
-   they have side effects; the others run once, in this order. Nothing here depends on a policy. */
+/* ==== src/problem/problem.h ==== */
+
+/* What planning sees: items and tasks. Items are tensors and gradients: bytes, and where they lie inside an alias
+   group. Tasks are op groups run forward or backward, and updates, in the order of plain backpropagation. Tasks [0,
+   forward) may run again unless they have side effects; the others run once, in this order. Nothing here depends on
+   a policy. */
 
 enum { GCPI_STATE_ITEM, GCPI_INPUT_ITEM, GCPI_FORWARD_ITEM, GCPI_GRADIENT_ITEM };
 /* ADD: read and written in place; ALIAS: shares bytes with what the task reads */
@@ -7426,13 +7446,13 @@ static const char *gcpi_task_name(const gcpi_problem *p, const gcpi_task *task, 
     return buffer;
 }
 
-/* ==== src/planner/views.h ==== */
+/* ==== src/problem/views.h ==== */
 
-/* Where items lie. An input of a concat can be made where the concat needs it, a slice or reshape can share the bytes
-   of its input, and a gradient those of another: a view costs no time and no bytes, but what it shares stays as long as
-   any of them is needed. Or it is a copy: p->copied says which, for a whole plan. Tasks, their operands and their
-   numbers do not depend on it; gcpi_views_place (tasks.h) sets all that does: root, next, offset, pitch and bytes of
-   items; free, over, under, workspace and seconds of tasks; which gradients are aliases. */
+/* Where items lie: views and copies. An input of a concat can be made where the concat needs it, a slice or reshape
+   can share the bytes of its input, and a gradient those of another: a view costs no time and no bytes, but what it
+   shares stays as long as any of them is needed. Or it is a copy: p->copied says which, for a whole plan. Tasks,
+   their operands and their numbers do not depend on it; gcpi_views_place (tasks.h) sets all that does: root, next,
+   offset, pitch and bytes of items; free, over, under, workspace and seconds of tasks; which gradients are aliases. */
 
 /* Alias groups. Moves every member of group `from` into `to`, at an offset, with the pitch of to. */
 static void gcpi_join(gcpi_problem *p, int from, int to, size_t offset, ptrdiff_t pitch)
@@ -7684,9 +7704,9 @@ static void gcpi_backward_views(gcpi_problem *p, const gcpi_task *task)
             o[k].mode = gcpi_gradient_alias(p, task->op, o[k].slot - GCPI_SLOT_DIN) ? GCPI_ALIAS : GCPI_WRITE;
 }
 
-/* ==== src/planner/costs.h ==== */
+/* ==== src/problem/costs.h ==== */
 
-/* What tasks cost: FLOPs and bytes moved, or seconds from a table that a measured plan has written. */
+/* What tasks cost. FLOPs and bytes moved, or seconds from a table that a measured plan has written. */
 
 /* Whether an op is one of the two of a batch-norm that takes its running statistics although the plan trains: gamma and
    beta are frozen. */
@@ -7886,9 +7906,9 @@ static int gcpi_costs_apply(gcpi_problem *p, const gcp_plan_opts *opts, gcp_aren
     return 1;
 }
 
-/* ==== src/planner/tasks.h ==== */
+/* ==== src/problem/tasks.h ==== */
 
-/* The rest of a tape's problem: groups, gradients and their aliases, updates, far tasks, moves. */
+/* The rest of a tape's problem: groups, gradients, updates, far tasks, moves. Gradients come with their aliases. */
 
 /* Groups: batch_norm, add and a rectifier that follow one another run as one pass (GCP_ROW_APPLY), so that the values
    in between are never made. Nothing else may need these: they are not kept, and no other op and no backward reads
@@ -8318,11 +8338,12 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
     return !opts->costs || gcpi_costs_apply(p, opts, a);
 }
 
-/* ==== src/planner/graph.h ==== */
+/* ==== src/problem/graph.h ==== */
 
-/* gcp-graph 1 has one line per op:  KIND ID COST BYTES WORKSPACE INPUTS...  KIND is f (forward, may run again), o
-   (forward, runs once) or b (backward, runs once, in this order, after all f and o). Each op has one output tensor;
-   INPUTS are ids of ops. gcp-graph 2 and 3 (the first line says so) have separate lines for tensors:
+/* A problem as text, read and written. gcp-graph 1 has one line per op:  KIND ID COST BYTES WORKSPACE INPUTS...  KIND
+   is f (forward, may run again), o (forward, runs once) or b (backward, runs once, in this order, after all f and o).
+   Each op has one output tensor; INPUTS are ids of ops. gcp-graph 2 and 3 (the first line says so) have separate lines
+   for tensors:
      t ID BYTES [in=ID@OFFSET] [rows=PITCH/ROW] [gradient] [stored] [keep] [end] [always] [state]
      f|o|b ID COST WORKSPACE OPERANDS... [of=ID] [free] [concat] [costly] [joins] [loss] [unit=N]
    in: a view, which takes no bytes of its own; what a concat reads and does not hold so, it copies. keep: kept by the
@@ -8736,13 +8757,13 @@ static void gcpi_graph_print_op(const gcpi_problem *p, int task, gcp_writer w)
     gcpi_say(w, "\n");
 }
 
-/* ==== src/planner/schedule.h ==== */
+/* ==== src/problem/schedule.h ==== */
 
-/* A choice says what is kept; gcpi_schedule turns it into a list. Segments form a tree. An item's home is the smallest
-   segment that holds its producer and all its forward readers. After forward, an item is resident if the last op lies
-   in its home; from then on it stays resident while the op being reversed does. With one level of segments that is
-   Chen's scheme; with more it is his recursion, in which each replay keeps only the inner boundaries; with none it is
-   keep-all. */
+/* From what is kept to a list; a list as text. A choice says what is kept; gcpi_schedule turns it into a list.
+   Segments form a tree. An item's home is the smallest segment that holds its producer and all its forward readers.
+   After forward, an item is resident if the last op lies in its home; from then on it stays resident while the op
+   being reversed does. With one level of segments that is Chen's scheme; with more it is his recursion, in which
+   each replay keeps only the inner boundaries; with none it is keep-all. */
 
 enum { GCPI_DROP, GCPI_AUTO, GCPI_STORE };       /* drop after forward; by home; never drop */
 
@@ -9222,10 +9243,13 @@ static int gcpi_list_reruns(const gcpi_problem *p, gcpi_list *list, gcp_arena *a
 #pragma GCC pop_options
 #endif
 
-/* ==== src/planner/lives.h ==== */
+/* place: addresses */
 
-/* Lives. A value is one writing of an item. Values of one alias group whose lives meet share a buffer; where an op may
-   work in place on a value that dies there, input and output become one buffer. */
+/* ==== src/place/lives.h ==== */
+
+/* Lives: values, and the buffers that hold them. A value is one writing of an item. Values of one alias group whose
+   lives meet share a buffer; where an op may work in place on a value that dies there, input and output become one
+   buffer. */
 
 typedef struct gcpi_value { int item, buffer; int first, last; } gcpi_value;
 
@@ -9390,12 +9414,12 @@ static int gcpi_lives_make(const gcpi_problem *p, const gcpi_list *list, gcpi_li
     return 1;
 }
 
-/* ==== src/planner/skyline.h ==== */
+/* ==== src/place/skyline.h ==== */
 
-/* Skylines: places for rectangles in time and address, so that all end at a goal or below. The lowest step of the
-   skyline of what is placed gets the rectangle that fits on it and whose sections of time are the fullest. Where none
-   fits, the step is lifted to its lower neighbour, which loses bytes. Once a section cannot hold what is still to come,
-   the trial ends, and the rectangles that it left over there weigh more in the next one: "squeaky wheel" optimisation
+/* Skylines: places for rectangles in time and address. All end at a goal or below. The lowest step of the skyline of
+   what is placed gets the rectangle that fits on it and whose sections of time are the fullest. Where none fits, the
+   step is lifted to its lower neighbour, which loses bytes. Once a section cannot hold what is still to come, the
+   trial ends, and the rectangles that it left over there weigh more in the next one: "squeaky wheel" optimisation
    (Joslin and Clements 1999). The lowest step first is the canonical order of MiniMalloc (Moffitt 2023). */
 
 /* Marsaglia's xorshift (2003): only for what planning tries; no step depends on it */
@@ -9589,7 +9613,7 @@ static int gcpi_skyline_pack(gcpi_skyline *s, size_t goal, double work)
     return 0;
 }
 
-/* ==== src/planner/layout.h ==== */
+/* ==== src/place/layout.h ==== */
 
 /* Layout: gives each buffer its offset. The step's numbers come first, then the workspace of the current instruction
    (it may be written in part only, so it never lies on top), then the buffers: by first fit, the largest first; where
@@ -9937,10 +9961,11 @@ static size_t gcpi_arrange(const gcpi_problem *p, gcpi_list *list, gcpi_lives *l
     }
 }
 
-/* ==== src/planner/verify.h ==== */
+/* ==== src/place/verify.h ==== */
 
-/* Knows neither policies nor lifetimes: it walks through a placed list with a map of which value lies where, and
-   refuses it at the first instruction that reads what is not there, writes what must stay, or is out of order. */
+/* The verifier: no list runs that it has not passed. Knows neither policies nor lifetimes: it walks through a placed
+   list with a map of which value lies where, and refuses it at the first instruction that reads what is not there,
+   writes what must stay, or is out of order. */
 
 typedef struct gcpi_placed { ptrdiff_t offset; } gcpi_placed;      /* of an operand in the slab; -1: state */
 
@@ -10196,7 +10221,76 @@ static int gcpi_verify(const gcpi_problem *p, const gcpi_list *list, const gcpi_
     return ok;
 }
 
-/* ==== src/planner/model.h ==== */
+/* search: a request in, an answer out */
+
+/* ==== src/search/timeline.h ==== */
+
+/* When instructions run: computing, and a link to far memory. */
+
+/* Far memory. One link copies values away and back, in the order of the list, while tasks compute. */
+/* at, end: in the slab (end 0: no copy); back: it copies into the slab */
+typedef struct gcpi_transfer { size_t at, end; int item, back; double done; } gcpi_transfer;
+
+/* Whether a task waits for a copy: one of the same value, one out of bytes that it writes, or one into bytes that it
+   touches. placed: where its operands lie; NULL: items are compared instead. */
+static int gcpi_meets(const gcpi_problem *p, const gcpi_task *t, const gcpi_placed *placed, const gcpi_transfer *f)
+{
+    int meets = f->end && ((t->kind >= GCPI_TASK_OFFLOAD && t->op == f->item) ||
+                           (placed && t->workspace && f->at < gcpi_round(p->numbers, p->target.align) + t->workspace));
+    for (int k = 0; f->end && k < t->count; k++) {
+        const gcpi_operand *o = &p->operands[t->operands + k];
+        if (o->mode == GCPI_READ && !f->back) continue;
+        if (!placed) { meets |= o->item == f->item; continue; }
+        size_t at = (size_t)placed[k].offset;
+        meets |= placed[k].offset >= 0 && at < f->end && f->at < at + p->items[o->item].bytes;
+    }
+    return meets;
+}
+
+/* When an instruction runs, in seconds from the beginning of the step. */
+typedef struct gcpi_time { double begin, end; } gcpi_time;
+
+/* Seconds of a list on two streams, computing and the link. A copy begins when it is issued and the link is free; a
+   task that meets a copy (gcpi_meets) waits for it. Without copy_start, computing waits for every copy. measured: each
+   instruction's seconds, or 0 for the cost model's (NULL: of all); spans: NULL, or where each one's goes. */
+static double gcpi_timeline(const gcpi_problem *p, const gcpi_list *list, const gcpi_placed *placed,
+                            const double *measured, gcpi_time *spans)
+{
+    gcpi_transfer flying[GCP_COPIES];
+    double now = 0, link = 0;
+    unsigned first = 0, next = 0;      /* flying, modulo GCP_COPIES: the link is done with the first of them first */
+    int at_once = !p->names && !p->target.copy_start;
+    memset(flying, 0, sizeof flying);
+    for (ptrdiff_t i = 0, n = 0; i < list->count; i++) {
+        const gcpi_task *t = &p->tasks[list->at[i].task];
+        int copies = gcpi_copies(t);
+        int full = copies && next - first == GCP_COPIES;
+        for (; first < next && (full || flying[first % GCP_COPIES].done <= now); first++, full = 0)
+            now = GCPI_MAX(now, flying[first % GCP_COPIES].done);
+        for (unsigned f = first; f < next; f++)
+            if (gcpi_meets(p, t, placed ? placed + n : NULL, &flying[f % GCP_COPIES])) {
+                now = flying[f % GCP_COPIES].done;
+                first = f + 1;
+            }
+        double begin = copies ? GCPI_MAX(now, link) : now,
+               seconds = t->kind == GCPI_TASK_ARRIVE       ? 0
+                         : measured && measured[i] > 0     ? measured[i]
+                         : copies ? (double)p->items[t->op].bytes / p->target.far_bytes_per_second
+                                  : t->seconds;
+        if (spans) { spans[i].begin = begin; spans[i].end = begin + seconds; }
+        if (copies) {
+            gcpi_transfer *f = &flying[next++ % GCP_COPIES];
+            link = f->done = begin + seconds;
+            f->at = placed ? (size_t)placed[n].offset : 0; f->end = f->at + p->items[t->op].bytes;
+            f->item = t->op; f->back = t->kind == GCPI_TASK_PREFETCH;
+            if (at_once) now = link;
+        } else now += seconds;
+        n += t->count;
+    }
+    return now;
+}
+
+/* ==== src/search/model.h ==== */
 
 /* What searches see of a problem: forward values only, in arrays. The bytes of gradients, inputs and workspace depend
    on where backward stands, but not on what is kept; they are summed up once. An order is a short form of a list: task,
@@ -10507,72 +10601,9 @@ static void gcpi_order_copy(gcpi_order *to, const gcpi_order *from)
     to->at = at; to->capacity = capacity;
 }
 
-/* Far memory. One link copies values away and back, in the order of the list, while tasks compute. */
-/* at, end: in the slab (end 0: no copy); back: it copies into the slab */
-typedef struct gcpi_transfer { size_t at, end; int item, back; double done; } gcpi_transfer;
+/* ==== src/search/planner.h ==== */
 
-/* Whether a task waits for a copy: one of the same value, one out of bytes that it writes, or one into bytes that it
-   touches. placed: where its operands lie; NULL: items are compared instead. */
-static int gcpi_meets(const gcpi_problem *p, const gcpi_task *t, const gcpi_placed *placed, const gcpi_transfer *f)
-{
-    int meets = f->end && ((t->kind >= GCPI_TASK_OFFLOAD && t->op == f->item) ||
-                           (placed && t->workspace && f->at < gcpi_round(p->numbers, p->target.align) + t->workspace));
-    for (int k = 0; f->end && k < t->count; k++) {
-        const gcpi_operand *o = &p->operands[t->operands + k];
-        if (o->mode == GCPI_READ && !f->back) continue;
-        if (!placed) { meets |= o->item == f->item; continue; }
-        size_t at = (size_t)placed[k].offset;
-        meets |= placed[k].offset >= 0 && at < f->end && f->at < at + p->items[o->item].bytes;
-    }
-    return meets;
-}
-
-/* When an instruction runs, in seconds from the beginning of the step. */
-typedef struct gcpi_time { double begin, end; } gcpi_time;
-
-/* Seconds of a list on two streams, computing and the link. A copy begins when it is issued and the link is free; a
-   task that meets a copy (gcpi_meets) waits for it. Without copy_start, computing waits for every copy. measured: each
-   instruction's seconds, or 0 for the cost model's (NULL: of all); spans: NULL, or where each one's goes. */
-static double gcpi_timeline(const gcpi_problem *p, const gcpi_list *list, const gcpi_placed *placed,
-                            const double *measured, gcpi_time *spans)
-{
-    gcpi_transfer flying[GCP_COPIES];
-    double now = 0, link = 0;
-    unsigned first = 0, next = 0;      /* flying, modulo GCP_COPIES: the link is done with the first of them first */
-    int at_once = !p->names && !p->target.copy_start;
-    memset(flying, 0, sizeof flying);
-    for (ptrdiff_t i = 0, n = 0; i < list->count; i++) {
-        const gcpi_task *t = &p->tasks[list->at[i].task];
-        int copies = gcpi_copies(t);
-        int full = copies && next - first == GCP_COPIES;
-        for (; first < next && (full || flying[first % GCP_COPIES].done <= now); first++, full = 0)
-            now = GCPI_MAX(now, flying[first % GCP_COPIES].done);
-        for (unsigned f = first; f < next; f++)
-            if (gcpi_meets(p, t, placed ? placed + n : NULL, &flying[f % GCP_COPIES])) {
-                now = flying[f % GCP_COPIES].done;
-                first = f + 1;
-            }
-        double begin = copies ? GCPI_MAX(now, link) : now,
-               seconds = t->kind == GCPI_TASK_ARRIVE       ? 0
-                         : measured && measured[i] > 0     ? measured[i]
-                         : copies ? (double)p->items[t->op].bytes / p->target.far_bytes_per_second
-                                  : t->seconds;
-        if (spans) { spans[i].begin = begin; spans[i].end = begin + seconds; }
-        if (copies) {
-            gcpi_transfer *f = &flying[next++ % GCP_COPIES];
-            link = f->done = begin + seconds;
-            f->at = placed ? (size_t)placed[n].offset : 0; f->end = f->at + p->items[t->op].bytes;
-            f->item = t->op; f->back = t->kind == GCPI_TASK_PREFETCH;
-            if (at_once) now = link;
-        } else now += seconds;
-        n += t->count;
-    }
-    return now;
-}
-
-/* ==== src/planner/planner.h ==== */
-
-/* What policies and searches share: the current choice, the best order so far, candidates. */
+/* What policies and searches share. The current choice, the best order so far, candidates. */
 
 /* An order whose copies are being placed. A position is an index into the order, or its end. */
 typedef struct gcpi_far {
@@ -10731,12 +10762,12 @@ static int gcpi_stopped(gcpi_planner *q, double done)
     return w->stopped = w->ask(w->context, &w->now) != 0;
 }
 
-/* ==== src/planner/far.h ==== */
+/* ==== src/search/far.h ==== */
 
-/* Placing copies. A search's order holds only the copies back, as runs of tasks that read nothing and whose seconds are
-   a price. Here all copies get their positions: away (O) after the value's first run, waited for (A) when the link will
-   have done it, back (P) as long before the reader as the link needs. Where the bytes within the limit do not allow
-   that, computing waits. */
+/* Placing copies to far memory. A search's order holds only the copies back, as runs of tasks that read nothing and
+   whose seconds are a price. Here all copies get their positions: away (O) after the value's first run, waited for
+   (A) when the link will have done it, back (P) as long before the reader as the link needs. Where the bytes within
+   the limit do not allow that, computing waits. */
 static int gcpi_far_make(gcpi_planner *q, int capacity)
 {
     gcpi_far *f = &q->far;
@@ -10971,7 +11002,7 @@ static int gcpi_far_relieve(gcpi_planner *q, gcpi_order *o, size_t room)
     return o->valid && o->peak <= room;
 }
 
-/* ==== src/planner/policies.h ==== */
+/* ==== src/search/policies.h ==== */
 
 /* Candidates, and the policies. Each policy only fills a choice. Where it has freedom it tries several and keeps the
    one with the least live peak, then the least time; GCP_POLICY_BUDGET keeps the fastest that fits. */
@@ -11277,11 +11308,11 @@ static size_t gcpi_checkpoint_bytes(const gcpi_planner *q)
 
 static void gcpi_policy_keep_all(gcpi_planner *q) { gcpi_choice_clear(q); gcpi_try(q); }
 
-/* ==== src/planner/search.h ==== */
+/* ==== src/search/search.h ==== */
 
-/* GCP_POLICY_BUDGET: the fastest order whose slab fits. Candidates come from every policy, from minimum cuts (keep what
-   is worth its bytes at a price) and from dynamic programming over a chain of stages. Local search then improves the
-   best. All are judged by the model's simulation and accepted by their real layout. */
+/* GCP_POLICY_BUDGET: local search. It finds the fastest order whose slab fits. Candidates come from every policy,
+   from minimum cuts (keep what is worth its bytes at a price) and from dynamic programming over a chain of stages.
+   Local search then improves the best. All are judged by the model's simulation and accepted by their real layout. */
 
 /* What .effort means. visits: instructions that the search simulates, in large problems up to `growth` times as many;
    prices: of cuts; places: tasks for bounds; stages, slots: of the chain; policies: each is tried, even if something
@@ -11668,12 +11699,12 @@ static double gcpi_search_run(gcpi_search *s, double visits, double hot, double 
     return done;
 }
 
-/* ==== src/planner/chain.h ==== */
+/* ==== src/search/chain.h ==== */
 
-/* Dynamic programming over a chain of stages: the recursion of Beaumont et al. (rotor, 2019), with boundaries that are
-   sets of values. A second table is for segments whose last values are there still, which spares their last run. Where
-   backward does not read the boundaries, a third table lets what the segment begins with go once its first stage has
-   run for the last time.
+/* GCP_POLICY_BUDGET: dynamic programming over a chain of stages. It is the recursion of Beaumont et al. (rotor, 2019),
+   with boundaries that are sets of values. A second table is for segments whose last values are there still, which
+   spares their last run. Where backward does not read the boundaries, a third table lets what the segment begins with
+   go once its first stage has run for the last time.
 
    A stage is a run of forward tasks with the backward tasks that reverse them. L(s): the values made up to stage s that
    later stages read. C0(s, t, m): the least seconds to reverse stages s..t with m slots above L(s - 1). C1: the same
@@ -12149,13 +12180,13 @@ static int gcpi_chain_order(gcpi_chain *c, gcpi_order *out, int k)
     return out->valid;
 }
 
-/* ==== src/planner/cuts.h ==== */
+/* ==== src/search/cuts.h ==== */
 
-/* Minimum cuts. A resident byte has a price. A value that is needed later is kept (its bytes times the price), or its
-   task runs again (seconds), which needs its inputs. The least total is a minimum cut: a value on the source side is
-   needed, and kept if its task is on the sink side. Keep-sets for many prices are starts for the search. For each
-   position in the order, the cut also bounds what any order must pay from there on (Lagrangian of the bytes that are
-   free there), so that the answer comes with its gap. */
+/* GCP_POLICY_BUDGET: minimum cuts, the bound. A resident byte has a price. A value that is needed later is kept (its
+   bytes times the price), or its task runs again (seconds), which needs its inputs. The least total is a minimum
+   cut: a value on the source side is needed, and kept if its task is on the sink side. Keep-sets for many prices are
+   starts for the search. For each position in the order, the cut also bounds what any order must pay from there on
+   (Lagrangian of the bytes that are free there), so that the answer comes with its gap. */
 enum { GCPI_CUT_WORK = 500000000, GCPI_CUT_PLACES = 32 };
 typedef struct gcpi_cut {
     const gcpi_model *m;
@@ -12459,10 +12490,11 @@ static double gcpi_bound(gcpi_cut *c, size_t limit, int places, double *excess)
 #endif
 #endif
 
-/* ==== src/planner/exact.h ==== */
+/* ==== src/search/exact.h ==== */
 
-/* Exact search, for at most 14 forward ops and values: Dijkstra over (next task, set of live values). Edges: the next
-   task; a task again; a value dropped. Least seconds within a limit, or (limit 0) the least peak that any order has. */
+/* GCP_POLICY_BUDGET: exact search of small graphs. At most 14 forward ops and values: Dijkstra over (next task, set
+   of live values). Edges: the next task; a task again; a value dropped. Least seconds within a limit, or (limit 0)
+   the least peak that any order has. */
 enum { GCPI_EXACT_VALUES = 14 };
 
 typedef struct gcpi_exact {
@@ -12619,9 +12651,9 @@ static int gcpi_exact_search(gcpi_exact *x, size_t limit, gcpi_order *out)
     return 0;
 }
 
-/* ==== src/planner/budget.h ==== */
+/* ==== src/search/budget.h ==== */
 
-/* GCP_POLICY_BUDGET itself: the portfolio of candidates, and the bound. */
+/* GCP_POLICY_BUDGET: all candidates, and the bound. */
 
 /* The order that keeps what the cut at this price (seconds per byte) keeps. 0: its bytes do not fit. */
 static int gcpi_cut_order(gcpi_planner *q, gcpi_cut *c, double price)
@@ -12984,12 +13016,13 @@ static void gcpi_budget_find(gcpi_planner *q)
     if (q->kept.order.seconds < searched) gcpi_budget_search(q, GCPI_ROUNDS, GCPI_ROUNDS + 1);
 }
 
-/* ==== src/planner/relaxed.h ==== */
+/* ==== src/search/relaxed.h ==== */
 
-/* A bound for all choices of views at once (views.h): mixtures too. The relaxed problem has the same tasks, but concats
-   and reshapes are gone: whoever reads one reads its parts, the values whose bytes it shows. A concat keeps only its
-   own copies of what can lie in none (inputs of the step, weights). Slices cost their bytes while they are kept, and
-   nothing while a task uses them; copies cost no time; a gradient that may share another's bytes does.
+/* GCP_POLICY_BUDGET: a bound for all choices of views. It holds for mixtures, too (views.h). The relaxed problem has
+   the same tasks, but concats and reshapes are gone: whoever reads one reads its parts, the values whose bytes it
+   shows. A concat keeps only its own copies of what can lie in none (inputs of the step, weights). Slices cost their
+   bytes while they are kept, and nothing while a task uses them; copies cost no time; a gradient that may share
+   another's bytes does.
 
    No choice takes less. Where a concat is resident, as a view or a copy, the relaxed problem may keep its parts
    instead, which take no more bytes, and has the concat with them. Where a slice is resident in what it was cut from,
@@ -13306,12 +13339,12 @@ static double gcpi_relaxed_bound(const gcpi_planner *q, int places)
     return own.bound;
 }
 
-/* ==== src/planner/least.h ==== */
+/* ==== src/search/least.h ==== */
 
-/* The least budget, and the way there. Where nothing fits, or what fits is slow, orders of fewer and fewer bytes are
-   looked for, from keep-all down. The way does not depend on the budget that was asked for: what fits on it is a
-   candidate, and if nothing does, the least slab on it is what the refusal names. A greater effort first goes the way
-   of the lesser ones, then further. */
+/* GCP_POLICY_BUDGET: the least budget, and the way there. Where nothing fits, or what fits is slow, orders of fewer
+   and fewer bytes are looked for, from keep-all down. The way does not depend on the budget that was asked for: what
+   fits on it is a candidate, and if nothing does, the least slab on it is what the refusal names. A greater effort
+   first goes the way of the lesser ones, then further. */
 typedef struct gcpi_least { gcpi_order order, path; size_t slab, floor; } gcpi_least;
 
 /* Whether nothing fits yet, or what does is so far from the bound that the way down may pass a faster order. No more
@@ -13539,9 +13572,9 @@ static void gcpi_budget_way_down(gcpi_planner *q)
     q->a->scratch = scratch;
 }
 
-/* ==== src/planner/choose.h ==== */
+/* ==== src/search/choose.h ==== */
 
-/* From options to an answer: the policy runs, with what it needs in scratch. */
+/* From a request to an answer. The policy runs, with what it needs in scratch. */
 
 /* Inference has only one order. Where it does not fit, less than was found is asked for until nothing is found. */
 static void gcpi_budget_inference(gcpi_planner *q)
@@ -13764,67 +13797,11 @@ static int gcpi_choose(gcpi_planner *q)
     return !q->out_of_memory && q->found;
 }
 
-/* ==== src/run/plan.h ==== */
+/* plan: from options to a placed list */
 
-/* A plan, from options to a verified list with addresses: problem, choice, list, lifetimes, layout, verification. */
+/* ==== src/plan/options.h ==== */
 
-/* a buffer of the placed list, as reports, .check and the figures need it */
-typedef struct gcpi_plan_buffer { size_t offset, bytes; int first, last, item, again; } gcpi_plan_buffer;
-
-/* What a plan is bound to. The slab moves inside the memory that gcp_bind was given when the state grows. */
-typedef struct gcpi_bound_state {
-    void *memory; size_t memory_size;
-    unsigned char *slab; void *owned; size_t owned_size;              /* owned: the target allocated it */
-    unsigned layout;                  /* tape->layout when the slab was placed */
-    int *given;                       /* per tensor: samples of an input that were written since then; 0: none */
-    int some;                         /* an input was written in part since then */
-    int unwritten, ran;               /* inputs that are not written; whether a step ran since the slab was placed */
-    const char *since;                /* for messages: what lost the written inputs */
-    unsigned char *far; void *far_owned;
-} gcpi_bound_state;
-
-/* The step that runs, or ran last. */
-typedef struct gcpi_run_state {
-    int micro, measuring;
-    double share;                     /* what the loss's own gradient is */
-    gcpi_transfer flying[GCP_COPIES]; int next_copy;
-    gcp_step_numbers numbers;         /* of the step that is being issued; the slab holds a copy for the kernels */
-    void *recordings[4];              /* the device's: of a first, middle, only and last micro-batch */
-} gcpi_run_state;
-
-typedef struct gcpi_plan {
-    gcpi_lease lease;                 /* its bytes in the arena, this struct at their front; freed by gcp_plan_free */
-    gcp_arena *arena;
-    uint64_t number;                  /* the tape knows the plan by it */
-    gcp_plan_opts opts;
-    gcpi_problem p;
-    gcpi_list list;
-    gcpi_placed *placed;              /* per operand, in list order */
-    size_t *live;                     /* per instruction */
-    double *seconds;                  /* per instruction, measured; 0: not yet */
-    gcpi_plan_buffer *buffers; int buffer_count;
-    ptrdiff_t *where;                 /* per item: offset in the slab of its last value, -1: none */
-    /* .check: per item the hash of its first value; the buffers (indices of buffers) that die at each instruction:
-       dying[dying_first[i]] up to dying[dying_first[i + 1]] */
-    uint64_t *hashes; int *dying, *dying_first;
-    /* keep_all: slab bytes of the keep-all plan, 0 where not known */
-    size_t slab_bytes, state_bytes, slot_bytes, live_peak, keep_all;
-    const char *method; double bound_seconds; gcpi_fit fit;         /* of the planner's order */
-    /* planned: as the planner judged it; known: of the best plan so far; keep_all: by default views */
-    double planned_seconds, known, keep_all_seconds;
-    /* no_least: where nothing fits, another choice of views may: do not look for the least budget; rough: see
-       gcpi_planner */
-    int no_least, rough;
-    gcpi_watch *watch;                /* while it is planned */
-    size_t unfused;                   /* slab bytes of the keep-all plan without fused updates; SIZE_MAX: as it is */
-    int peak_at, forward_end, slots, segments;          /* forward_end: the instruction after the last F */
-    int inputs, leaves_out;           /* inputs that the list reads; whether the loss can leave samples out */
-    int joins_samples;                /* the first op that makes one value of several samples, -1: none */
-    ptrdiff_t *far_at; size_t far_bytes;      /* per tensor: its offset in far memory, -1: never there */
-    double timeline;                  /* seconds of a step, far copies beside it; 0: the list has no copies */
-    gcpi_bound_state bound;
-    gcpi_run_state run;
-} gcpi_plan;
+/* The options of a plan: which go together, their defaults, their ranges. */
 
 static int gcpi_plan_bad(gcp_tape *t, const gcp_plan_opts *o, const char *text)
 {
@@ -14042,6 +14019,68 @@ static int gcpi_plan_ready(gcp_tensor loss, gcp_plan_opts *o)
     }
     return 1;
 }
+
+/* ==== src/plan/plan.h ==== */
+
+/* A plan: from options to a placed list. Problem, choice, list, lifetimes, layout, verification. */
+
+/* a buffer of the placed list, as reports, .check and the figures need it */
+typedef struct gcpi_plan_buffer { size_t offset, bytes; int first, last, item, again; } gcpi_plan_buffer;
+
+/* What a plan is bound to. The slab moves inside the memory that gcp_bind was given when the state grows. */
+typedef struct gcpi_bound_state {
+    void *memory; size_t memory_size;
+    unsigned char *slab; void *owned; size_t owned_size;              /* owned: the target allocated it */
+    unsigned layout;                  /* tape->layout when the slab was placed */
+    int *given;                       /* per tensor: samples of an input that were written since then; 0: none */
+    int some;                         /* an input was written in part since then */
+    int unwritten, ran;               /* inputs that are not written; whether a step ran since the slab was placed */
+    const char *since;                /* for messages: what lost the written inputs */
+    unsigned char *far; void *far_owned;
+} gcpi_bound_state;
+
+/* The step that runs, or ran last. */
+typedef struct gcpi_run_state {
+    int micro, measuring;
+    double share;                     /* what the loss's own gradient is */
+    gcpi_transfer flying[GCP_COPIES]; int next_copy;
+    gcp_step_numbers numbers;         /* of the step that is being issued; the slab holds a copy for the kernels */
+    void *recordings[4];              /* the device's: of a first, middle, only and last micro-batch */
+} gcpi_run_state;
+
+typedef struct gcpi_plan {
+    gcpi_lease lease;                 /* its bytes in the arena, this struct at their front; freed by gcp_plan_free */
+    gcp_arena *arena;
+    uint64_t number;                  /* the tape knows the plan by it */
+    gcp_plan_opts opts;
+    gcpi_problem p;
+    gcpi_list list;
+    gcpi_placed *placed;              /* per operand, in list order */
+    size_t *live;                     /* per instruction */
+    double *seconds;                  /* per instruction, measured; 0: not yet */
+    gcpi_plan_buffer *buffers; int buffer_count;
+    ptrdiff_t *where;                 /* per item: offset in the slab of its last value, -1: none */
+    /* .check: per item the hash of its first value; the buffers (indices of buffers) that die at each instruction:
+       dying[dying_first[i]] up to dying[dying_first[i + 1]] */
+    uint64_t *hashes; int *dying, *dying_first;
+    /* keep_all: slab bytes of the keep-all plan, 0 where not known */
+    size_t slab_bytes, state_bytes, slot_bytes, live_peak, keep_all;
+    const char *method; double bound_seconds; gcpi_fit fit;         /* of the planner's order */
+    /* planned: as the planner judged it; known: of the best plan so far; keep_all: by default views */
+    double planned_seconds, known, keep_all_seconds;
+    /* no_least: where nothing fits, another choice of views may: do not look for the least budget; rough: see
+       gcpi_planner */
+    int no_least, rough;
+    gcpi_watch *watch;                /* while it is planned */
+    size_t unfused;                   /* slab bytes of the keep-all plan without fused updates; SIZE_MAX: as it is */
+    int peak_at, forward_end, slots, segments;          /* forward_end: the instruction after the last F */
+    int inputs, leaves_out;           /* inputs that the list reads; whether the loss can leave samples out */
+    int joins_samples;                /* the first op that makes one value of several samples, -1: none */
+    ptrdiff_t *far_at; size_t far_bytes;      /* per tensor: its offset in far memory, -1: never there */
+    double timeline;                  /* seconds of a step, far copies beside it; 0: the list has no copies */
+    gcpi_bound_state bound;
+    gcpi_run_state run;
+} gcpi_plan;
 
 static int gcpi_policy_fits(gcp_tape *t, const gcp_plan_opts *o, int units)
 {
@@ -14308,12 +14347,150 @@ static int gcpi_plan_by_views(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_
     }
 }
 
-/* ==== src/run/trials.h ==== */
+/* ==== src/plan/sizes.h ==== */
 
-/* Which views are copies. Whole choices come first: none, all values, all gradients, all. Then a budget's search flips
-   single views: near keep-all, as long as keep-all takes fewer bytes; of the best choice, as long as a quick plan is
-   faster with the flip. Before that the copies of small ops are taken back, where that is faster: near the least budget
-   often only the largest concat must be a copy. */
+/* Sizes: of the state, of the arena that planning takes. */
+
+/* The state's layout: counters (the tape's, then per parameter how often its slots were updated), values in order of
+   recording, slots. These may wait in far memory instead. */
+enum { GCPI_FAR_SLOTS_FIRST = 64 };            /* offset 0 says that a parameter has none */
+typedef struct gcpi_counters { uint64_t steps, updates; } gcpi_counters;
+
+static size_t gcpi_counters_bytes(const gcp_tape *t)
+{
+    return gcpi_round(sizeof(gcpi_counters) + (size_t)t->parameter_count * sizeof(uint64_t), GCPI_STATE_ALIGN);
+}
+static size_t gcpi_parameter_bytes(const gcp_tape *t, int i)
+{
+    return gcpi_round(gcpi_count(t->parameters[i].shape) * sizeof(gcp_real), GCPI_STATE_ALIGN);
+}
+
+/* Bytes of the state once it has the slots that each of these plans adds. */
+static size_t gcpi_state_with(const gcp_tape *t, gcpi_plan *const *plans, int count)
+{
+    size_t total = gcpi_counters_bytes(t);
+    for (int i = 0; i < t->parameter_count; i++) {
+        int slots = t->parameters[i].slot ? t->slots : 0;
+        for (int k = 0; k < count; k++) if (gcpi_trained(&plans[k]->p, i)) slots = GCPI_MAX(slots, plans[k]->slots);
+        if (t->far_slots) slots = 0;
+        total += gcpi_parameter_bytes(t, i) * (size_t)(1 + slots);
+    }
+    return total;
+}
+GCPI_DEF size_t gcp_slots_bytes(const gcp_tape *t, gcp_optimizer optimizer)
+{
+    const size_t slots = !optimizer ? 0 : optimizer == GCP_OPTIMIZER_SGD ? 1 : 2;
+    size_t total = GCPI_FAR_SLOTS_FIRST;
+    for (int i = 0; t && i < t->parameter_count; i++)
+        if (t->parameters[i].kind == GCPI_PARAMETER) total += gcpi_parameter_bytes(t, i) * slots;
+    return t && slots ? total : 0;
+}
+GCPI_DEF size_t gcp_state_bytes(const gcp_tape *t, gcp_optimizer optimizer)
+{
+    size_t total = t ? gcpi_counters_bytes(t) : 0;
+    for (int i = 0; t && i < t->parameter_count; i++) total += gcpi_parameter_bytes(t, i);
+    return t && optimizer && !t->far_slots ? total + gcp_slots_bytes(t, optimizer) - GCPI_FAR_SLOTS_FIRST : total;
+}
+
+/* Counts for an upper bound of what planning takes. list: instructions of the longest list that the policy can make;
+   listed: their operands. */
+typedef struct gcpi_sizes { size_t tasks, forward, items, operands, list, listed; } gcpi_sizes;
+
+static size_t gcpi_arena_budget(const gcpi_sizes *n)
+{
+    size_t stages = GCPI_MIN(n->forward + 1, (size_t)GCPI_MOST_STAGES), rows = stages * (stages + 1) / 2,
+           sets = n->forward <= GCPI_EXACT_VALUES ? (size_t)1 << GCPI_EXACT_VALUES : 0;
+    size_t chain = 2 * rows * ((GCPI_MOST_SLOTS + 1) * sizeof(float) + 2 * sizeof(int)) +
+                   stages * (stages + 16) * sizeof(size_t) + (n->items + n->tasks) * 4 * sizeof(int);
+    size_t exact = sets * sizeof(size_t) + sets * (n->tasks + 1) * (sizeof(double) + 4 * sizeof(int)) +
+                   (n->tasks + n->items) * 4 * sizeof(int);
+    size_t cut = (n->items + n->forward) * 6 * sizeof(size_t) +
+                 (n->operands + n->items + n->forward) * 8 * (2 * sizeof(int) + sizeof(double));
+    return GCPI_MAX(chain, exact) + cut + 7 * n->list * sizeof(int) +
+           n->items * (sizeof(double) + 1 + (GCPI_STATES + 1) * (1 + sizeof(uint16_t))) + 8192;
+}
+
+static size_t gcpi_arena_of(const gcp_tape *t, const gcp_plan_opts *o, const gcpi_sizes *n)
+{
+    size_t problem = n->items * (sizeof(gcpi_item) + 1) + n->tasks * sizeof(gcpi_task) +
+                     n->operands * (sizeof(gcpi_operand) + sizeof(int)) + n->items * sizeof(int) +
+                     n->forward * (4 * sizeof(gcpi_copied) + sizeof(int)) +
+                     2 * (size_t)(t->parameter_count + 1) * sizeof(double);
+    size_t lives =
+        (n->listed + n->items) * (sizeof(gcpi_value) + sizeof(gcpi_buffer) + 2 * sizeof(gcpi_spot) + 5 * sizeof(int) +
+                                  2 * sizeof(size_t) + sizeof(gcpi_placed) + sizeof(gcpi_plan_buffer) +
+                                  sizeof(gcpi_rectangle));
+    size_t lists = n->list * (5 * sizeof(gcpi_instruction) + 6 * sizeof(size_t) + 13 * sizeof(int) + sizeof(double));
+    size_t choice = 2 * (n->items + (n->forward + 4) * 5 * sizeof(int) + 2 * (size_t)t->segment_count * sizeof(int));
+    size_t model = n->items * (6 * sizeof(int) + sizeof(size_t) + 2) +
+                   n->tasks * (6 * sizeof(int) + 3 * sizeof(size_t) + 2) + 2 * n->operands * sizeof(int);
+    size_t search = (n->items * 4 + n->forward * 4 + n->operands) * 2 * sizeof(size_t) +
+                    (10 * n->forward + 4 * n->items + 5 * (size_t)t->segment_count) * sizeof(int);
+    size_t far =
+        o->far ? n->list * (4 * sizeof(int) + 2 * sizeof(size_t) + sizeof(double)) + n->items * 7 * sizeof(int) : 0;
+    return sizeof(gcpi_plan) + problem + lives + lists + choice + model + search + far +
+           (o->policy == GCP_POLICY_BUDGET ? gcpi_arena_budget(n) : 0) + 128 * 64;
+}
+
+GCPI_DEF size_t gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts o)
+{
+    const gcp_tape *t = loss.tape;
+    gcpi_sizes n;
+    if (!t || !t->ops || !loss.id) return 0;
+    size_t tensors = (size_t)t->tensor_count, edges = (size_t)t->edge_count, parameters = (size_t)t->parameter_count,
+           widest = 0, lines = 1;
+    int depth = 0;
+    for (int s = 0; s < t->segment_count; s++) depth = GCPI_MAX(depth, t->segments[s].depth);
+    n.forward = (size_t)t->op_count; n.items = 2 * tensors;
+    n.tasks = 2 * n.forward + 3 * parameters + 2; n.operands = 3 * edges + 4 * tensors + 4 * parameters + 1;
+    n.list = (size_t)gcpi_order_capacity(&o, (ptrdiff_t)n.tasks, (ptrdiff_t)n.forward, depth);
+    n.listed = n.operands + (n.list - n.tasks) / n.forward * (edges + 2 * tensors);
+    if (o.far) { n.tasks += 3 * tensors; n.operands += 3 * tensors; }
+    if (gcpi_moves(&o)) { n.tasks += 2 * tensors; n.operands += 4 * tensors; }
+    for (int i = 0; i < t->op_count; i++) widest = GCPI_MAX(widest, 2 * (size_t)(t->ops[i].inputs + t->ops[i].outputs));
+    for (const char *c = o.list; c && *c; c++) lines += *c == '\n';
+    if (o.list) {
+        n.list = lines;
+        n.listed = lines * (widest + parameters);
+        n.tasks += 3 * tensors;
+        n.operands += 3 * tensors;
+    }
+    lines = 1;
+    for (const char *c = o.costs; c && *c; c++) lines += *c == '\n';
+    return gcpi_arena_of(t, &o, &n) + lines * (sizeof(uint64_t) + sizeof(double));
+}
+
+/* An upper bound from the text's lines and words alone, without parsing it. */
+GCPI_DEF size_t gcp_graph_arena_at(const gcp_tape *t, const char *text, gcp_plan_opts o)
+{
+    gcpi_sizes n;
+    if (!text) text = "";
+    size_t lines = 2, words = 2, length = strlen(text), line = 0, widest = 2;
+    n.forward = 0;
+    for (size_t i = 0; i < length; i++) {
+        int begins = text[i] > ' ' && (i == 0 || text[i - 1] <= ' ');
+        line = text[i] == '\n' ? 0 : line + (size_t)begins;
+        widest = GCPI_MAX(widest, line);
+        lines += text[i] == '\n'; words += (size_t)begins;
+        n.forward += begins && line == 1 && (text[i] == 'f' || text[i] == 'o');
+    }
+    n.forward = GCPI_MAX(n.forward, 1); n.tasks = n.items = lines; n.operands = words;
+    n.list = (size_t)gcpi_order_capacity(&o, (ptrdiff_t)lines, (ptrdiff_t)lines, 2);
+    n.listed = words * (1 + n.list / lines);
+    if (o.far || o.list) { n.tasks += 3 * lines; n.operands += 3 * lines; }
+    if (gcpi_moves(&o)) { n.tasks += lines; n.operands += 2 * lines; }
+    size_t given = o.list != NULL;
+    for (const char *c = o.list; c && *c; c++) given += *c == '\n';
+    n.list += given; n.listed += given * widest;
+    return gcpi_arena_of(t, &o, &n) + length + lines * (2 * sizeof(char *) + 8 * sizeof(int)) + 1;
+}
+
+/* ==== src/plan/trials.h ==== */
+
+/* Which views are copies. Whole choices come first: none, all values, all gradients, all. Then a budget's search
+   flips single views: near keep-all, as long as keep-all takes fewer bytes; of the best choice, as long as a quick
+   plan is faster with the flip. Before that the copies of small ops are taken back, where that is faster: near the
+   least budget often only the largest concat must be a copy. */
 
 /* What planning with one choice of views gave: a plan, or the error that says why there is none. */
 typedef struct gcpi_trial {
@@ -14722,174 +14899,10 @@ static int gcpi_plan_watched(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_a
     return made;
 }
 
-/* ==== src/run/state.h ==== */
+/* ==== src/plan/make.h ==== */
 
-/* The state: what a tape keeps whatever its plans. Its bytes, initial values, slots. */
-
-/* The state's layout: counters (the tape's, then per parameter how often its slots were updated), values in order of
-   recording, slots. These may wait in far memory instead. */
-enum { GCPI_FAR_SLOTS_FIRST = 64 };            /* offset 0 says that a parameter has none */
-typedef struct gcpi_counters { uint64_t steps, updates; } gcpi_counters;
-
-static size_t gcpi_counters_bytes(const gcp_tape *t)
-{
-    return gcpi_round(sizeof(gcpi_counters) + (size_t)t->parameter_count * sizeof(uint64_t), GCPI_STATE_ALIGN);
-}
-static size_t gcpi_parameter_bytes(const gcp_tape *t, int i)
-{
-    return gcpi_round(gcpi_count(t->parameters[i].shape) * sizeof(gcp_real), GCPI_STATE_ALIGN);
-}
-
-/* Bytes of the state once it has the slots that each of these plans adds. */
-static size_t gcpi_state_with(const gcp_tape *t, gcpi_plan *const *plans, int count)
-{
-    size_t total = gcpi_counters_bytes(t);
-    for (int i = 0; i < t->parameter_count; i++) {
-        int slots = t->parameters[i].slot ? t->slots : 0;
-        for (int k = 0; k < count; k++) if (gcpi_trained(&plans[k]->p, i)) slots = GCPI_MAX(slots, plans[k]->slots);
-        if (t->far_slots) slots = 0;
-        total += gcpi_parameter_bytes(t, i) * (size_t)(1 + slots);
-    }
-    return total;
-}
-GCPI_DEF size_t gcp_slots_bytes(const gcp_tape *t, gcp_optimizer optimizer)
-{
-    const size_t slots = !optimizer ? 0 : optimizer == GCP_OPTIMIZER_SGD ? 1 : 2;
-    size_t total = GCPI_FAR_SLOTS_FIRST;
-    for (int i = 0; t && i < t->parameter_count; i++)
-        if (t->parameters[i].kind == GCPI_PARAMETER) total += gcpi_parameter_bytes(t, i) * slots;
-    return t && slots ? total : 0;
-}
-GCPI_DEF size_t gcp_state_bytes(const gcp_tape *t, gcp_optimizer optimizer)
-{
-    size_t total = t ? gcpi_counters_bytes(t) : 0;
-    for (int i = 0; t && i < t->parameter_count; i++) total += gcpi_parameter_bytes(t, i);
-    return t && optimizer && !t->far_slots ? total + gcp_slots_bytes(t, optimizer) - GCPI_FAR_SLOTS_FIRST : total;
-}
-
-static unsigned char *gcpi_value_at(const gcp_tape *t, int parameter)
-{
-    return t->state + t->parameters[parameter].offset;
-}
-/* Where slot k of a parameter lies: in far memory or in the state. */
-static unsigned char *gcpi_slot_at(const gcp_tape *t, int parameter, int k)
-{
-    return (t->far_slots ? t->far_slots : t->state) + t->parameters[parameter].slot +
-           (size_t)k * gcpi_parameter_bytes(t, parameter);
-}
-static gcpi_counters gcpi_counters_read(const gcp_tape *t)
-{
-    gcpi_counters c;
-    gcpi_bytes_copy(&t->home, &c, t->state, sizeof c);
-    return c;
-}
-static double gcpi_uniform01(uint32_t x) { return ((double)x + 0.5) / 4294967296.0; }
-
-/* Initial values, keyed by the seed and the parameter's ordinal. He: normal, variance 2 / fan in. Glorot: uniform,
-   variance 2 / (fan in + fan out). Fans that are not given are those of a weight (out, ..., in). */
-static gcp_real gcpi_initial(gcpi_random r, gcp_init init, double deviation, double limit)
-{
-    double u = gcpi_uniform01(r.x[0]), v = gcpi_uniform01(r.x[1]);
-    if (init == GCP_INIT_GLOROT) return (gcp_real)((2 * u - 1) * limit);
-    return (gcp_real)(deviation * sqrt(-2 * log(u)) * cos(6.28318530717958647692 * v));
-}
-
-static void gcpi_initialise(const gcp_tape *t, int ordinal)
-{
-    enum { CHUNK = 1024 };
-    const gcpi_parameter *p = &t->parameters[ordinal];
-    gcp_real some[CHUNK];
-    size_t count = gcpi_count(p->shape);
-    int constant = p->init == GCP_INIT_ONES || p->init == GCP_INIT_ZEROS;
-    double out = (double)p->shape.d[p->shape.rank == 1 ? 3 : 0], in = p->fan_in           ? p->fan_in
-                                                                      : p->shape.rank > 1 ? (double)count / out
-                                                                                          : out;
-    double deviation = p->deviation > 0 ? p->deviation : sqrt(2.0 / in),
-           limit = sqrt(6.0 / (in + (p->fan_out ? p->fan_out : out)));
-    for (size_t first = 0; first < count; first += CHUNK) {
-        size_t n = GCPI_MIN((size_t)CHUNK, count - first);
-        for (size_t k = 0; k < n; k++) {
-            uint64_t i = first + k;
-            some[k] = constant ? (gcp_real)(p->init == GCP_INIT_ONES)
-                               : gcpi_initial(gcpi_philox((uint32_t)i, (uint32_t)(i >> 32), (uint32_t)ordinal,
-                                                          0x67637069u, t->seed),
-                                              p->init, deviation, limit);
-        }
-        gcpi_bytes_copy(&t->home, gcpi_value_at(t, ordinal) + first * sizeof(gcp_real), some, n * sizeof(gcp_real));
-    }
-}
-
-static void gcpi_state_settle(gcp_tape *t, const gcp_target *home, unsigned char *base, size_t capacity)
-{
-    size_t offset = gcpi_counters_bytes(t);
-    t->home = *home;
-    t->state = base;
-    t->state_capacity = capacity;
-    for (int i = 0; i < t->parameter_count; i++) {
-        t->parameters[i].offset = offset;
-        t->parameters[i].slot = 0;
-        offset += gcpi_parameter_bytes(t, i);
-    }
-    gcpi_bytes_fill(home, base, 0, offset);
-    for (int i = 0; i < t->parameter_count; i++) gcpi_initialise(t, i);
-    t->state_size = offset;
-    t->layout++;
-}
-
-/* Where the state has a parameter's count of updates. */
-static unsigned char *gcpi_count_at(const gcp_tape *t, int parameter)
-{
-    return t->state + sizeof(gcpi_counters) + (size_t)parameter * sizeof(uint64_t);
-}
-
-/* Bytes of the slots that the plan's parameters lack. */
-static size_t gcpi_slots_lacking(const gcp_tape *t, const gcpi_plan *in)
-{
-    size_t bytes = 0;
-    for (int i = 0; i < t->parameter_count; i++)
-        if (gcpi_trained(&in->p, i) && !t->parameters[i].slot) bytes += gcpi_parameter_bytes(t, i) * (size_t)in->slots;
-    return bytes;
-}
-
-/* Gives the plan's parameters their slots, after all that the state (or far_slots) holds, with a count of updates that
-   begins at 0. */
-static void gcpi_slots_settle(gcp_tape *t, const gcpi_plan *in)
-{
-    size_t *size = t->far_slots ? &t->far_slots_size : &t->state_size;
-    for (int i = 0; i < t->parameter_count; i++) {
-        size_t bytes = gcpi_parameter_bytes(t, i) * (size_t)in->slots;
-        if (!bytes || !gcpi_trained(&in->p, i) || t->parameters[i].slot) continue;
-        t->parameters[i].slot = *size;
-        gcpi_bytes_fill(&t->home, gcpi_count_at(t, i), 0, sizeof(uint64_t));
-        if (t->far_slots) memset(t->far_slots + *size, 0, bytes);
-        else gcpi_bytes_fill(&t->home, t->state + *size, 0, bytes);
-        *size += bytes;
-        t->slots = in->slots;
-        t->optimizer = in->opts.optimizer;
-        t->layout++;
-    }
-}
-
-GCPI_DEF void gcp_slots_reset(gcp_tape *t)
-{
-    if (!t || gcpi_in_feed(t, NULL, "gcp_slots_reset")) return;
-    for (int i = 0; i < t->parameter_count; i++) {
-        if (!t->parameters[i].slot) continue;
-        t->parameters[i].slot = 0;
-        if (!t->far_slots) t->state_size -= (size_t)t->slots * gcpi_parameter_bytes(t, i);
-    }
-    t->far_slots_size = GCPI_FAR_SLOTS_FIRST;
-    t->slots = 0;
-    t->optimizer = GCP_OPTIMIZER_NONE;
-    if (t->state) gcpi_bytes_fill(&t->home, t->state, 0, gcpi_counters_bytes(t));
-    t->layout++;
-}
-
-GCPI_DEF uint64_t gcp_steps_done(const gcp_tape *t) { return t && t->state ? gcpi_counters_read(t).steps : 0; }
-
-/* ==== src/run/make.h ==== */
-
-/* Making plans: settling a list, a plan's figures, gcp_plan_make and gcp_graph_plan, freeing plans. */
+/* A plan's figures, its making and its end. gcp_plan_make and gcp_graph_plan end here: what was settled is checked,
+   its figures are filled in, its bytes are leased. */
 
 /* From options to a verified, placed plan. */
 static int gcpi_plan_settle(gcp_plan *plan, gcp_arena *a)
@@ -15317,102 +15330,9 @@ GCPI_DEF gcp_plan gcp_graph_plan_at(gcp_tape *t, const char *text, gcp_plan_opts
 
 GCPI_DEF int gcp_plan_ok(const gcp_plan *plan) { return plan && plan->in; }
 
-/* ==== src/run/sweep.h ==== */
+/* ==== src/plan/sweep.h ==== */
 
-/* How much arena planning takes; and planning more than once: the trade-off curve, the largest batch. */
-
-/* Counts for an upper bound of what planning takes. list: instructions of the longest list that the policy can make;
-   listed: their operands. */
-typedef struct gcpi_sizes { size_t tasks, forward, items, operands, list, listed; } gcpi_sizes;
-
-static size_t gcpi_arena_budget(const gcpi_sizes *n)
-{
-    size_t stages = GCPI_MIN(n->forward + 1, (size_t)GCPI_MOST_STAGES), rows = stages * (stages + 1) / 2,
-           sets = n->forward <= GCPI_EXACT_VALUES ? (size_t)1 << GCPI_EXACT_VALUES : 0;
-    size_t chain = 2 * rows * ((GCPI_MOST_SLOTS + 1) * sizeof(float) + 2 * sizeof(int)) +
-                   stages * (stages + 16) * sizeof(size_t) + (n->items + n->tasks) * 4 * sizeof(int);
-    size_t exact = sets * sizeof(size_t) + sets * (n->tasks + 1) * (sizeof(double) + 4 * sizeof(int)) +
-                   (n->tasks + n->items) * 4 * sizeof(int);
-    size_t cut = (n->items + n->forward) * 6 * sizeof(size_t) +
-                 (n->operands + n->items + n->forward) * 8 * (2 * sizeof(int) + sizeof(double));
-    return GCPI_MAX(chain, exact) + cut + 7 * n->list * sizeof(int) +
-           n->items * (sizeof(double) + 1 + (GCPI_STATES + 1) * (1 + sizeof(uint16_t))) + 8192;
-}
-
-static size_t gcpi_arena_of(const gcp_tape *t, const gcp_plan_opts *o, const gcpi_sizes *n)
-{
-    size_t problem = n->items * (sizeof(gcpi_item) + 1) + n->tasks * sizeof(gcpi_task) +
-                     n->operands * (sizeof(gcpi_operand) + sizeof(int)) + n->items * sizeof(int) +
-                     n->forward * (4 * sizeof(gcpi_copied) + sizeof(int)) +
-                     2 * (size_t)(t->parameter_count + 1) * sizeof(double);
-    size_t lives =
-        (n->listed + n->items) * (sizeof(gcpi_value) + sizeof(gcpi_buffer) + 2 * sizeof(gcpi_spot) + 5 * sizeof(int) +
-                                  2 * sizeof(size_t) + sizeof(gcpi_placed) + sizeof(gcpi_plan_buffer) +
-                                  sizeof(gcpi_rectangle));
-    size_t lists = n->list * (5 * sizeof(gcpi_instruction) + 6 * sizeof(size_t) + 13 * sizeof(int) + sizeof(double));
-    size_t choice = 2 * (n->items + (n->forward + 4) * 5 * sizeof(int) + 2 * (size_t)t->segment_count * sizeof(int));
-    size_t model = n->items * (6 * sizeof(int) + sizeof(size_t) + 2) +
-                   n->tasks * (6 * sizeof(int) + 3 * sizeof(size_t) + 2) + 2 * n->operands * sizeof(int);
-    size_t search = (n->items * 4 + n->forward * 4 + n->operands) * 2 * sizeof(size_t) +
-                    (10 * n->forward + 4 * n->items + 5 * (size_t)t->segment_count) * sizeof(int);
-    size_t far =
-        o->far ? n->list * (4 * sizeof(int) + 2 * sizeof(size_t) + sizeof(double)) + n->items * 7 * sizeof(int) : 0;
-    return sizeof(gcpi_plan) + problem + lives + lists + choice + model + search + far +
-           (o->policy == GCP_POLICY_BUDGET ? gcpi_arena_budget(n) : 0) + 128 * 64;
-}
-
-GCPI_DEF size_t gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts o)
-{
-    const gcp_tape *t = loss.tape;
-    gcpi_sizes n;
-    if (!t || !t->ops || !loss.id) return 0;
-    size_t tensors = (size_t)t->tensor_count, edges = (size_t)t->edge_count, parameters = (size_t)t->parameter_count,
-           widest = 0, lines = 1;
-    int depth = 0;
-    for (int s = 0; s < t->segment_count; s++) depth = GCPI_MAX(depth, t->segments[s].depth);
-    n.forward = (size_t)t->op_count; n.items = 2 * tensors;
-    n.tasks = 2 * n.forward + 3 * parameters + 2; n.operands = 3 * edges + 4 * tensors + 4 * parameters + 1;
-    n.list = (size_t)gcpi_order_capacity(&o, (ptrdiff_t)n.tasks, (ptrdiff_t)n.forward, depth);
-    n.listed = n.operands + (n.list - n.tasks) / n.forward * (edges + 2 * tensors);
-    if (o.far) { n.tasks += 3 * tensors; n.operands += 3 * tensors; }
-    if (gcpi_moves(&o)) { n.tasks += 2 * tensors; n.operands += 4 * tensors; }
-    for (int i = 0; i < t->op_count; i++) widest = GCPI_MAX(widest, 2 * (size_t)(t->ops[i].inputs + t->ops[i].outputs));
-    for (const char *c = o.list; c && *c; c++) lines += *c == '\n';
-    if (o.list) {
-        n.list = lines;
-        n.listed = lines * (widest + parameters);
-        n.tasks += 3 * tensors;
-        n.operands += 3 * tensors;
-    }
-    lines = 1;
-    for (const char *c = o.costs; c && *c; c++) lines += *c == '\n';
-    return gcpi_arena_of(t, &o, &n) + lines * (sizeof(uint64_t) + sizeof(double));
-}
-
-/* An upper bound from the text's lines and words alone, without parsing it. */
-GCPI_DEF size_t gcp_graph_arena_at(const gcp_tape *t, const char *text, gcp_plan_opts o)
-{
-    gcpi_sizes n;
-    if (!text) text = "";
-    size_t lines = 2, words = 2, length = strlen(text), line = 0, widest = 2;
-    n.forward = 0;
-    for (size_t i = 0; i < length; i++) {
-        int begins = text[i] > ' ' && (i == 0 || text[i - 1] <= ' ');
-        line = text[i] == '\n' ? 0 : line + (size_t)begins;
-        widest = GCPI_MAX(widest, line);
-        lines += text[i] == '\n'; words += (size_t)begins;
-        n.forward += begins && line == 1 && (text[i] == 'f' || text[i] == 'o');
-    }
-    n.forward = GCPI_MAX(n.forward, 1); n.tasks = n.items = lines; n.operands = words;
-    n.list = (size_t)gcpi_order_capacity(&o, (ptrdiff_t)lines, (ptrdiff_t)lines, 2);
-    n.listed = words * (1 + n.list / lines);
-    if (o.far || o.list) { n.tasks += 3 * lines; n.operands += 3 * lines; }
-    if (gcpi_moves(&o)) { n.tasks += lines; n.operands += 2 * lines; }
-    size_t given = o.list != NULL;
-    for (const char *c = o.list; c && *c; c++) given += *c == '\n';
-    n.list += given; n.listed += given * widest;
-    return gcpi_arena_of(t, &o, &n) + length + lines * (2 * sizeof(char *) + 8 * sizeof(int)) + 1;
-}
+/* Planning more than once: curves, the least budget, the largest batch. */
 
 /* gcp_sweep, gcp_least_budget and gcp_max_batch: the policy may be left out or be GCP_POLICY_BUDGET. budget: where the
    budgets come from, if not from .budget. */
@@ -15629,9 +15549,135 @@ GCPI_DEF int gcp_max_batch_at(gcp_tape *t, gcp_record_fn record, void *context, 
     return fits < 0 ? 0 : (int)low;
 }
 
-/* ==== src/run/bind.h ==== */
+/* run: memory, and steps */
 
-/* Memory of plans: binding and unbinding states, slabs, far memory. */
+/* ==== src/run/state.h ==== */
+
+/* The state: what outlives plans. Weights, statistics, slots, counters: their initial values, and where each lies. */
+
+static unsigned char *gcpi_value_at(const gcp_tape *t, int parameter)
+{
+    return t->state + t->parameters[parameter].offset;
+}
+/* Where slot k of a parameter lies: in far memory or in the state. */
+static unsigned char *gcpi_slot_at(const gcp_tape *t, int parameter, int k)
+{
+    return (t->far_slots ? t->far_slots : t->state) + t->parameters[parameter].slot +
+           (size_t)k * gcpi_parameter_bytes(t, parameter);
+}
+static gcpi_counters gcpi_counters_read(const gcp_tape *t)
+{
+    gcpi_counters c;
+    gcpi_bytes_copy(&t->home, &c, t->state, sizeof c);
+    return c;
+}
+static double gcpi_uniform01(uint32_t x) { return ((double)x + 0.5) / 4294967296.0; }
+
+/* Initial values, keyed by the seed and the parameter's ordinal. He: normal, variance 2 / fan in. Glorot: uniform,
+   variance 2 / (fan in + fan out). Fans that are not given are those of a weight (out, ..., in). */
+static gcp_real gcpi_initial(gcpi_random r, gcp_init init, double deviation, double limit)
+{
+    double u = gcpi_uniform01(r.x[0]), v = gcpi_uniform01(r.x[1]);
+    if (init == GCP_INIT_GLOROT) return (gcp_real)((2 * u - 1) * limit);
+    return (gcp_real)(deviation * sqrt(-2 * log(u)) * cos(6.28318530717958647692 * v));
+}
+
+static void gcpi_initialise(const gcp_tape *t, int ordinal)
+{
+    enum { CHUNK = 1024 };
+    const gcpi_parameter *p = &t->parameters[ordinal];
+    gcp_real some[CHUNK];
+    size_t count = gcpi_count(p->shape);
+    int constant = p->init == GCP_INIT_ONES || p->init == GCP_INIT_ZEROS;
+    double out = (double)p->shape.d[p->shape.rank == 1 ? 3 : 0], in = p->fan_in           ? p->fan_in
+                                                                      : p->shape.rank > 1 ? (double)count / out
+                                                                                          : out;
+    double deviation = p->deviation > 0 ? p->deviation : sqrt(2.0 / in),
+           limit = sqrt(6.0 / (in + (p->fan_out ? p->fan_out : out)));
+    for (size_t first = 0; first < count; first += CHUNK) {
+        size_t n = GCPI_MIN((size_t)CHUNK, count - first);
+        for (size_t k = 0; k < n; k++) {
+            uint64_t i = first + k;
+            some[k] = constant ? (gcp_real)(p->init == GCP_INIT_ONES)
+                               : gcpi_initial(gcpi_philox((uint32_t)i, (uint32_t)(i >> 32), (uint32_t)ordinal,
+                                                          0x67637069u, t->seed),
+                                              p->init, deviation, limit);
+        }
+        gcpi_bytes_copy(&t->home, gcpi_value_at(t, ordinal) + first * sizeof(gcp_real), some, n * sizeof(gcp_real));
+    }
+}
+
+static void gcpi_state_settle(gcp_tape *t, const gcp_target *home, unsigned char *base, size_t capacity)
+{
+    size_t offset = gcpi_counters_bytes(t);
+    t->home = *home;
+    t->state = base;
+    t->state_capacity = capacity;
+    for (int i = 0; i < t->parameter_count; i++) {
+        t->parameters[i].offset = offset;
+        t->parameters[i].slot = 0;
+        offset += gcpi_parameter_bytes(t, i);
+    }
+    gcpi_bytes_fill(home, base, 0, offset);
+    for (int i = 0; i < t->parameter_count; i++) gcpi_initialise(t, i);
+    t->state_size = offset;
+    t->layout++;
+}
+
+/* Where the state has a parameter's count of updates. */
+static unsigned char *gcpi_count_at(const gcp_tape *t, int parameter)
+{
+    return t->state + sizeof(gcpi_counters) + (size_t)parameter * sizeof(uint64_t);
+}
+
+/* Bytes of the slots that the plan's parameters lack. */
+static size_t gcpi_slots_lacking(const gcp_tape *t, const gcpi_plan *in)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < t->parameter_count; i++)
+        if (gcpi_trained(&in->p, i) && !t->parameters[i].slot) bytes += gcpi_parameter_bytes(t, i) * (size_t)in->slots;
+    return bytes;
+}
+
+/* Gives the plan's parameters their slots, after all that the state (or far_slots) holds, with a count of updates that
+   begins at 0. */
+static void gcpi_slots_settle(gcp_tape *t, const gcpi_plan *in)
+{
+    size_t *size = t->far_slots ? &t->far_slots_size : &t->state_size;
+    for (int i = 0; i < t->parameter_count; i++) {
+        size_t bytes = gcpi_parameter_bytes(t, i) * (size_t)in->slots;
+        if (!bytes || !gcpi_trained(&in->p, i) || t->parameters[i].slot) continue;
+        t->parameters[i].slot = *size;
+        gcpi_bytes_fill(&t->home, gcpi_count_at(t, i), 0, sizeof(uint64_t));
+        if (t->far_slots) memset(t->far_slots + *size, 0, bytes);
+        else gcpi_bytes_fill(&t->home, t->state + *size, 0, bytes);
+        *size += bytes;
+        t->slots = in->slots;
+        t->optimizer = in->opts.optimizer;
+        t->layout++;
+    }
+}
+
+GCPI_DEF void gcp_slots_reset(gcp_tape *t)
+{
+    if (!t || gcpi_in_feed(t, NULL, "gcp_slots_reset")) return;
+    for (int i = 0; i < t->parameter_count; i++) {
+        if (!t->parameters[i].slot) continue;
+        t->parameters[i].slot = 0;
+        if (!t->far_slots) t->state_size -= (size_t)t->slots * gcpi_parameter_bytes(t, i);
+    }
+    t->far_slots_size = GCPI_FAR_SLOTS_FIRST;
+    t->slots = 0;
+    t->optimizer = GCP_OPTIMIZER_NONE;
+    if (t->state) gcpi_bytes_fill(&t->home, t->state, 0, gcpi_counters_bytes(t));
+    t->layout++;
+}
+
+GCPI_DEF uint64_t gcp_steps_done(const gcp_tape *t) { return t && t->state ? gcpi_counters_read(t).steps : 0; }
+
+/* ==== src/run/claims.h ==== */
+
+/* Whose memory is whose. Which plans may be used, what overlaps, and what is lost when a plan writes. */
 
 static unsigned char *gcpi_align_up(void *memory, size_t align)
 {
@@ -15743,6 +15789,11 @@ static void gcpi_recordings_forget(gcpi_plan *in)
         in->run.recordings[i] = NULL;
     }
 }
+
+/* ==== src/run/bind.h ==== */
+
+/* Binding: memory for states, slabs, far values. A state that has no home takes its bytes from the front of the
+   first plan's memory. */
 
 static void gcpi_state_forget(gcp_tape *t)          /* its memory is given back, or was never filled */
 {
@@ -16183,7 +16234,7 @@ GCPI_DEF size_t gcp_plans_room_at(const gcp_plan *const *plans, int count)
 
 /* ==== src/run/copies.h ==== */
 
-/* Copies to far memory and back: of values, where the list says so; of optimiser slots, in each update. */
+/* Copies to far memory and back. Of values, where the list says so; of optimiser slots, in each update. */
 
 /* In the list each copy seems to be done at once. In fact it runs on until an instruction needs its bytes. */
 static void gcpi_far_wait(gcpi_plan *in, int id)
@@ -16300,7 +16351,7 @@ static void gcpi_run_far_update(gcpi_plan *in, const gcp_call *whole)
 
 /* ==== src/run/calls.h ==== */
 
-/* Calls: of an op, of a group, of what a step does beside its ops; the views that they are given. */
+/* Calls of ops, groups, updates: the views that they are given. */
 
 /* The bytes of an item. offset: its place in the slab; -1: it lies in the state, with its root's parameter. NULL: in
    neither. */
@@ -16506,7 +16557,7 @@ static void gcpi_run_hook(const gcpi_plan *in, const gcpi_task *t, int n)
 
 /* ==== src/run/check.h ==== */
 
-/* .check: what each instruction left behind. */
+/* What .check looks at: what each instruction left behind. */
 
 static gcp_at gcpi_instruction_at(const gcpi_plan *in, int i)
 {
@@ -16620,7 +16671,8 @@ static void gcpi_check_instruction(const gcpi_plan *in, int i, int n)
 
 /* ==== src/run/execute.h ==== */
 
-/* The executor: instruction after instruction; pairs, and updates behind each other, in one pass. */
+/* The executor: instruction after instruction, pairs in one pass. A pair is two instructions that run as one pass;
+   so are updates behind each other. */
 
 /* Pairs: two instructions that run as one pass and give the same bits as one after the other. The second writes where
    the first would have written, so that no instruction could read what is left out; or it reads what the first made
@@ -16841,7 +16893,7 @@ static void gcpi_issue(void *plan)
 
 /* ==== src/run/step.h ==== */
 
-/* A step: its numbers, checks and counters; and reading and writing tensors. */
+/* A step: its numbers, checks and counters. */
 
 static double gcpi_root_value(const gcpi_plan *in)
 {
@@ -17065,6 +17117,10 @@ GCPI_DEF double gcp_forward_at(gcp_plan *plan, gcp_step_opts o)
     return gcpi_run(plan->in, &o, "gcp_forward");
 }
 
+/* ==== src/run/values.h ==== */
+
+/* Values in and out: a plan's inputs, results, gradients. */
+
 /* Copies samples [first, first + count) of a tensor between the user's dense array, which begins with the first of
    them, and their place in the slab or the state. Bits are copied as a whole alone. */
 static void gcpi_copy_samples(const gcpi_plan *in, int item, unsigned char *user, int first, int count, int to_user)
@@ -17229,8 +17285,8 @@ static gcp_code gcpi_some_fail(const gcpi_access *a)
     char text[256], name[96];
     const gcp_tape *t = a->plan->tape;
     if (a->plan->in->joins_samples < 0)
-        return gcpi_access_fail(a, GCP_E_ARGUMENT, "cannot be written in part: the plan has no gcp_cross_entropy, which "
-                                                   "alone leaves samples out", "");
+        return gcpi_access_fail(a, GCP_E_ARGUMENT, "cannot be written in part: the plan has no gcp_cross_entropy, "
+                                                   "which alone leaves samples out", "");
     const gcpi_op *joins = &t->ops[a->plan->in->joins_samples];
     gcpi_name_text(t, joins->name, name, sizeof name);
     snprintf(text, sizeof text, "'%s' (%s:%d) makes one value of several samples%s", name,
@@ -17332,7 +17388,7 @@ GCPI_DEF ptrdiff_t gcp_ignored_at(gcp_plan *plan, gcp_tensor loss, gcp_at at)
 
 /* ==== src/run/training.h ==== */
 
-/* What training needs beside steps: rates that change, averages of weights, the norm of gradients. */
+/* What training needs beside steps: averages, the norm of gradients. Rates that change, too. */
 
 /* What is no rate stays none, for gcp_step to refuse. */
 static double gcpi_rate(double lr) { return lr == 0 ? GCP_ZERO : lr > 0 ? lr : (double)NAN; }
@@ -17424,7 +17480,7 @@ GCPI_DEF gcp_code gcp_average_swap_at(gcp_tape *t, void *memory, gcp_at at)
 
 /* ==== src/run/measure.h ==== */
 
-/* Measurements of a plan: its seconds, its bytes, and whether its gradients are right. */
+/* Measurements: seconds, bytes, whether gradients are right. */
 
 /* Profile. Each instruction is waited for, far copies too, so that a copy's seconds are those of the link. */
 typedef struct gcpi_timed { gcpi_plan *in; int instruction, operand; } gcpi_timed;
@@ -17720,7 +17776,9 @@ GCPI_DEF gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opt
     return j.r;
 }
 
-/* ==== src/run/report.h ==== */
+/* report: what it shows */
+
+/* ==== src/report/report.h ==== */
 
 /* Reports: plain text through a writer. */
 
@@ -18077,9 +18135,9 @@ GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
     gcpi_why_reason(plan, w);
 }
 
-/* ==== src/run/page.h ==== */
+/* ==== src/report/page.h ==== */
 
-/* The style and script of gcp_memory_html: made of the files in src/run/page/ by src/assemble.cmake, never edited. */
+/* The style and script of gcp_memory_html. Made of src/report/page/ by src/assemble.cmake, never edited. */
 
 static const char *const gcpi_page_style[] = {
 ":root { color-scheme: light dark;\n",
@@ -18420,9 +18478,9 @@ static const char *const gcpi_page_script[] = {
 "show_tables();\n", NULL
 };
 
-/* ==== src/run/pictures.h ==== */
+/* ==== src/report/curve.h ==== */
 
-/* Pictures: a plan's memory as SVG and as a page one can step through, its times as a trace, its network as a graph. */
+/* Text in markup; the curve of a sweep, as SVG. */
 
 /* ---- names, which may be any bytes ---- */
 
@@ -18522,6 +18580,11 @@ GCPI_DEF void gcp_sweep_svg(const gcp_point *p, int count, gcp_writer w)
                      p[i].seconds / p[i].keep_all_seconds);
     gcpi_say(w, "</svg>\n");
 }
+
+/* ==== src/report/pictures.h ==== */
+
+/* Pictures: memory over time, traces, graphs. A plan's memory as SVG and as a page one can step through, its times
+   as a trace, its network as a graph. */
 
 /* ---- memory over time (to the right) and address (up): a rectangle per buffer, its name shown on hover ---- */
 

@@ -453,7 +453,6 @@ static void gcpi_gpu_copy_wait(void *context, int id)
     GCPI_GPU(gpu, cudaStreamWaitEvent, (gpu->stream, gpu->copied[id], 0));
 }
 
-
 GCPI_DEF gcp_gpu gcp_gpu_open_at(gcp_gpu_opts o)
 {
     gcp_gpu gpu;
@@ -508,9 +507,16 @@ GCPI_DEF cudaStream_t gcp_cuda_stream(const gcp_target *target)
     return gcpi_gpu_stream(gcpi_gpu_of(target->context));
 }
 
-/* ==== src/cuda/pixelwise.h ==== */
+/* A row: only what runs is another than the CPU's, which has the shapes and the reads. */
+#define GCPI_CUDA_ROW(name, forward, backward, cost, flags) \
+    { name, NULL, forward, backward, cost, 0, 0, flags, 0, NULL }
+#define GCPI_CUDA_ROW_AS(name, as, cost) \
+    GCPI_CUDA_ROW(#name, gcpi_cuda_##as##_forward, gcpi_cuda_##as##_backward, cost, 0)
+#define GCPI_CUDA_ROW_OF(name, cost) GCPI_CUDA_ROW_AS(name, name, cost)
 
-/* Rows: elementwise ops, bias, dropout; concat, slice, reshape. */
+/* ==== src/cuda/gpu_pixelwise.h ==== */
+
+/* Rows: elementwise ops, bias, dropout, views. */
 
 static gcp_view gcpi_no_view(void) { gcp_view v; memset(&v, 0, sizeof v); return v; }
 static void gcpi_cuda_fn2(const gcp_call *c, gcpi_cuda_fn fn, gcp_view to, gcp_view a, gcp_view b, double number)
@@ -528,7 +534,7 @@ static double gcpi_slope(const gcp_call *c) { return gcpi_attr(c->attributes)->r
 #define GCPI_SAVED_X c->in[0]
 #define GCPI_SAVED_Y c->out[0]
 #define GCPI_SAVED_NOTHING gcpi_no_view()
-static void gcpi_cuda_pointwise(const gcp_call *c, gcpi_cuda_fn fn, gcp_view to, gcp_view a, gcp_view b)
+static void gcpi_cuda_pointwise_map(const gcp_call *c, gcpi_cuda_fn fn, gcp_view to, gcp_view a, gcp_view b)
 {
     const double *numbers = gcpi_attr(c->attributes)->pointwise;
     if (to.data) gcpi_cuda_map(fn, to, a, b, (float)numbers[0], (float)numbers[1], gcpi_stream(c));
@@ -536,15 +542,16 @@ static void gcpi_cuda_pointwise(const gcp_call *c, gcpi_cuda_fn fn, gcp_view to,
 #define GCPI_CUDA_POINTWISE_CALLS(NAME, name, saved)                                           \
     static void gcpi_cuda_##name##_forward(const gcp_call *c)                                  \
     {                                                                                          \
-        gcpi_cuda_pointwise(c, GCPI_FN_##NAME, c->out[0], c->in[0], gcpi_no_view());           \
+        gcpi_cuda_pointwise_map(c, GCPI_FN_##NAME, c->out[0], c->in[0], gcpi_no_view());           \
     }                                                                                          \
     static void gcpi_cuda_##name##_backward(const gcp_call *c)                                 \
     {                                                                                          \
-        gcpi_cuda_pointwise(c, GCPI_FN_##NAME##_BACK, c->din[0], c->dout[0], saved);           \
+        gcpi_cuda_pointwise_map(c, GCPI_FN_##NAME##_BACK, c->din[0], c->dout[0], saved);           \
     }
 #define GCPI_CUDA_PLAIN(NAME, name, reads, value, derivative) GCPI_CUDA_POINTWISE_CALLS(NAME, name, GCPI_SAVED_##reads)
 #define GCPI_CUDA_NUMBERS(NAME, name, reads, ...) GCPI_CUDA_POINTWISE_CALLS(NAME, name, GCPI_SAVED_##reads)
 GCPI_POINTWISE(GCPI_CUDA_PLAIN, GCPI_CUDA_NUMBERS, GCPI_CUDA_NUMBERS)
+#define GCPI_CUDA_POINTWISE(NAME, name) GCPI_CUDA_ROW_OF(name, NULL),
 
 static unsigned char *gcpi_mask_of(const gcp_call *c)
 {
@@ -667,10 +674,127 @@ static void gcpi_cuda_reshaped(const gcp_call *c, gcp_view to, gcp_view from)
 static void gcpi_cuda_reshape_forward(const gcp_call *c) { gcpi_cuda_reshaped(c, c->out[0], c->in[0]); }
 static void gcpi_cuda_reshape_backward(const gcp_call *c) { gcpi_cuda_reshaped(c, c->din[0], c->dout[0]); }
 
-/* ==== src/cuda/products.h ==== */
+#define GCPI_CUDA_ADD GCPI_CUDA_ROW_OF(add, NULL)
+#define GCPI_CUDA_MUL GCPI_CUDA_ROW_OF(mul, NULL)
+#define GCPI_CUDA_BIAS GCPI_CUDA_ROW_OF(bias, gcpi_cuda_bias_cost)
+#define GCPI_CUDA_RELU GCPI_CUDA_ROW_AS(relu, rectify, NULL)
+#define GCPI_CUDA_LEAKY_RELU GCPI_CUDA_ROW_AS(leaky_relu, rectify, NULL)
+#define GCPI_CUDA_APPLY GCPI_CUDA_ROW("apply", gcpi_cuda_apply_forward, NULL, NULL, 0)
+#define GCPI_CUDA_DROPOUT GCPI_CUDA_ROW_OF(dropout, NULL)
+#define GCPI_CUDA_CONCAT GCPI_CUDA_ROW_OF(concat, NULL)
+#define GCPI_CUDA_SLICE GCPI_CUDA_ROW_OF(slice, NULL)
+#define GCPI_CUDA_RESHAPE GCPI_CUDA_ROW_OF(reshape, NULL)
 
-/* Rows: matrix products and convolutions. cuBLAS reads columns first, so a row-major C = A B is asked for as
-   C' = B' A'. */
+/* ==== src/cuda/gpu_windows.h ==== */
+
+/* Rows: pools, upsampling. */
+
+static gcpi_cuda_conv gcpi_cuda_conv_of(const gcpi_conv_attr *a, const gcp_target *target, ptrdiff_t xpitch,
+                                        ptrdiff_t ypitch)
+{
+    gcpi_cuda_conv c;
+    c.n = a->n; c.h = a->h; c.w = a->w; c.ci = a->ci; c.ho = a->ho; c.wo = a->wo; c.co = a->co;
+    c.kh = a->kh; c.kw = a->kw; c.sh = a->sh; c.sw = a->sw; c.pt = a->pt; c.pl = a->pl;
+    c.dh = a->dh; c.dw = a->dw; c.groups = a->groups;
+    c.xpitch = xpitch; c.ypitch = ypitch;
+    c.tf32 = gcpi_gpu_of(target->context)->opts.math == GCP_TF32;
+    return c;
+}
+static gcpi_cuda_conv gcpi_cuda_window(const gcp_call *c)
+{
+    return gcpi_cuda_conv_of(&gcpi_attr(c->attributes)->conv, c->target, 0, 0);
+}
+static void gcpi_cuda_max_pool_forward(const gcp_call *c)
+{
+    gcpi_cuda_conv w = gcpi_cuda_window(c);
+    gcpi_cuda_max_pool(&w, c->in[0], c->out[0], gcpi_mask_of(c), 0, gcpi_stream(c));
+}
+static void gcpi_cuda_max_pool_backward(const gcp_call *c)
+{
+    gcpi_cuda_conv w = gcpi_cuda_window(c);
+    if (c->din[0].data) gcpi_cuda_max_pool(&w, c->din[0], c->dout[0], gcpi_mask_of(c), 1, gcpi_stream(c));
+}
+static void gcpi_cuda_avg_pool_forward(const gcp_call *c)
+{
+    gcpi_cuda_conv w = gcpi_cuda_window(c);
+    gcpi_cuda_avg_pool(&w, c->in[0], c->out[0], 0, gcpi_stream(c));
+}
+static void gcpi_cuda_avg_pool_backward(const gcp_call *c)
+{
+    gcpi_cuda_conv w = gcpi_cuda_window(c);
+    if (c->din[0].data) gcpi_cuda_avg_pool(&w, c->din[0], c->dout[0], 1, gcpi_stream(c));
+}
+static void gcpi_cuda_upsampled(const gcp_call *c, gcp_view x, gcp_view y, int back)
+{
+    const gcpi_attributes *a = gcpi_attr(c->attributes);
+    gcpi_cuda_upsample(x, y, a->upsample.factor, a->upsample.mode == GCP_UPSAMPLING_BILINEAR, back, gcpi_stream(c));
+}
+static void gcpi_cuda_upsample_forward(const gcp_call *c)
+{
+    gcpi_cuda_upsampled(c, c->in[0], c->out[0], 0);
+}
+static void gcpi_cuda_upsample_backward(const gcp_call *c)
+{
+    if (c->din[0].data) gcpi_cuda_upsampled(c, c->din[0], c->dout[0], 1);
+}
+
+#define GCPI_CUDA_MAX_POOL GCPI_CUDA_ROW_OF(max_pool, NULL)
+#define GCPI_CUDA_AVG_POOL GCPI_CUDA_ROW_OF(avg_pool, NULL)
+#define GCPI_CUDA_GLOBAL_AVG_POOL GCPI_CUDA_ROW_AS(global_avg_pool, avg_pool, NULL)
+#define GCPI_CUDA_UPSAMPLE GCPI_CUDA_ROW_OF(upsample, NULL)
+
+/* ==== src/cuda/gpu_norms.h ==== */
+
+/* Rows: batch-norm, layer-norm. */
+
+static void gcpi_cuda_batch_stats_summed(const gcp_call *c, int summed)
+{
+    const gcpi_attributes *a = gcpi_attr(c->attributes);
+    gcpi_cuda_stats s = { (float *)c->out[0].data, (float *)c->out[1].data, (float *)c->in[1].data,
+                          (float *)c->in[2].data, a->norm.epsilon, a->norm.momentum, c->training, c->commit };
+    gcpi_cuda_batch_stats(c->in[0], &s, summed, c->workspace, gcpi_stream(c));
+}
+static void gcpi_cuda_batch_stats_forward(const gcp_call *c) { gcpi_cuda_batch_stats_summed(c, 0); }
+static void gcpi_cuda_batch_stats_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    cost->workspace = gcpi_cuda_stats_workspace(c->in[0]);
+}
+static void gcpi_cuda_batch_norm_forward(const gcp_call *c)
+{
+    gcpi_cuda_apply a = gcpi_cuda_applied(c, c->in + 1);
+    gcpi_cuda_apply_run(&a, gcpi_stream(c));
+}
+static void gcpi_cuda_batch_norm_backward(const gcp_call *c)
+{
+    gcpi_cuda_batch_norm_back(c, c->fused ? (float)gcpi_slope(c->fused) : 0, gcpi_stream(c));
+}
+static void gcpi_cuda_batch_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    if (c->backward) cost->workspace = gcpi_cuda_sums_workspace(c->in[0], 2);
+}
+static void gcpi_cuda_layer_norm_forward(const gcp_call *c)
+{
+    gcpi_cuda_layer_norm(c->out[0], c->in[0], (const float *)c->in[1].data, (const float *)c->in[2].data,
+                         gcpi_attr(c->attributes)->norm.epsilon, gcpi_stream(c));
+}
+static void gcpi_cuda_layer_norm_backward(const gcp_call *c)
+{
+    gcpi_cuda_layer_norm_back(c, gcpi_attr(c->attributes)->norm.epsilon, gcpi_stream(c));
+}
+static void gcpi_cuda_layer_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    if (c->backward) cost->workspace = gcpi_cuda_layer_norm_workspace(c->in[0]);
+}
+
+#define GCPI_CUDA_BATCH_STATS GCPI_CUDA_ROW("batch_stats", gcpi_cuda_batch_stats_forward, NULL, \
+                                            gcpi_cuda_batch_stats_cost, 0)
+#define GCPI_CUDA_BATCH_NORM GCPI_CUDA_ROW("batch_norm", gcpi_cuda_batch_norm_forward, gcpi_cuda_batch_norm_backward, \
+                                           gcpi_cuda_batch_norm_cost, GCP_FLAG_FUSED)
+#define GCPI_CUDA_LAYER_NORM GCPI_CUDA_ROW_OF(layer_norm, gcpi_cuda_layer_norm_cost)
+
+/* ==== src/cuda/gpu_products.h ==== */
+
+/* Matrix products by cuBLAS. It reads columns first, so a row-major C = A B is asked for as C' = B' A'. */
 
 /* A product's order of sums must not depend on the plan, which chooses addresses and pitches. So its algorithm is the
    one that cuBLAS's heuristic gives for dense matrices of this shape, and for the alignment that rows have in every
@@ -773,24 +897,14 @@ static size_t gcpi_cuda_product_bytes(const gcp_cost_call *c)
     size_t bytes = gcpi_gpu_of(c->target->context)->opts.workspace;
     return c->backward && c->wanted & 4 ? GCPI_MAX(bytes, gcpi_cuda_sums_workspace(c->out[0], 1)) : bytes;
 }
-static void gcpi_cuda_batch_stats_summed(const gcp_call *c, int summed);     /* in sums.h */
 
-/* ---- Rows: convolutions --------------------------------------------------------------------------------------
-   1x1 with stride 1 is a matrix product over pixels, where channels are by fours; everything else goes to the kernels:
-   their order of sums is the shape's, however rows are aligned. A transposed convolution is the backward-data of the
-   convolution from its output to its input; a dense layer is a 1x1 convolution. */
+/* ==== src/cuda/gpu_convs.h ==== */
 
-static gcpi_cuda_conv gcpi_cuda_conv_of(const gcpi_conv_attr *a, const gcp_target *target, ptrdiff_t xpitch,
-                                        ptrdiff_t ypitch)
-{
-    gcpi_cuda_conv c;
-    c.n = a->n; c.h = a->h; c.w = a->w; c.ci = a->ci; c.ho = a->ho; c.wo = a->wo; c.co = a->co;
-    c.kh = a->kh; c.kw = a->kw; c.sh = a->sh; c.sw = a->sw; c.pt = a->pt; c.pl = a->pl;
-    c.dh = a->dh; c.dw = a->dw; c.groups = a->groups;
-    c.xpitch = xpitch; c.ypitch = ypitch;
-    c.tf32 = gcpi_gpu_of(target->context)->opts.math == GCP_TF32;
-    return c;
-}
+/* Rows: convolutions, dense layers, matrix products. 1x1 with stride 1 is a matrix product over pixels, where
+   channels are by fours; everything else goes to the kernels: their order of sums is the shape's, however rows are
+   aligned. A transposed convolution is the backward-data of the convolution from its output to its input; a dense
+   layer is a 1x1 convolution. */
+
 static int gcpi_cuda_is_product(const gcpi_conv_attr *a)
 {
     const int one = a->kh == 1 && a->kw == 1 && a->sh == 1 && a->sw == 1 && a->groups == 1;
@@ -897,10 +1011,8 @@ static void gcpi_cuda_conv_transpose2d_backward(const gcp_call *c)
                                         c->din[1].accumulate, c->workspace, gcpi_stream(c));
 }
 
-/* ---- Rows: dense layers, matrix products ---- */
-
 /* A 1x1 convolution of x; of a matrix product, whose right side has a row to a channel of x, the transposed one. */
-static gcpi_attributes gcpi_cuda_pointwise(const gcp_shape *x, int out, int transposed)
+static gcpi_attributes gcpi_cuda_one_by_one(const gcp_shape *x, int out, int transposed)
 {
     gcpi_attributes a;
     memset(&a, 0, sizeof a);
@@ -914,7 +1026,7 @@ static gcpi_attributes gcpi_cuda_pointwise(const gcp_shape *x, int out, int tran
 }
 static void gcpi_cuda_as_conv(const gcp_call *c, int transposed, void (*run)(const gcp_call *))
 {
-    const gcpi_attributes a = gcpi_cuda_pointwise(&c->in[0].shape, c->out[0].shape.d[3], transposed);
+    const gcpi_attributes a = gcpi_cuda_one_by_one(&c->in[0].shape, c->out[0].shape.d[3], transposed);
     gcp_call conv = *c;
     conv.attributes = &a;
     run(&conv);
@@ -928,7 +1040,7 @@ static void gcpi_cuda_matmul_backward(const gcp_call *c)
 }
 static void gcpi_cuda_cost_as_conv(const gcp_cost_call *c, gcp_cost *cost, int transposed)
 {
-    const gcpi_attributes a = gcpi_cuda_pointwise(&c->in[0], c->out[0].d[3], transposed);
+    const gcpi_attributes a = gcpi_cuda_one_by_one(&c->in[0], c->out[0].d[3], transposed);
     gcp_cost_call conv = *c;
     conv.attributes = &a;
     (transposed ? gcpi_cuda_conv_transpose2d_cost : gcpi_cuda_conv2d_cost)(&conv, cost);
@@ -936,88 +1048,15 @@ static void gcpi_cuda_cost_as_conv(const gcp_cost_call *c, gcp_cost *cost, int t
 static void gcpi_cuda_linear_cost(const gcp_cost_call *c, gcp_cost *cost) { gcpi_cuda_cost_as_conv(c, cost, 0); }
 static void gcpi_cuda_matmul_cost(const gcp_cost_call *c, gcp_cost *cost) { gcpi_cuda_cost_as_conv(c, cost, 1); }
 
-/* ==== src/cuda/sums.h ==== */
+#define GCPI_CUDA_CONV2D GCPI_CUDA_ROW("conv2d", gcpi_cuda_conv2d_forward, gcpi_cuda_conv2d_backward, \
+                                       gcpi_cuda_conv2d_cost, GCP_FLAG_FUSED)
+#define GCPI_CUDA_CONV_TRANSPOSE2D GCPI_CUDA_ROW_OF(conv_transpose2d, gcpi_cuda_conv_transpose2d_cost)
+#define GCPI_CUDA_LINEAR GCPI_CUDA_ROW_OF(linear, gcpi_cuda_linear_cost)
+#define GCPI_CUDA_MATMUL GCPI_CUDA_ROW_OF(matmul, gcpi_cuda_matmul_cost)
 
-/* Rows that sum: windows, norms, embedding, losses. */
+/* ==== src/cuda/gpu_losses.h ==== */
 
-static gcpi_cuda_conv gcpi_cuda_window(const gcp_call *c)
-{
-    return gcpi_cuda_conv_of(&gcpi_attr(c->attributes)->conv, c->target, 0, 0);
-}
-static void gcpi_cuda_max_pool_forward(const gcp_call *c)
-{
-    gcpi_cuda_conv w = gcpi_cuda_window(c);
-    gcpi_cuda_max_pool(&w, c->in[0], c->out[0], gcpi_mask_of(c), 0, gcpi_stream(c));
-}
-static void gcpi_cuda_max_pool_backward(const gcp_call *c)
-{
-    gcpi_cuda_conv w = gcpi_cuda_window(c);
-    if (c->din[0].data) gcpi_cuda_max_pool(&w, c->din[0], c->dout[0], gcpi_mask_of(c), 1, gcpi_stream(c));
-}
-static void gcpi_cuda_avg_pool_forward(const gcp_call *c)
-{
-    gcpi_cuda_conv w = gcpi_cuda_window(c);
-    gcpi_cuda_avg_pool(&w, c->in[0], c->out[0], 0, gcpi_stream(c));
-}
-static void gcpi_cuda_avg_pool_backward(const gcp_call *c)
-{
-    gcpi_cuda_conv w = gcpi_cuda_window(c);
-    if (c->din[0].data) gcpi_cuda_avg_pool(&w, c->din[0], c->dout[0], 1, gcpi_stream(c));
-}
-static void gcpi_cuda_upsampled(const gcp_call *c, gcp_view x, gcp_view y, int back)
-{
-    const gcpi_attributes *a = gcpi_attr(c->attributes);
-    gcpi_cuda_upsample(x, y, a->upsample.factor, a->upsample.mode == GCP_UPSAMPLING_BILINEAR, back, gcpi_stream(c));
-}
-static void gcpi_cuda_upsample_forward(const gcp_call *c)
-{
-    gcpi_cuda_upsampled(c, c->in[0], c->out[0], 0);
-}
-static void gcpi_cuda_upsample_backward(const gcp_call *c)
-{
-    if (c->din[0].data) gcpi_cuda_upsampled(c, c->din[0], c->dout[0], 1);
-}
-
-/* ---- Rows: norms, embedding, losses --------------------------------------------------------------------------*/
-
-static void gcpi_cuda_batch_stats_summed(const gcp_call *c, int summed)
-{
-    const gcpi_attributes *a = gcpi_attr(c->attributes);
-    gcpi_cuda_stats s = { (float *)c->out[0].data, (float *)c->out[1].data, (float *)c->in[1].data,
-                          (float *)c->in[2].data, a->norm.epsilon, a->norm.momentum, c->training, c->commit };
-    gcpi_cuda_batch_stats(c->in[0], &s, summed, c->workspace, gcpi_stream(c));
-}
-static void gcpi_cuda_batch_stats_forward(const gcp_call *c) { gcpi_cuda_batch_stats_summed(c, 0); }
-static void gcpi_cuda_batch_stats_cost(const gcp_cost_call *c, gcp_cost *cost)
-{
-    cost->workspace = gcpi_cuda_stats_workspace(c->in[0]);
-}
-static void gcpi_cuda_batch_norm_forward(const gcp_call *c)
-{
-    gcpi_cuda_apply a = gcpi_cuda_applied(c, c->in + 1);
-    gcpi_cuda_apply_run(&a, gcpi_stream(c));
-}
-static void gcpi_cuda_batch_norm_backward(const gcp_call *c)
-{
-    gcpi_cuda_batch_norm_back(c, c->fused ? (float)gcpi_slope(c->fused) : 0, gcpi_stream(c));
-}
-static void gcpi_cuda_batch_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
-{
-    if (c->backward) cost->workspace = gcpi_cuda_sums_workspace(c->in[0], 2);
-}
-static void gcpi_cuda_layer_norm_forward(const gcp_call *c)
-{
-    gcpi_cuda_layer_norm(c->out[0], c->in[0], (const float *)c->in[1].data, (const float *)c->in[2].data,
-                         gcpi_attr(c->attributes)->norm.epsilon, gcpi_stream(c));
-}
-static void gcpi_cuda_layer_norm_backward(const gcp_call *c)
-{
-    gcpi_cuda_layer_norm_back(c, gcpi_attr(c->attributes)->norm.epsilon, gcpi_stream(c));
-}
-static void gcpi_cuda_layer_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
-{
-    if (c->backward) cost->workspace = gcpi_cuda_layer_norm_workspace(c->in[0]);
-}
+/* Rows: embedding, losses. */
 
 static void gcpi_cuda_embedding_forward(const gcp_call *c)
 {
@@ -1073,9 +1112,14 @@ static void gcpi_cuda_mean_backward(const gcp_call *c)
         gcpi_cuda_fn2(c, GCPI_FN_FILL_FROM, c->din[0], gcpi_no_view(), dout, 1.0 / (double)gcpi_count(c->din[0].shape));
 }
 
-/* ==== src/cuda/table.h ==== */
+#define GCPI_CUDA_EMBEDDING GCPI_CUDA_ROW_OF(embedding, gcpi_cuda_embedding_cost)
+#define GCPI_CUDA_CROSS_ENTROPY GCPI_CUDA_ROW_OF(cross_entropy, gcpi_cuda_loss_cost)
+#define GCPI_CUDA_MSE GCPI_CUDA_ROW_OF(mse, gcpi_cuda_loss_cost)
+#define GCPI_CUDA_MEAN GCPI_CUDA_ROW_OF(mean, gcpi_cuda_loss_cost)
 
-/* Rows of what a step does beside its ops; the table of all rows; the target. */
+/* ==== src/cuda/gpu_table.h ==== */
+
+/* Rows of what a step does beside its ops; the table; the target. */
 
 static void gcpi_cuda_seed_forward(const gcp_call *c)
 {
@@ -1112,52 +1156,17 @@ static void gcpi_cuda_update_forward(const gcp_call *c)
     gcpi_cuda_step(&u, stream);
 }
 
-/* The rows, by name: GCP_OPS puts them in order, and a missing one does not compile. Shapes and reads are the CPU's:
-   only what runs is another. */
-#define GCPI_ROW(name, forward, backward, cost, flags) { name, NULL, forward, backward, cost, 0, 0, flags, 0, NULL }
-#define GCPI_ROW_AS(name, as, cost) GCPI_ROW(#name, gcpi_cuda_##as##_forward, gcpi_cuda_##as##_backward, cost, 0)
-#define GCPI_ROW_OF(name, cost) GCPI_ROW_AS(name, name, cost)
-#define GCPI_CUDA_CONV2D           GCPI_ROW("conv2d", gcpi_cuda_conv2d_forward, gcpi_cuda_conv2d_backward, \
-                                            gcpi_cuda_conv2d_cost, GCP_FLAG_FUSED)
-#define GCPI_CUDA_CONV_TRANSPOSE2D GCPI_ROW_OF(conv_transpose2d, gcpi_cuda_conv_transpose2d_cost)
-#define GCPI_CUDA_UPSAMPLE         GCPI_ROW_OF(upsample, NULL)
-#define GCPI_CUDA_LINEAR           GCPI_ROW_OF(linear, gcpi_cuda_linear_cost)
-#define GCPI_CUDA_MATMUL           GCPI_ROW_OF(matmul, gcpi_cuda_matmul_cost)
-#define GCPI_CUDA_ADD              GCPI_ROW_OF(add, NULL)
-#define GCPI_CUDA_MUL              GCPI_ROW_OF(mul, NULL)
-#define GCPI_CUDA_BIAS             GCPI_ROW_OF(bias, gcpi_cuda_bias_cost)
-#define GCPI_CUDA_RELU             GCPI_ROW_AS(relu, rectify, NULL)
-#define GCPI_CUDA_LEAKY_RELU       GCPI_ROW_AS(leaky_relu, rectify, NULL)
-#define GCPI_CUDA_MAX_POOL         GCPI_ROW_OF(max_pool, NULL)
-#define GCPI_CUDA_AVG_POOL         GCPI_ROW_OF(avg_pool, NULL)
-#define GCPI_CUDA_GLOBAL_AVG_POOL  GCPI_ROW_AS(global_avg_pool, avg_pool, NULL)
-#define GCPI_CUDA_BATCH_STATS      GCPI_ROW("batch_stats", gcpi_cuda_batch_stats_forward, NULL, \
-                                            gcpi_cuda_batch_stats_cost, 0)
-#define GCPI_CUDA_BATCH_NORM       GCPI_ROW("batch_norm", gcpi_cuda_batch_norm_forward, gcpi_cuda_batch_norm_backward, \
-                                            gcpi_cuda_batch_norm_cost, GCP_FLAG_FUSED)
-#define GCPI_CUDA_LAYER_NORM       GCPI_ROW_OF(layer_norm, gcpi_cuda_layer_norm_cost)
-#define GCPI_CUDA_DROPOUT          GCPI_ROW_OF(dropout, NULL)
-#define GCPI_CUDA_CONCAT           GCPI_ROW_OF(concat, NULL)
-#define GCPI_CUDA_SLICE            GCPI_ROW_OF(slice, NULL)
-#define GCPI_CUDA_RESHAPE          GCPI_ROW_OF(reshape, NULL)
-#define GCPI_CUDA_EMBEDDING        GCPI_ROW_OF(embedding, gcpi_cuda_embedding_cost)
-#define GCPI_CUDA_CROSS_ENTROPY    GCPI_ROW_OF(cross_entropy, gcpi_cuda_loss_cost)
-#define GCPI_CUDA_MSE              GCPI_ROW_OF(mse, gcpi_cuda_loss_cost)
-#define GCPI_CUDA_MEAN             GCPI_ROW_OF(mean, gcpi_cuda_loss_cost)
-#define GCPI_CUDA_CUSTOM           GCPI_ROW("custom", NULL, NULL, NULL, 0)
-#define GCPI_CUDA_APPLY            GCPI_ROW("apply", gcpi_cuda_apply_forward, NULL, NULL, 0)
-#define GCPI_CUDA_SEED             GCPI_ROW("seed", gcpi_cuda_seed_forward, NULL, NULL, 0)
-#define GCPI_CUDA_NORM             GCPI_ROW_OF(norm, gcpi_cuda_norm_cost)
-#define GCPI_CUDA_UPDATE           GCPI_ROW("update", gcpi_cuda_update_forward, NULL, NULL, GCP_FLAG_FUSED)
+#define GCPI_CUDA_SEED GCPI_CUDA_ROW("seed", gcpi_cuda_seed_forward, NULL, NULL, 0)
+#define GCPI_CUDA_NORM GCPI_CUDA_ROW_OF(norm, gcpi_cuda_norm_cost)
+#define GCPI_CUDA_UPDATE GCPI_CUDA_ROW("update", gcpi_cuda_update_forward, NULL, NULL, GCP_FLAG_FUSED)
+#define GCPI_CUDA_CUSTOM GCPI_CUDA_ROW("custom", NULL, NULL, NULL, 0)
+
+/* The rows, by name: gcp.h puts them in order, and a missing one does not compile. */
 #define GCPI_CUDA_NEXT(NAME, name) GCPI_CUDA_##NAME,
-#define GCPI_CUDA_POINTWISE(NAME, name) GCPI_ROW_OF(name, NULL),
 static const gcp_op gcpi_cuda_rows[GCP_ROW_COUNT] = {
     GCP_OPS_WITH_ROOMS(GCPI_CUDA_NEXT) GCP_POINTWISE_OPS(GCPI_CUDA_POINTWISE) GCPI_CUDA_CUSTOM,
     GCPI_CUDA_APPLY, GCPI_CUDA_SEED, GCPI_CUDA_NORM, GCPI_CUDA_UPDATE
 };
-#undef GCPI_ROW
-#undef GCPI_ROW_OF
-#undef GCPI_ROW_AS
 
 GCPI_DEF const gcp_target *gcp_cuda(gcp_gpu *gpu)
 {

@@ -633,10 +633,10 @@ static int gcpi_disk_settle(gcpi_disk_file *s, const char *part)
 
 /* ==== src/io/header.h ==== */
 
-/* safetensors: eight bytes with the header's length, the header, the data. The header is JSON: an object of names, each
-   an object of dtype, shape and data_offsets (and what else a writer adds, which is passed over); __metadata__ is an
-   object of texts, or null. Nothing in it is trusted: entries must fill the data without gaps, each as large as its
-   shape says, no name twice. */
+/* safetensors: a file's header, read and checked. Eight bytes with the header's length, the header, the data. The
+   header is JSON: an object of names, each an object of dtype, shape and data_offsets (and what else a writer adds,
+   which is passed over); __metadata__ is an object of texts, or null. Nothing in it is trusted: entries must fill
+   the data without gaps, each as large as its shape says, no name twice. */
 
 enum { GCPI_HEADER_MOST = 1 << 24, GCPI_ENTRIES_MOST = 65536, GCPI_NAME_MOST = 1024, GCPI_RANK_MOST = 8,
        GCPI_DEPTH_MOST = 125 };           /* lists and objects inside each other, of what is passed over */
@@ -1345,9 +1345,9 @@ static int gcpi_ones_restore(const gcpi_parameter *x, gcp_style style, uint64_t 
     return file_rank;
 }
 
-/* ==== src/io/names.h ==== */
+/* ==== src/io/styles.h ==== */
 
-/* Our names and theirs: a style's words, then the lines of .map. */
+/* Our names and theirs. A style's words, then the lines of .map. */
 
 /* order: of each tensor's channels in PyTorch's files; NULL under another style */
 typedef struct gcpi_naming { gcp_style style; const char *map; gcpi_flat *order; } gcpi_naming;
@@ -1604,12 +1604,9 @@ static int gcpi_naming_begin(gcpi_disk_file *s, gcpi_naming *n)
     return n->order || gcpi_disk_no_room(s, gcpi_flats_bytes(s->tape), "the order of channels");
 }
 
-/* ==== src/io/pieces.h ==== */
+/* ==== src/io/elements.h ==== */
 
-/* Elements on their way between the state and a file; and what a file that is saved consists of, piece by piece: its
-   header and its data are the same walk over the pieces. */
-
-/* ---- elements ---- */
+/* Elements on their way between the state and a file. */
 
 static void gcpi_u64_to(uint64_t v, unsigned char *b, size_t bytes)
 {
@@ -1759,7 +1756,9 @@ static int gcpi_tensor_write(gcpi_disk_file *s, gcpi_axes_walk w, const gcpi_pla
     return !s->failed;
 }
 
-/* ---- pieces ---- */
+/* ==== src/io/pieces.h ==== */
+
+/* What a saved file consists of, piece by piece. Its header and its data are the same walk over the pieces. */
 
 /* What a run file has beside the values. */
 #define GCPI_RUN_HEAD "gcp.run"

@@ -11,25 +11,25 @@
 
    Which kernels serve an op (gcpi_NAME_kernel, in the order of their launches), and in which room they are:
      op                            forward                   backward                                     room
-     conv2d (implicit GEMM)        gather                    transpose_weights, gather                    gather
-     conv_transpose2d              transpose_weights, gather gather                                       gather
-       either's weights, bias                                weights, weights_sum; sum_blocks, sum_finish weights, sums
-       with groups (depthwise)     direct                    direct; direct_weights, weights_sum          conv
-       with stride and dilation    gather                    direct; weights, weights_sum                 conv
-       what follows conv2d         in gather's epilogue: an addition, ReLU, or statistics, then sum_finish  gather
+     conv2d (implicit GEMM)        gather                    transpose_weights, gather                    implicit
+     conv_transpose2d              transpose_weights, gather gather                                       implicit
+       either's weights, bias                                weights, weights_sum; sum_blocks, sum_finish wgrad, reduce
+       with groups (depthwise)     direct                    direct; direct_weights, weights_sum          grouped
+       with stride and dilation    gather                    direct; weights, weights_sum                 grouped
+       what follows conv2d         in gather's epilogue: an addition, ReLU, or statistics, then sum_finish  implicit
      conv2d 1x1 (stride 1, no padding), linear, matmul, where channels are by fours: cuBLAS, else as above
-     batch_stats                   sum_blocks, sum_finish; in inference running_stats                     sums, norms
+     batch_stats                   sum_blocks, sum_finish; in inference running_stats                     reduce, norms
      batch_norm                    apply or apply_fours      sum_blocks, sum_finish, batch_norm_back      norms
      layer_norm                    layer_norm                layer_norm_back (moments), sum_blocks,
                                                              sum_finish, layer_norm_back                  norms
      add, relu, leaky_relu         apply or apply_fours      map; rectify_back                            elementwise
        (batch_norm, add and relu behind each other: one apply)
      mul, concat, slice, pointwise ops (ops/pointwise_table.h): map both ways                             elementwise
-     bias                          map                       map; sum_blocks, sum_finish                  sums
+     bias                          map                       map; sum_blocks, sum_finish                  reduce
      reshape, dropout              reshape, dropout          the same                                     elementwise
      max_pool, avg_pool, global_avg_pool: pool               pool_back                                    windows
      upsample                      upsample                  upsample_back                                windows
-     embedding                     embedding                 map (zeros), sort, merge, embedding_back     embedding
+     embedding                     embedding                 map (zeros), sort, merge, embedding_back     lookup
      cross_entropy                 cross_entropy, finish     count_labels, cross_entropy_back             losses
      mse, mean                     reduce, finish            mse_back, map                                losses
      .clip_norm                    reduce, finish for each gradient; norm_finish                          updates
@@ -45,7 +45,7 @@
 
 /* ==== src/cuda/kernels/units.h ==== */
 
-/* Launching kernels, on CUDA or on the host emulation; elements of tensors. */
+/* Launching kernels; elements of tensors. On CUDA, or on the host emulation. */
 
 #ifdef __CUDACC__
 #define GCP_LAUNCH(kernel, grid, block, shared, stream, ...) \
@@ -143,7 +143,7 @@ GCPI_DEVICE float gcpi_warp_max(float v)
     return v;
 }
 
-/* ==== src/cuda/kernels/sums.h ==== */
+/* ==== src/cuda/kernels/reduce.h ==== */
 
 /* Sums over pixels. Each block sums its pixels for a strip of channels: threads lie as rows x columns, add their
    pixels in order in double, then rows add up in order. Another launch adds the blocks in order and does with the
@@ -289,7 +289,8 @@ void gcpi_cuda_bias_back(gcp_view db, gcp_view dy, void *workspace, cudaStream_t
 
 /* ==== src/cuda/kernels/tiles.h ==== */
 
-/* Convolution. Two products over the same staged tiles, with nothing lowered to a matrix in memory:
+/* Products of tiles in shared memory: copies, TF32, FP32. Two products of convolution over the same staged tiles, with
+   nothing lowered to a matrix in memory:
      gather    out[p][c]  = sum over k of src[where k of pixel p lies] * b[c][k]
                forward; backward data too, on dy with transposed weights, a gather per stride phase
      weights   dw[co][k]  = sum over pixels p of dy[p][co] * x[where k of pixel p lies]
@@ -596,7 +597,7 @@ GCPI_DEVICE void gcpi_rounds(P &product, float *stages, int terms, L load)
     }
 }
 
-/* ==== src/cuda/kernels/gather.h ==== */
+/* ==== src/cuda/kernels/implicit.h ==== */
 
 /* Gather: forward, and backward data. */
 
@@ -750,7 +751,7 @@ static __global__ void __launch_bounds__(GCPI_THREADS)
             out[(ptrdiff_t)(ci0 + y) * taps_h * taps_w * c.co + co0 + x] = tile[x][y];
 }
 
-/* ==== src/cuda/kernels/weights.h ==== */
+/* ==== src/cuda/kernels/wgrad.h ==== */
 
 /* Backward weights. VEC floats of x at a time go to a tile: 1, or 4 where all is aligned, or the 3 channels of a
    pixel and a zero, so that four are staged. What each block sums follows from the shape, so that three channels
@@ -866,10 +867,10 @@ static __global__ void __launch_bounds__(GCPI_THREADS)
     dw[i] = accumulate ? dw[i] + sum : sum;
 }
 
-/* ==== src/cuda/kernels/conv.h ==== */
+/* ==== src/cuda/kernels/grouped.h ==== */
 
-/* Convolution: the direct kernels, for any shape, a thread a result; and the host side: which kernel, how many blocks,
-   what workspace. */
+/* Convolution: the direct kernels; which kernel runs, with what. The direct ones are for any shape, a thread a result.
+   The host side says which kernel, how many blocks, what workspace. */
 
 /* DATA: out = dx, in = dy; otherwise out = y, in = x. */
 template <bool DATA> static __global__ void __launch_bounds__(GCPI_THREADS)
@@ -1121,12 +1122,12 @@ void gcpi_cuda_conv_backward_weights(const gcpi_cuda_conv *c, const float *x, co
 
 /* ==== src/ops/pointwise_table.h ==== */
 
-/* The pointwise ops, a line each: y = value of x, element by element, and dy/dx. This line is all there is of one: from
-   it come the enumerator, the functions and macros of gcp.h (pointwise_calls.h), rows and kernels of the CPU and of a
-   GPU, and the cases of tests. x, y: input and output; p, q: the numbers that the user gives. Backward READS X, Y or
-   NOTHING: the derivative uses nothing else. gcpi_exp1, gcpi_tanh1, gcpi_phi (the normal distribution), gcpi_density:
-   of both machines. What a number is, behind the derivative: its field, its default (GCP_ZERO: it must be given), the
-   least and the most that it may be, a value for tests. */
+/* The pointwise ops, a line each. A line gives y, element by element, and dy/dx. This line is all there is of one:
+   from it come the enumerator, the functions and macros of gcp.h (pointwise_calls.h), rows and kernels of the CPU
+   and of a GPU, and the cases of tests. x, y: input and output; p, q: the numbers that the user gives. Backward
+   READS X, Y or NOTHING: the derivative uses nothing else. gcpi_exp1, gcpi_tanh1, gcpi_phi (the normal
+   distribution), gcpi_density: of both machines. What a number is, behind the derivative: its field, its default
+   (GCP_ZERO: it must be given), the least and the most that it may be, a value for tests. */
 #define GCPI_POINTWISE(PLAIN, ONE, TWO)                                                                              \
     ONE(SCALE, scale, NOTHING, x * p, p, by, GCP_ZERO, -HUGE_VAL, HUGE_VAL, -1.7)                       /* by x */   \
     PLAIN(TANH, tanh, Y, gcpi_tanh1(x), 1 - y * y)                                                      /* tanh x */ \
@@ -1696,7 +1697,7 @@ void gcpi_cuda_layer_norm_back(const gcp_call *c, double epsilon, cudaStream_t s
                    epsilon, moments, pixels);
 }
 
-/* ==== src/cuda/kernels/embedding.h ==== */
+/* ==== src/cuda/kernels/lookup.h ==== */
 
 /* Embedding. Backward: positions are sorted by their entry, those of one entry in order (keys: entry << 32 |
    position). Then a block an entry adds the gradients of its positions. */

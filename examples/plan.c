@@ -49,7 +49,7 @@ static const char help[] =
     "                                                and a page that shows it, instruction by instruction\n"
     "  plan resnet50 --budget 7GB --max-batch        the largest batch in 7 GB\n"
     "  plan --graph FILE ...                         a network of yours (gcp_graph_print writes the file; its\n"
-    "                                                format stands in src/planner/graph.h)\n\nnetworks:";
+    "                                                format stands in src/problem/graph.h)\n\nnetworks:";
 static const char help_options[] =
     "\n\noptions:\n"
     "  --budget B      bytes of a step, weights and all: 800MB, 1.5GB (1 MB is 2^20 bytes), 123456\n"

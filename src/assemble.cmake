@@ -1,9 +1,9 @@
 # Each header, and kernels.cu, with its rooms in one file: cmake -P src/assemble.cmake writes dist/, with -DOUT=FOLDER that folder. Before
-# that two rooms, with -DOUT=FOLDER there: src/run/page.h, the style and script of gcp_memory_html as strings of C, a line each;
+# that two rooms, with -DOUT=FOLDER there: src/report/page.h, the style and script of gcp_memory_html as strings of C, a line each;
 # src/ops/pointwise_calls.h, what gcp.h says of the ops in pointwise_table.h, for C has no macro that defines a macro.
 cmake_minimum_required(VERSION 3.21)
 get_filename_component(root ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
-set(page ${root}/src/run/page.h)
+set(page ${root}/src/report/page.h)
 set(calls ${root}/src/ops/pointwise_calls.h)
 if(OUT)
   set(page ${OUT}/page.h)
@@ -12,14 +12,14 @@ else()
   set(OUT ${root}/dist)
 endif()
 function(page_strings name file)
-  file(READ ${root}/src/run/page/${file} text)
+  file(READ ${root}/src/report/page/${file} text)
   string(REGEX REPLACE "\n$" "" text "${text}")
   string(REPLACE "\\" "\\\\" text "${text}")
   string(REPLACE "\"" "\\\"" text "${text}")
   string(REPLACE "\n" "\\n\",\n\"" text "${text}")
   file(APPEND ${page} "\nstatic const char *const ${name}[] = {\n\"${text}\\n\", NULL\n};\n")
 endfunction()
-file(WRITE ${page} "/* The style and script of gcp_memory_html: made of the files in src/run/page/ by src/assemble.cmake, never edited. */\n")
+file(WRITE ${page} "/* The style and script of gcp_memory_html. Made of src/report/page/ by src/assemble.cmake, never edited. */\n")
 page_strings(gcpi_page_style page.css)
 page_strings(gcpi_page_script page.js)
 

@@ -231,7 +231,6 @@ static void gcpi_gpu_copy_wait(void *context, int id)
     GCPI_GPU(gpu, cudaStreamWaitEvent, (gpu->stream, gpu->copied[id], 0));
 }
 
-
 GCPI_DEF gcp_gpu gcp_gpu_open_at(gcp_gpu_opts o)
 {
     gcp_gpu gpu;
@@ -285,3 +284,10 @@ GCPI_DEF cudaStream_t gcp_cuda_stream(const gcp_target *target)
 {
     return gcpi_gpu_stream(gcpi_gpu_of(target->context));
 }
+
+/* A row: only what runs is another than the CPU's, which has the shapes and the reads. */
+#define GCPI_CUDA_ROW(name, forward, backward, cost, flags) \
+    { name, NULL, forward, backward, cost, 0, 0, flags, 0, NULL }
+#define GCPI_CUDA_ROW_AS(name, as, cost) \
+    GCPI_CUDA_ROW(#name, gcpi_cuda_##as##_forward, gcpi_cuda_##as##_backward, cost, 0)
+#define GCPI_CUDA_ROW_OF(name, cost) GCPI_CUDA_ROW_AS(name, name, cost)

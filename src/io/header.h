@@ -1,7 +1,7 @@
-/* safetensors: eight bytes with the header's length, the header, the data. The header is JSON: an object of names, each
-   an object of dtype, shape and data_offsets (and what else a writer adds, which is passed over); __metadata__ is an
-   object of texts, or null. Nothing in it is trusted: entries must fill the data without gaps, each as large as its
-   shape says, no name twice. */
+/* safetensors: a file's header, read and checked. Eight bytes with the header's length, the header, the data. The
+   header is JSON: an object of names, each an object of dtype, shape and data_offsets (and what else a writer adds,
+   which is passed over); __metadata__ is an object of texts, or null. Nothing in it is trusted: entries must fill
+   the data without gaps, each as large as its shape says, no name twice. */
 
 enum { GCPI_HEADER_MOST = 1 << 24, GCPI_ENTRIES_MOST = 65536, GCPI_NAME_MOST = 1024, GCPI_RANK_MOST = 8,
        GCPI_DEPTH_MOST = 125 };           /* lists and objects inside each other, of what is passed over */

@@ -1,4 +1,4 @@
-/* Convolutions and matrix products in all passes, each as a gather product, an outer product or depthwise. */
+/* Convolutions and matrix products in all passes. Each is a gather product, an outer product or depthwise. */
 
 static int gcpi_conv_empty(const gcpi_conv *c)
 {

@@ -1,4 +1,4 @@
-/* apply: batch-norm, addition and rectifier in one pass (GCP_ROW_APPLY). */
+/* Batch-norm, addition and rectifier in one pass. It is a row of its own, GCP_ROW_APPLY. */
 
 /* Norms and apply run by chunks of pixels. means: of batch-norm's backward, else NULL. */
 typedef struct gcpi_norm_job { const gcp_call *call; const gcp_real *means; size_t pixels, chunk; } gcpi_norm_job;

@@ -1,4 +1,4 @@
-/* Matrix products. linear: y = x W' + b; matmul: y = a b. */
+/* Matrix products: linear, matmul. linear: y = x W' + b; matmul: y = a b. */
 static int gcpi_product_fits(gcp_shape_call *s)
 {
     if (gcpi_pixels(s->in[0]) <= INT32_MAX && s->in[0].d[3] <= GCPI_CHANNELS_MAX && s->out[0].d[3] <= GCPI_CHANNELS_MAX)

@@ -1,4 +1,4 @@
-/* Embedding. Backward adds rows in the order of the ids. */
+/* Embedding: rows of a table. Backward adds rows in the order of the ids. */
 static int gcpi_embedding_shape(gcp_shape_call *s)
 {
     const int *d = s->in[0].d;

@@ -1,4 +1,4 @@
-/* Losses: cross-entropy, mean squared error, mean. */
+/* Losses: cross_entropy, mse, mean. */
 
 /* One sum per block of pixels. The shape fixes the blocks; their sums are added in order, in double. */
 typedef struct gcpi_loss_job {

@@ -1,4 +1,5 @@
-/* A pass over all elements: a function on one contiguous span of up to four operands. Copies of views. */
+/* A pass over all elements; copies of views. A pass calls a function on one contiguous span of up to four operands
+   at a time. */
 
 /* A task starts at a multiple of 8 pixels,
    so that no two tasks share a byte of a bit mask. */

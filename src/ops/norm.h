@@ -1,4 +1,4 @@
-/* Normalisation. */
+/* Normalisation: batch_norm, layer_norm. */
 
 /* Batch-norm is two ops. Statistics: in: x, running mean, running variance; out: mean, scale = 1 / sqrt(variance +
    epsilon). It runs once a step and commits the running values (PyTorch's rule: unbiased variance). Application: in: x,

@@ -1,9 +1,9 @@
-/* The pointwise ops, a line each: y = value of x, element by element, and dy/dx. This line is all there is of one: from
-   it come the enumerator, the functions and macros of gcp.h (pointwise_calls.h), rows and kernels of the CPU and of a
-   GPU, and the cases of tests. x, y: input and output; p, q: the numbers that the user gives. Backward READS X, Y or
-   NOTHING: the derivative uses nothing else. gcpi_exp1, gcpi_tanh1, gcpi_phi (the normal distribution), gcpi_density:
-   of both machines. What a number is, behind the derivative: its field, its default (GCP_ZERO: it must be given), the
-   least and the most that it may be, a value for tests. */
+/* The pointwise ops, a line each. A line gives y, element by element, and dy/dx. This line is all there is of one:
+   from it come the enumerator, the functions and macros of gcp.h (pointwise_calls.h), rows and kernels of the CPU
+   and of a GPU, and the cases of tests. x, y: input and output; p, q: the numbers that the user gives. Backward
+   READS X, Y or NOTHING: the derivative uses nothing else. gcpi_exp1, gcpi_tanh1, gcpi_phi (the normal
+   distribution), gcpi_density: of both machines. What a number is, behind the derivative: its field, its default
+   (GCP_ZERO: it must be given), the least and the most that it may be, a value for tests. */
 #define GCPI_POINTWISE(PLAIN, ONE, TWO)                                                                              \
     ONE(SCALE, scale, NOTHING, x * p, p, by, GCP_ZERO, -HUGE_VAL, HUGE_VAL, -1.7)                       /* by x */   \
     PLAIN(TANH, tanh, Y, gcpi_tanh1(x), 1 - y * y)                                                      /* tanh x */ \

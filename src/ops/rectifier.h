@@ -1,4 +1,4 @@
-/* Rectifiers, relu and leaky relu: max(x, slope x) with slope 0 for relu. Backward reads the sign of y, or the mask. */
+/* Rectifiers: relu, leaky_relu. max(x, slope x), with slope 0 for relu. Backward reads the sign of y, or the mask. */
 static void gcpi_mask_write(unsigned char *mask, const gcp_real *x, size_t index, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

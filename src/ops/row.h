@@ -1,4 +1,4 @@
-/* What stands for an op: its row, its facts, and the function that records it. A room of this wing holds an op whole:
+/* What stands for an op: its row, its facts, and how it is recorded. A room of this wing holds an op whole:
    shape rule, forward, backward, cost, row, facts, and the public functions that record it. */
 
 /* A group is a few consecutive ops that run as one pass (GCP_ROW_APPLY). An op can be one of these parts of it. */

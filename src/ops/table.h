@@ -1,6 +1,6 @@
-/* The table of ops: all that planning and running know of an op. A row (gcp_op) is what built-in ops, custom ops and a
-   device's kernels have in common; facts are what only some ops have. What comes behind this room names no kind of op,
-   calls no op's function and reads no op's attributes. */
+/* The table of ops: all that later rooms know of an op; custom ops. A row (gcp_op) is what built-in ops, custom ops
+   and a device's kernels have in common; facts are what only some ops have. What comes behind this room names no
+   kind of op, calls no op's function and reads no op's attributes. */
 
 /* ---- custom: the user's row ---- */
 

@@ -1,5 +1,5 @@
-/* What every op uses: the target's threads, instruction set and memory, and helpers for shape rules. Work is split by
-   shape, never by the number of threads; every sum has one order. */
+/* What every op uses: the target, and helpers for shape rules. Its threads, instruction set and memory. Work is
+   split by shape, never by the number of threads; every sum has one order. */
 
 #ifdef __clang__
 #pragma STDC FP_CONTRACT OFF            /* gcc: GCPI_LOOP; end.h restores the default */

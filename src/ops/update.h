@@ -1,4 +1,4 @@
-/* What a step does besides its ops: the seed gradient, the norm of all gradients, updates. */
+/* What a step does besides its ops: seed gradient, norm of gradients, updates. */
 
 /* The attributes of these calls are the plan's options. seed: the gradient of the
    loss with respect to itself. */

@@ -1,4 +1,4 @@
-/* Calls: of an op, of a group, of what a step does beside its ops; the views that they are given. */
+/* Calls of ops, groups, updates: the views that they are given. */
 
 /* The bytes of an item. offset: its place in the slab; -1: it lies in the state, with its root's parameter. NULL: in
    neither. */

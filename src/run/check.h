@@ -1,4 +1,4 @@
-/* .check: what each instruction left behind. */
+/* What .check looks at: what each instruction left behind. */
 
 static gcp_at gcpi_instruction_at(const gcpi_plan *in, int i)
 {

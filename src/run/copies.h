@@ -1,4 +1,4 @@
-/* Copies to far memory and back: of values, where the list says so; of optimiser slots, in each update. */
+/* Copies to far memory and back. Of values, where the list says so; of optimiser slots, in each update. */
 
 /* In the list each copy seems to be done at once. In fact it runs on until an instruction needs its bytes. */
 static void gcpi_far_wait(gcpi_plan *in, int id)

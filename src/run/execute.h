@@ -1,4 +1,5 @@
-/* The executor: instruction after instruction; pairs, and updates behind each other, in one pass. */
+/* The executor: instruction after instruction, pairs in one pass. A pair is two instructions that run as one pass;
+   so are updates behind each other. */
 
 /* Pairs: two instructions that run as one pass and give the same bits as one after the other. The second writes where
    the first would have written, so that no instruction could read what is left out; or it reads what the first made

@@ -1,4 +1,4 @@
-/* Measurements of a plan: its seconds, its bytes, and whether its gradients are right. */
+/* Measurements: seconds, bytes, whether gradients are right. */
 
 /* Profile. Each instruction is waited for, far copies too, so that a copy's seconds are those of the link. */
 typedef struct gcpi_timed { gcpi_plan *in; int instruction, operand; } gcpi_timed;

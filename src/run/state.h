@@ -1,45 +1,4 @@
-/* The state: what a tape keeps whatever its plans. Its bytes, initial values, slots. */
-
-/* The state's layout: counters (the tape's, then per parameter how often its slots were updated), values in order of
-   recording, slots. These may wait in far memory instead. */
-enum { GCPI_FAR_SLOTS_FIRST = 64 };            /* offset 0 says that a parameter has none */
-typedef struct gcpi_counters { uint64_t steps, updates; } gcpi_counters;
-
-static size_t gcpi_counters_bytes(const gcp_tape *t)
-{
-    return gcpi_round(sizeof(gcpi_counters) + (size_t)t->parameter_count * sizeof(uint64_t), GCPI_STATE_ALIGN);
-}
-static size_t gcpi_parameter_bytes(const gcp_tape *t, int i)
-{
-    return gcpi_round(gcpi_count(t->parameters[i].shape) * sizeof(gcp_real), GCPI_STATE_ALIGN);
-}
-
-/* Bytes of the state once it has the slots that each of these plans adds. */
-static size_t gcpi_state_with(const gcp_tape *t, gcpi_plan *const *plans, int count)
-{
-    size_t total = gcpi_counters_bytes(t);
-    for (int i = 0; i < t->parameter_count; i++) {
-        int slots = t->parameters[i].slot ? t->slots : 0;
-        for (int k = 0; k < count; k++) if (gcpi_trained(&plans[k]->p, i)) slots = GCPI_MAX(slots, plans[k]->slots);
-        if (t->far_slots) slots = 0;
-        total += gcpi_parameter_bytes(t, i) * (size_t)(1 + slots);
-    }
-    return total;
-}
-GCPI_DEF size_t gcp_slots_bytes(const gcp_tape *t, gcp_optimizer optimizer)
-{
-    const size_t slots = !optimizer ? 0 : optimizer == GCP_OPTIMIZER_SGD ? 1 : 2;
-    size_t total = GCPI_FAR_SLOTS_FIRST;
-    for (int i = 0; t && i < t->parameter_count; i++)
-        if (t->parameters[i].kind == GCPI_PARAMETER) total += gcpi_parameter_bytes(t, i) * slots;
-    return t && slots ? total : 0;
-}
-GCPI_DEF size_t gcp_state_bytes(const gcp_tape *t, gcp_optimizer optimizer)
-{
-    size_t total = t ? gcpi_counters_bytes(t) : 0;
-    for (int i = 0; t && i < t->parameter_count; i++) total += gcpi_parameter_bytes(t, i);
-    return t && optimizer && !t->far_slots ? total + gcp_slots_bytes(t, optimizer) - GCPI_FAR_SLOTS_FIRST : total;
-}
+/* The state: what outlives plans. Weights, statistics, slots, counters: their initial values, and where each lies. */
 
 static unsigned char *gcpi_value_at(const gcp_tape *t, int parameter)
 {

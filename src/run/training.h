@@ -1,4 +1,4 @@
-/* What training needs beside steps: rates that change, averages of weights, the norm of gradients. */
+/* What training needs beside steps: averages, the norm of gradients. Rates that change, too. */
 
 /* What is no rate stays none, for gcp_step to refuse. */
 static double gcpi_rate(double lr) { return lr == 0 ? GCP_ZERO : lr > 0 ? lr : (double)NAN; }

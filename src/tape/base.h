@@ -1,5 +1,5 @@
-/* What all other files use: the compiler's attributes, arenas, hashes, random numbers, text through a writer. The front
-   of an arena holds what lasts. Its back holds scratch, which is given back by restoring .scratch. */
+/* What all rooms use: arenas, hashes, random numbers, text through a writer. The front of an arena holds
+   what lasts. Its back holds scratch, which is given back by restoring .scratch. */
 
 #if defined(__GNUC__) && !defined(__clang__)
 /* Elementwise loops are fast at -O0, too. A product and a sum round separately, for an op alone and in a group. */

@@ -1,4 +1,4 @@
-/* Patterns of paths: a star stands for any text, [a-b] for an index from a to b. Options that choose parameters are
+/* Patterns of paths. A star stands for any text, [a-b] for an index from a to b. Options that choose parameters are
    texts of such patterns: words, or lines of a pattern and a number. */
 
 typedef struct gcpi_word { const char *at; size_t length; } gcpi_word;      /* a word of a text */

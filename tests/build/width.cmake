@@ -1,4 +1,4 @@
-# No line of C has over 120 columns. cmake -DROOT= -P width.cmake
+# No line of C has over 120 columns, and a room of src/ has 40 to 500 lines. cmake -DROOT= -P width.cmake
 cmake_minimum_required(VERSION 3.21)
 set(patterns "")
 foreach(folder bench docs examples hostcuda src tests)
@@ -19,3 +19,13 @@ list(LENGTH files count)
 if(count LESS 120)
   message(FATAL_ERROR "only ${count} files")
 endif()
+file(GLOB_RECURSE rooms RELATIVE ${ROOT} ${ROOT}/src/*/*.h)
+foreach(room IN LISTS rooms)
+  file(READ ${ROOT}/${room} text)
+  string(REGEX MATCHALL "\n" lines "${text}")
+  list(LENGTH lines count)
+  # pointwise_table.h is a list; pointwise_calls.h and page.h are made
+  if((count LESS 40 OR count GREATER 500) AND NOT room MATCHES "pointwise_(table|calls)\\.h|page\\.h")
+    message(SEND_ERROR "${room} has ${count} lines; 40 to 500 are allowed")
+  endif()
+endforeach()

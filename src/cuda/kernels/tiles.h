@@ -1,4 +1,5 @@
-/* Convolution. Two products over the same staged tiles, with nothing lowered to a matrix in memory:
+/* Products of tiles in shared memory: copies, TF32, FP32. Two products of convolution over the same staged tiles, with
+   nothing lowered to a matrix in memory:
      gather    out[p][c]  = sum over k of src[where k of pixel p lies] * b[c][k]
                forward; backward data too, on dy with transposed weights, a gather per stride phase
      weights   dw[co][k]  = sum over pixels p of dy[p][co] * x[where k of pixel p lies]

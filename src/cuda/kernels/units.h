@@ -1,4 +1,4 @@
-/* Launching kernels, on CUDA or on the host emulation; elements of tensors. */
+/* Launching kernels; elements of tensors. On CUDA, or on the host emulation. */
 
 #ifdef __CUDACC__
 #define GCP_LAUNCH(kernel, grid, block, shared, stream, ...) \

@@ -1,0 +1,153 @@
+/* Rows: convolutions, dense layers, matrix products. 1x1 with stride 1 is a matrix product over pixels, where
+   channels are by fours; everything else goes to the kernels: their order of sums is the shape's, however rows are
+   aligned. A transposed convolution is the backward-data of the convolution from its output to its input; a dense
+   layer is a 1x1 convolution. */
+
+static int gcpi_cuda_is_product(const gcpi_conv_attr *a)
+{
+    const int one = a->kh == 1 && a->kw == 1 && a->sh == 1 && a->sw == 1 && a->groups == 1;
+    return one && a->h == a->ho && a->w == a->wo && a->ci % 4 == 0 && a->co % 4 == 0;
+}
+/* OHWI weights of a 1x1 kernel: a matrix of [out][in]. */
+static gcp_view gcpi_cuda_matrix(gcp_view w) { w.pitch = w.shape.d[3]; return w; }
+
+/* forward, data: which kernel passes stand behind the op's forward and its input's gradient. */
+static void gcpi_cuda_conv_cost(const gcp_cost_call *c, gcp_cost *cost, int forward, int data)
+{
+    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
+    gcpi_cuda_conv conv = gcpi_cuda_conv_of(a, c->target, a->ci, a->co);
+    int product = gcpi_cuda_is_product(a);
+    cost->flops = gcpi_conv_flops(a) * (c->backward ? (c->wanted & 1) + (c->wanted >> 1 & 1) : 1);
+    if (product) cost->workspace = gcpi_cuda_product_bytes(c);
+    if (!product && !c->backward) cost->workspace = gcpi_cuda_conv_workspace(&conv, forward);
+    if (!product && c->backward && c->wanted & 1) cost->workspace = gcpi_cuda_conv_workspace(&conv, data);
+    if (!product && c->backward && c->wanted & 2)
+        cost->workspace = GCPI_MAX(cost->workspace, gcpi_cuda_conv_workspace(&conv, GCPI_CUDA_WEIGHTS));
+    if (c->backward && c->wanted & 4)
+        cost->workspace = GCPI_MAX(cost->workspace, gcpi_cuda_sums_workspace(c->out[0], 1));
+}
+static void gcpi_cuda_conv2d_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    gcpi_cuda_conv_cost(c, cost, GCPI_CUDA_FORWARD, GCPI_CUDA_DATA);
+}
+static void gcpi_cuda_conv_transpose2d_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    gcpi_cuda_conv_cost(c, cost, GCPI_CUDA_DATA, GCPI_CUDA_FORWARD);
+}
+
+/* What c->fused is to a convolution's results; 0: it runs after them. A mask's bytes may be what others still read. */
+static int gcpi_cuda_conv2d_end(const gcp_call *c, gcpi_cuda_end *end)
+{
+    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
+    const gcp_call *next = c->fused;
+    memset(end, 0, sizeof *end);
+    end->slope = 1;
+    if (!next || a->groups != 1 || gcpi_cuda_is_product(a)) return 0;
+    if (next->row == GCP_OP_BATCH_STATS) end->partial = (double *)next->workspace;
+    if (next->row == GCP_OP_BATCH_STATS) return next->training;
+    end->other = next->in[next->in[1].data != c->out[0].data];       /* y + other, or other + y */
+    if (next->attributes) end->slope = (float)gcpi_slope(next);
+    return !next->out[1].data;
+}
+static void gcpi_cuda_conv2d_forward(const gcp_call *c)
+{
+    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
+    gcpi_cuda_conv conv = gcpi_cuda_conv_of(a, c->target, c->in[0].pitch, c->out[0].pitch);
+    gcpi_cuda_end end;
+    const int ends = gcpi_cuda_conv2d_end(c, &end);
+    if (gcpi_cuda_is_product(a)) gcpi_cuda_product_forward(c, 1, gcpi_cuda_matrix(c->in[1]));
+    else gcpi_cuda_conv_forward(&conv, (const float *)c->in[0].data, (const float *)c->in[1].data,
+                                c->inputs > 2 ? (const float *)c->in[2].data : NULL, (float *)c->out[0].data, 0,
+                                ends ? &end : NULL, gcpi_stream(c));
+    if (c->fused && c->fused->row == GCP_OP_BATCH_STATS) gcpi_cuda_batch_stats_summed(c->fused, ends);
+    else if (c->fused && !ends) gcpi_cuda_apply_forward(c->fused);
+}
+static void gcpi_cuda_conv2d_backward(const gcp_call *c)
+{
+    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
+    const float *dy = (const float *)c->dout[0].data;
+    if (gcpi_cuda_is_product(a)) {
+        gcpi_cuda_product_backward(c, 1, gcpi_cuda_matrix(c->in[1]), gcpi_cuda_matrix(c->din[1]));
+        return;
+    }
+    gcpi_cuda_bias_gradient(c, 2);
+    gcpi_cuda_conv data = gcpi_cuda_conv_of(a, c->target, c->din[0].pitch, c->dout[0].pitch), weights = data;
+    weights.xpitch = c->in[0].pitch;
+    if (c->din[0].data)
+        gcpi_cuda_conv_backward_data(&data, dy, (const float *)c->in[1].data, (float *)c->din[0].data,
+                                     c->din[0].accumulate, c->workspace, gcpi_stream(c));
+    if (c->din[1].data)
+        gcpi_cuda_conv_backward_weights(&weights, (const float *)c->in[0].data, dy, (float *)c->din[1].data,
+                                        c->din[1].accumulate, c->workspace, gcpi_stream(c));
+}
+
+static void gcpi_cuda_conv_transpose2d_forward(const gcp_call *c)
+{
+    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
+    gcpi_cuda_conv conv = gcpi_cuda_conv_of(a, c->target, c->out[0].pitch, c->in[0].pitch);
+    if (gcpi_cuda_is_product(a)) { gcpi_cuda_product_forward(c, 0, gcpi_cuda_matrix(c->in[1])); return; }
+    gcpi_cuda_conv_backward_data(&conv, (const float *)c->in[0].data, (const float *)c->in[1].data,
+                                 (float *)c->out[0].data, 0, c->workspace, gcpi_stream(c));
+    if (c->inputs > 2) gcpi_cuda_add_bias(c, c->out[0], c->out[0], &c->in[2]);
+}
+static void gcpi_cuda_conv_transpose2d_backward(const gcp_call *c)
+{
+    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
+    const float *dy = (const float *)c->dout[0].data;
+    if (gcpi_cuda_is_product(a)) {
+        gcpi_cuda_product_backward(c, 0, gcpi_cuda_matrix(c->in[1]), gcpi_cuda_matrix(c->din[1]));
+        return;
+    }
+    gcpi_cuda_bias_gradient(c, 2);
+    gcpi_cuda_conv data = gcpi_cuda_conv_of(a, c->target, c->dout[0].pitch, c->din[0].pitch), weights = data;
+    weights.ypitch = c->in[0].pitch;
+    if (c->din[0].data)
+        gcpi_cuda_conv_forward(&data, dy, (const float *)c->in[1].data, NULL, (float *)c->din[0].data,
+                               c->din[0].accumulate, NULL, gcpi_stream(c));
+    if (c->din[1].data)
+        gcpi_cuda_conv_backward_weights(&weights, dy, (const float *)c->in[0].data, (float *)c->din[1].data,
+                                        c->din[1].accumulate, c->workspace, gcpi_stream(c));
+}
+
+/* A 1x1 convolution of x; of a matrix product, whose right side has a row to a channel of x, the transposed one. */
+static gcpi_attributes gcpi_cuda_one_by_one(const gcp_shape *x, int out, int transposed)
+{
+    gcpi_attributes a;
+    memset(&a, 0, sizeof a);
+    a.conv.n = x->d[0];
+    a.conv.h = a.conv.ho = x->d[1];
+    a.conv.w = a.conv.wo = x->d[2];
+    a.conv.ci = transposed ? out : x->d[3];
+    a.conv.co = transposed ? x->d[3] : out;
+    a.conv.kh = a.conv.kw = a.conv.sh = a.conv.sw = a.conv.dh = a.conv.dw = a.conv.groups = 1;
+    return a;
+}
+static void gcpi_cuda_as_conv(const gcp_call *c, int transposed, void (*run)(const gcp_call *))
+{
+    const gcpi_attributes a = gcpi_cuda_one_by_one(&c->in[0].shape, c->out[0].shape.d[3], transposed);
+    gcp_call conv = *c;
+    conv.attributes = &a;
+    run(&conv);
+}
+static void gcpi_cuda_linear_forward(const gcp_call *c) { gcpi_cuda_as_conv(c, 0, gcpi_cuda_conv2d_forward); }
+static void gcpi_cuda_linear_backward(const gcp_call *c) { gcpi_cuda_as_conv(c, 0, gcpi_cuda_conv2d_backward); }
+static void gcpi_cuda_matmul_forward(const gcp_call *c) { gcpi_cuda_as_conv(c, 1, gcpi_cuda_conv_transpose2d_forward); }
+static void gcpi_cuda_matmul_backward(const gcp_call *c)
+{
+    gcpi_cuda_as_conv(c, 1, gcpi_cuda_conv_transpose2d_backward);
+}
+static void gcpi_cuda_cost_as_conv(const gcp_cost_call *c, gcp_cost *cost, int transposed)
+{
+    const gcpi_attributes a = gcpi_cuda_one_by_one(&c->in[0], c->out[0].d[3], transposed);
+    gcp_cost_call conv = *c;
+    conv.attributes = &a;
+    (transposed ? gcpi_cuda_conv_transpose2d_cost : gcpi_cuda_conv2d_cost)(&conv, cost);
+}
+static void gcpi_cuda_linear_cost(const gcp_cost_call *c, gcp_cost *cost) { gcpi_cuda_cost_as_conv(c, cost, 0); }
+static void gcpi_cuda_matmul_cost(const gcp_cost_call *c, gcp_cost *cost) { gcpi_cuda_cost_as_conv(c, cost, 1); }
+
+#define GCPI_CUDA_CONV2D GCPI_CUDA_ROW("conv2d", gcpi_cuda_conv2d_forward, gcpi_cuda_conv2d_backward, \
+                                       gcpi_cuda_conv2d_cost, GCP_FLAG_FUSED)
+#define GCPI_CUDA_CONV_TRANSPOSE2D GCPI_CUDA_ROW_OF(conv_transpose2d, gcpi_cuda_conv_transpose2d_cost)
+#define GCPI_CUDA_LINEAR GCPI_CUDA_ROW_OF(linear, gcpi_cuda_linear_cost)
+#define GCPI_CUDA_MATMUL GCPI_CUDA_ROW_OF(matmul, gcpi_cuda_matmul_cost)

@@ -1,0 +1,46 @@
+/* Rows: batch-norm, layer-norm. */
+
+static void gcpi_cuda_batch_stats_summed(const gcp_call *c, int summed)
+{
+    const gcpi_attributes *a = gcpi_attr(c->attributes);
+    gcpi_cuda_stats s = { (float *)c->out[0].data, (float *)c->out[1].data, (float *)c->in[1].data,
+                          (float *)c->in[2].data, a->norm.epsilon, a->norm.momentum, c->training, c->commit };
+    gcpi_cuda_batch_stats(c->in[0], &s, summed, c->workspace, gcpi_stream(c));
+}
+static void gcpi_cuda_batch_stats_forward(const gcp_call *c) { gcpi_cuda_batch_stats_summed(c, 0); }
+static void gcpi_cuda_batch_stats_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    cost->workspace = gcpi_cuda_stats_workspace(c->in[0]);
+}
+static void gcpi_cuda_batch_norm_forward(const gcp_call *c)
+{
+    gcpi_cuda_apply a = gcpi_cuda_applied(c, c->in + 1);
+    gcpi_cuda_apply_run(&a, gcpi_stream(c));
+}
+static void gcpi_cuda_batch_norm_backward(const gcp_call *c)
+{
+    gcpi_cuda_batch_norm_back(c, c->fused ? (float)gcpi_slope(c->fused) : 0, gcpi_stream(c));
+}
+static void gcpi_cuda_batch_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    if (c->backward) cost->workspace = gcpi_cuda_sums_workspace(c->in[0], 2);
+}
+static void gcpi_cuda_layer_norm_forward(const gcp_call *c)
+{
+    gcpi_cuda_layer_norm(c->out[0], c->in[0], (const float *)c->in[1].data, (const float *)c->in[2].data,
+                         gcpi_attr(c->attributes)->norm.epsilon, gcpi_stream(c));
+}
+static void gcpi_cuda_layer_norm_backward(const gcp_call *c)
+{
+    gcpi_cuda_layer_norm_back(c, gcpi_attr(c->attributes)->norm.epsilon, gcpi_stream(c));
+}
+static void gcpi_cuda_layer_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    if (c->backward) cost->workspace = gcpi_cuda_layer_norm_workspace(c->in[0]);
+}
+
+#define GCPI_CUDA_BATCH_STATS GCPI_CUDA_ROW("batch_stats", gcpi_cuda_batch_stats_forward, NULL, \
+                                            gcpi_cuda_batch_stats_cost, 0)
+#define GCPI_CUDA_BATCH_NORM GCPI_CUDA_ROW("batch_norm", gcpi_cuda_batch_norm_forward, gcpi_cuda_batch_norm_backward, \
+                                           gcpi_cuda_batch_norm_cost, GCP_FLAG_FUSED)
+#define GCPI_CUDA_LAYER_NORM GCPI_CUDA_ROW_OF(layer_norm, gcpi_cuda_layer_norm_cost)

@@ -1,0 +1,168 @@
+/* Rows: elementwise ops, bias, dropout, views. */
+
+static gcp_view gcpi_no_view(void) { gcp_view v; memset(&v, 0, sizeof v); return v; }
+static void gcpi_cuda_fn2(const gcp_call *c, gcpi_cuda_fn fn, gcp_view to, gcp_view a, gcp_view b, double number)
+{
+    gcpi_cuda_map(fn, to, a, b, (float)number, 0, gcpi_stream(c));
+}
+static void gcpi_cuda_copy(const gcp_call *c, gcp_view to, gcp_view from)
+{
+    if (to.data == from.data && to.pitch == from.pitch && !to.accumulate) return;
+    gcpi_cuda_fn2(c, GCPI_FN_COPY, to, from, gcpi_no_view(), 0);
+}
+static double gcpi_slope(const gcp_call *c) { return gcpi_attr(c->attributes)->rectifier.slope; }
+
+/* The pointwise ops. forward: out = f(in); backward: din = g(dout, a saved value). */
+#define GCPI_SAVED_X c->in[0]
+#define GCPI_SAVED_Y c->out[0]
+#define GCPI_SAVED_NOTHING gcpi_no_view()
+static void gcpi_cuda_pointwise_map(const gcp_call *c, gcpi_cuda_fn fn, gcp_view to, gcp_view a, gcp_view b)
+{
+    const double *numbers = gcpi_attr(c->attributes)->pointwise;
+    if (to.data) gcpi_cuda_map(fn, to, a, b, (float)numbers[0], (float)numbers[1], gcpi_stream(c));
+}
+#define GCPI_CUDA_POINTWISE_CALLS(NAME, name, saved)                                           \
+    static void gcpi_cuda_##name##_forward(const gcp_call *c)                                  \
+    {                                                                                          \
+        gcpi_cuda_pointwise_map(c, GCPI_FN_##NAME, c->out[0], c->in[0], gcpi_no_view());           \
+    }                                                                                          \
+    static void gcpi_cuda_##name##_backward(const gcp_call *c)                                 \
+    {                                                                                          \
+        gcpi_cuda_pointwise_map(c, GCPI_FN_##NAME##_BACK, c->din[0], c->dout[0], saved);           \
+    }
+#define GCPI_CUDA_PLAIN(NAME, name, reads, value, derivative) GCPI_CUDA_POINTWISE_CALLS(NAME, name, GCPI_SAVED_##reads)
+#define GCPI_CUDA_NUMBERS(NAME, name, reads, ...) GCPI_CUDA_POINTWISE_CALLS(NAME, name, GCPI_SAVED_##reads)
+GCPI_POINTWISE(GCPI_CUDA_PLAIN, GCPI_CUDA_NUMBERS, GCPI_CUDA_NUMBERS)
+#define GCPI_CUDA_POINTWISE(NAME, name) GCPI_CUDA_ROW_OF(name, NULL),
+
+static unsigned char *gcpi_mask_of(const gcp_call *c)
+{
+    return c->outputs > 1 ? (unsigned char *)c->out[1].data : NULL;
+}
+static gcpi_cuda_apply gcpi_cuda_applied(const gcp_call *c, const gcp_view *norm) /* norm: mean, scale, gamma, beta */
+{
+    gcpi_cuda_apply a;
+    memset(&a, 0, sizeof a);
+    a.y = c->out[0]; a.x = c->in[0];
+    if (norm) {
+        a.mean = (const float *)norm[0].data; a.scale = (const float *)norm[1].data;
+        a.gamma = (const float *)norm[2].data; a.beta = (const float *)norm[3].data;
+    }
+    return a;
+}
+static void gcpi_cuda_rectified(const gcp_call *c, gcpi_cuda_apply a)
+{
+    a.rectify = 1; a.slope = (float)gcpi_slope(c); a.mask = gcpi_mask_of(c);
+    gcpi_cuda_apply_run(&a, gcpi_stream(c));
+}
+static void gcpi_cuda_rectify_forward(const gcp_call *c) { gcpi_cuda_rectified(c, gcpi_cuda_applied(c, NULL)); }
+static void gcpi_cuda_apply_forward(const gcp_call *c)
+{
+    gcpi_cuda_apply a = gcpi_cuda_applied(c, c->in + 2);
+    a.other = c->in[1];
+    if (c->attributes) gcpi_cuda_rectified(c, a);
+    else gcpi_cuda_apply_run(&a, gcpi_stream(c));
+}
+static void gcpi_cuda_rectify_backward(const gcp_call *c)
+{
+    if (c->din[0].data)
+        gcpi_cuda_rectify_back(c->din[0], c->dout[0], c->out[0], gcpi_mask_of(c), (float)gcpi_slope(c),
+                               gcpi_stream(c));
+}
+
+static void gcpi_cuda_add_forward(const gcp_call *c)
+{
+    gcpi_cuda_fn2(c, GCPI_FN_ADD, c->out[0], c->in[0], c->in[1], 0);
+}
+static void gcpi_cuda_mul_forward(const gcp_call *c)
+{
+    gcpi_cuda_fn2(c, GCPI_FN_MUL, c->out[0], c->in[0], c->in[1], 0);
+}
+static void gcpi_cuda_add_backward(const gcp_call *c)
+{
+    for (int i = 0; i < 2; i++) if (c->din[i].data) gcpi_cuda_copy(c, c->din[i], c->dout[0]);
+}
+/* input 1 first: input 0's gradient may overwrite dy; x * x keeps the order */
+static void gcpi_cuda_mul_backward(const gcp_call *c)
+{
+    int same = c->din[0].data == c->din[1].data;
+    for (int k = 0; k < 2; k++) {
+        int i = same ? k : 1 - k;
+        if (c->din[i].data) gcpi_cuda_fn2(c, GCPI_FN_MUL, c->din[i], c->dout[0], c->in[1 - i], 0);
+    }
+}
+
+static void gcpi_cuda_add_bias(const gcp_call *c, gcp_view y, gcp_view x, const gcp_view *bias)
+{
+    gcpi_cuda_fn2(c, GCPI_FN_ADD_CHANNEL, y, x, *bias, 0);
+}
+static void gcpi_cuda_bias_gradient(const gcp_call *c, int i)
+{
+    if (c->inputs > i && c->din[i].data) gcpi_cuda_bias_back(c->din[i], c->dout[0], c->workspace, gcpi_stream(c));
+}
+static void gcpi_cuda_bias_forward(const gcp_call *c) { gcpi_cuda_add_bias(c, c->out[0], c->in[0], &c->in[1]); }
+static void gcpi_cuda_bias_backward(const gcp_call *c)
+{
+    gcpi_cuda_bias_gradient(c, 1);
+    if (c->din[0].data) gcpi_cuda_copy(c, c->din[0], c->dout[0]);
+}
+static void gcpi_cuda_bias_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    if (c->backward && c->wanted & 2) cost->workspace = gcpi_cuda_sums_workspace(c->out[0], 1);
+}
+
+static void gcpi_cuda_drop(const gcp_call *c, gcp_view to, gcp_view from)
+{
+    gcpi_cuda_dropout(to, from, gcpi_attr(c->attributes)->dropout.rate, c->ordinal, c->numbers, gcpi_stream(c));
+}
+static void gcpi_cuda_dropout_forward(const gcp_call *c)
+{
+    if (c->training) gcpi_cuda_drop(c, c->out[0], c->in[0]);
+    else gcpi_cuda_copy(c, c->out[0], c->in[0]);
+}
+static void gcpi_cuda_dropout_backward(const gcp_call *c)
+{
+    if (c->din[0].data) gcpi_cuda_drop(c, c->din[0], c->dout[0]);
+}
+
+/* ---- Rows: views ---------------------------------------------------------------------------------------------*/
+
+static void gcpi_cuda_concat_forward(const gcp_call *c)
+{
+    for (int i = 0, at = 0; i < c->inputs; at += c->in[i++].shape.d[3])
+        gcpi_cuda_copy(c, gcpi_channels(&c->out[0], at, c->in[i].shape.d[3]), c->in[i]);
+}
+static void gcpi_cuda_concat_backward(const gcp_call *c)
+{
+    for (int i = 0, at = 0; i < c->inputs; at += c->in[i++].shape.d[3])
+        if (c->din[i].data) gcpi_cuda_copy(c, c->din[i], gcpi_channels(&c->dout[0], at, c->in[i].shape.d[3]));
+}
+static void gcpi_cuda_slice_forward(const gcp_call *c)
+{
+    const int first = gcpi_attr(c->attributes)->slice.first;
+    gcpi_cuda_copy(c, c->out[0], gcpi_channels(&c->in[0], first, c->out[0].shape.d[3]));
+}
+static void gcpi_cuda_slice_backward(const gcp_call *c)
+{
+    if (!c->din[0].data) return;
+    if (!c->din[0].accumulate) gcpi_cuda_fn2(c, GCPI_FN_FILL, c->din[0], gcpi_no_view(), gcpi_no_view(), 0);
+    const int first = gcpi_attr(c->attributes)->slice.first;
+    gcpi_cuda_copy(c, gcpi_channels(&c->din[0], first, c->dout[0].shape.d[3]), c->dout[0]);
+}
+static void gcpi_cuda_reshaped(const gcp_call *c, gcp_view to, gcp_view from)
+{
+    if (to.data && (to.data != from.data || to.accumulate)) gcpi_cuda_reshape(to, from, gcpi_stream(c));
+}
+static void gcpi_cuda_reshape_forward(const gcp_call *c) { gcpi_cuda_reshaped(c, c->out[0], c->in[0]); }
+static void gcpi_cuda_reshape_backward(const gcp_call *c) { gcpi_cuda_reshaped(c, c->din[0], c->dout[0]); }
+
+#define GCPI_CUDA_ADD GCPI_CUDA_ROW_OF(add, NULL)
+#define GCPI_CUDA_MUL GCPI_CUDA_ROW_OF(mul, NULL)
+#define GCPI_CUDA_BIAS GCPI_CUDA_ROW_OF(bias, gcpi_cuda_bias_cost)
+#define GCPI_CUDA_RELU GCPI_CUDA_ROW_AS(relu, rectify, NULL)
+#define GCPI_CUDA_LEAKY_RELU GCPI_CUDA_ROW_AS(leaky_relu, rectify, NULL)
+#define GCPI_CUDA_APPLY GCPI_CUDA_ROW("apply", gcpi_cuda_apply_forward, NULL, NULL, 0)
+#define GCPI_CUDA_DROPOUT GCPI_CUDA_ROW_OF(dropout, NULL)
+#define GCPI_CUDA_CONCAT GCPI_CUDA_ROW_OF(concat, NULL)
+#define GCPI_CUDA_SLICE GCPI_CUDA_ROW_OF(slice, NULL)
+#define GCPI_CUDA_RESHAPE GCPI_CUDA_ROW_OF(reshape, NULL)

@@ -1,0 +1,215 @@
+/* What all products share: columns, cut into panels; windows of pixels. A view says what pixels of x a block of
+   outputs reads. */
+
+static int gcpi_min(int a, int b) { return a < b ? a : b; }
+static int gcpi_max(int a, int b) { return a > b ? a : b; }
+static int gcpi_ceil(int a, int b) { return a / b + (a % b != 0); }
+static int gcpi_even(int total, int most) { return gcpi_ceil(total, gcpi_ceil(total, most)); }
+/* the greatest common divisor */
+static int gcpi_divisor(int a, int b) { while (b) { int r = a % b; a = b; b = r; } return a; }
+static ptrdiff_t gcpi_line(ptrdiff_t n) { return (n + GCPI_LINE - 1) / GCPI_LINE * GCPI_LINE; }
+
+/* Bytes of scratch for `shared` values, and `worker` values per worker; SIZE_MAX where that is more than can be
+   addressed. */
+static size_t gcpi_scratch_bytes(ptrdiff_t shared, ptrdiff_t worker, const gcpi_par *par)
+{
+    return gcpi_bytes_from(((double)shared + (double)worker * par->threads) * sizeof(gcp_real));
+}
+
+/* steps * elements, capped. A stride that does not fit belongs to an axis with one position, so it is never taken. */
+static ptrdiff_t gcpi_stride(int64_t steps, int64_t elements)
+{
+    int64_t all = steps * elements;
+    return (ptrdiff_t)GCPI_MAX(GCPI_MIN(all, (int64_t)PTRDIFF_MAX), -(int64_t)PTRDIFF_MAX);
+}
+
+/* memcpy for so few values that a call would cost more than the copy. */
+GCPI_FAST static void gcpi_copy(gcp_real *to, const gcp_real *from, int count)
+{
+    int i = 0;
+    for (; i + 8 <= count; i += 8) memcpy(to + i, from + i, 8 * sizeof *to);
+    if (count & 4) memcpy(to + i, from + i, 4 * sizeof *to), i += 4;
+    if (count & 2) memcpy(to + i, from + i, 2 * sizeof *to), i += 2;
+    if (count & 1) to[i] = from[i];
+}
+
+/* Prefetches the cache lines of `count` values from p + skip on. */
+GCPI_BODY void gcpi_fetch(const gcp_real *p, ptrdiff_t skip, ptrdiff_t count)
+{
+    uintptr_t line = GCPI_LINE * sizeof *p, at = (uintptr_t)p + (size_t)skip * sizeof *p,
+              end = at + (size_t)count * sizeof *p;
+    for (; at < end; at += line) GCPI_PREFETCH_READ((const void *)at);
+}
+
+/* Columns come in panels of at most nv vectors, all nearly equally wide. */
+typedef struct gcpi_columns {
+    int count, lanes, vectors, panels;
+} gcpi_columns;
+
+static gcpi_columns gcpi_columns_of(int count, const gcpi_simd *simd)
+{
+    gcpi_columns c;
+    c.count = count;
+    c.lanes = simd->lanes;
+    c.vectors = gcpi_ceil(count, simd->lanes);
+    c.panels = gcpi_ceil(c.vectors, simd->nv);
+    return c;
+}
+
+/* A panel's first column, its vectors, and its columns with (width) and without padding. */
+typedef struct gcpi_panel {
+    int first, nv, width, cols;
+} gcpi_panel;
+
+static gcpi_panel gcpi_panel_of(const gcpi_columns *c, int index)
+{
+    gcpi_panel p;
+    int begin = (int)((ptrdiff_t)index * c->vectors / c->panels);
+    int end = (int)((ptrdiff_t)(index + 1) * c->vectors / c->panels);
+    p.first = begin * c->lanes;
+    p.nv = end - begin;
+    p.width = p.nv * c->lanes;
+    p.cols = gcpi_min(p.width, c->count - p.first);
+    return p;
+}
+
+/* The kernel for panels of nv vectors and, over all tiles, `rows` rows. */
+static gcpi_kernel *gcpi_kernel_of(const gcpi_simd *simd, int nv, int rows, int *mr)
+{
+    int five = nv == 4 && rows % 5 == 0 && rows % 6 != 0;
+    *mr = five ? 5 : simd->mr[nv - 1];
+    return five ? simd->five : simd->kernel[nv - 1];
+}
+
+/* Runs a kernel on a tile; where its panel is padded, c goes through a full-width copy. */
+GCPI_FAST static void gcpi_run_tile(gcpi_kernel *kernel, const gcpi_tile *t, const gcpi_panel *p)
+{
+    gcp_real wide[GCPI_MR_MAX][GCPI_NR_MAX], *c[GCPI_MR_MAX];
+    if (p->cols == p->width) {
+        kernel(t);
+        return;
+    }
+    gcpi_tile padded = *t;
+    padded.c = c, padded.first = 0;
+    for (int i = 0; i < GCPI_MR_MAX; i++) c[i] = wide[i < t->rows ? i : 0];
+    for (int i = 0; i < t->rows && !t->start; i++) gcpi_copy(wide[i], t->c[i] + t->first, p->cols);
+    kernel(&padded);
+    for (int i = 0; i < t->rows; i++) gcpi_copy(t->c[i] + t->first, wide[i], p->cols);
+}
+
+typedef struct gcpi_view {
+    int n, h, w, channels;              /* source images; channels of one group */
+    ptrdiff_t xs[3], xc;                /* steps to the next image, row, pixel, and channel */
+    int oy, ox, sy, sx, ky, kx, dy, dx; /* row y reads source rows oy + y*sy + k*dy, k < ky */
+    int ho, wo;
+    /* set by gcpi_view_cut */
+    int bn, bh, bw, cn, ch, cw; /* images, rows, columns of a block; blocks along each of them */
+    ptrdiff_t chunks;           /* blocks in all */
+    int direct, wh, ww;         /* x is read in place, or copied: wh x ww pixels an image */
+    int runs, len;              /* per kernel row: contiguous runs, and their length */
+    ptrdiff_t ws[3];            /* steps of the pixels that are read: image, row, pixel */
+    ptrdiff_t window;           /* values in the copied window */
+} gcpi_view;
+
+typedef struct gcpi_block {
+    int b, y, x, n, h, w;
+} gcpi_block;
+
+/* Values in the window of a block. Capped at INT32_MAX while the block is too large; the window of one pixel always
+   fits (gcpi_conv_fits). */
+static ptrdiff_t gcpi_view_window(gcpi_view *v)
+{
+    double values = (double)v->bn * v->channels;
+    v->wh = (int)((int64_t)(v->bh - 1) * v->sy + (int64_t)(v->ky - 1) * v->dy + 1);
+    v->ww = (int)((int64_t)(v->bw - 1) * v->sx + (int64_t)(v->kx - 1) * v->dx + 1);
+    values *= (double)v->wh * v->ww;
+    return values < INT32_MAX ? (ptrdiff_t)values : INT32_MAX;
+}
+
+static int gcpi_view_inside(const gcpi_view *v)
+{
+    return v->oy >= 0 && v->ox >= 0 &&
+           (ptrdiff_t)v->oy + (ptrdiff_t)(v->ho - 1) * v->sy + (ptrdiff_t)(v->ky - 1) * v->dy < v->h &&
+           (ptrdiff_t)v->ox + (ptrdiff_t)(v->wo - 1) * v->sx + (ptrdiff_t)(v->kx - 1) * v->dx < v->w;
+}
+
+/* Cuts the output into blocks of about `pixels`. Reading in place needs every pixel to exist, and
+ * whole vectors (`lanes`) where x is the vector operand. */
+static void gcpi_view_cut(gcpi_view *v, int pixels, int lanes)
+{
+    v->bw = gcpi_even(v->wo, pixels);
+    v->bh = gcpi_even(v->ho, gcpi_max(1, pixels / v->wo));
+    v->bn = v->bh < v->ho ? 1 : gcpi_even(v->n, gcpi_max(1, (int)(pixels / ((ptrdiff_t)v->ho * v->wo))));
+    v->direct = lanes && gcpi_view_inside(v) && v->channels % lanes == 0;
+    while (gcpi_view_window(v) > GCPI_WINDOW_MAX && !v->direct && v->bn * v->bh * v->bw > 1)
+        if (v->bn > 1) v->bn = (v->bn + 1) / 2;
+        else if (v->bh > 1) v->bh = (v->bh + 1) / 2;
+        else v->bw = (v->bw + 1) / 2;
+    v->cn = gcpi_ceil(v->n, v->bn);
+    v->ch = gcpi_ceil(v->ho, v->bh);
+    v->cw = gcpi_ceil(v->wo, v->bw);
+    v->chunks = (ptrdiff_t)v->cn * v->ch * v->cw;
+    v->ws[2] = v->direct ? v->xs[2] : v->channels;
+    v->ws[1] = v->direct ? v->xs[1] : v->ww * v->ws[2];
+    v->ws[0] = v->direct ? v->xs[0] : v->wh * v->ws[1];
+    /* not in place: there merging would depend on the pitch, and scratch must not */
+    int merge = v->dx == 1 && !v->direct && v->xc == 1;
+    v->runs = merge ? 1 : v->kx;
+    v->len = merge ? v->kx * v->channels : v->channels;
+    v->window = v->direct ? 0 : gcpi_line(gcpi_view_window(v)) + GCPI_LINE; /* kernels read past the end */
+}
+
+static gcpi_block gcpi_view_block(const gcpi_view *v, ptrdiff_t index)
+{
+    gcpi_block k;
+    k.x = (int)(index % v->cw) * v->bw;
+    k.y = (int)(index / v->cw % v->ch) * v->bh;
+    k.b = (int)(index / v->cw / v->ch) * v->bn;
+    k.w = gcpi_min(v->bw, v->wo - k.x);
+    k.h = gcpi_min(v->bh, v->ho - k.y);
+    k.n = gcpi_min(v->bn, v->n - k.b);
+    return k;
+}
+
+/* One row of the window: pixels first .. first + ww of a source row, zeros where there are none. */
+GCPI_FAST static void gcpi_view_row(const gcpi_view *v, const gcp_real *x, ptrdiff_t first, gcp_real *out)
+{
+    ptrdiff_t c = v->channels, left = first < 0 ? -first : 0, end = v->w - first;
+    if (left > v->ww) left = v->ww;
+    if (end > v->ww) end = v->ww;
+    if (end < left) end = left;
+    memset(out, 0, (size_t)(left * c) * sizeof *out);
+    memset(out + end * c, 0, (size_t)((v->ww - end) * c) * sizeof *out);
+    if (v->xs[2] == c && end > left)
+        memcpy(out + left * c, x + (first + left) * c, (size_t)((end - left) * c) * sizeof *out);
+    else
+        for (ptrdiff_t i = left; i < end; i++) memcpy(out + i * c, x + (first + i) * v->xs[2], (size_t)c * sizeof *out);
+}
+
+/* Whether kernel rows first .. last - 1 read row y of the window of block k. */
+static int gcpi_view_reads(const gcpi_view *v, const gcpi_block *k, int y, int first, int last)
+{
+    for (int ky = first; ky < last; ky++) {
+        int from = y - ky * v->dy;
+        if (from >= 0 && from % v->sy == 0 && from / v->sy < k->h) return 1;
+    }
+    return 0;
+}
+
+/* Returns where the pixels of a block are read with the steps v->ws: in x itself, or in `window`, to which it copies
+ * those that kernel rows first .. last - 1 read. */
+GCPI_FAST static const gcp_real *gcpi_view_load(const gcpi_view *v, const gcp_real *x, const gcpi_block *k, int first,
+                                                int last, gcp_real *window)
+{
+    ptrdiff_t y0 = v->oy + (ptrdiff_t)k->y * v->sy, x0 = v->ox + (ptrdiff_t)k->x * v->sx;
+    if (v->direct) return x + k->b * v->xs[0] + y0 * v->xs[1] + x0 * v->xs[2];
+    for (int b = 0; b < k->n; b++)
+        for (int y = 0; y < v->wh; y++) {
+            gcp_real *out = window + b * v->ws[0] + y * v->ws[1];
+            if (!gcpi_view_reads(v, k, y, first, last)) continue;
+            if (y0 + y < 0 || y0 + y >= v->h) memset(out, 0, (size_t)v->ws[1] * sizeof *out);
+            else gcpi_view_row(v, x + (k->b + b) * v->xs[0] + (y0 + y) * v->xs[1], x0, out);
+        }
+    memset(window + k->n * v->ws[0], 0, GCPI_LINE * sizeof *window);
+    return window;
+}

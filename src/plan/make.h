@@ -1,0 +1,428 @@
+/* A plan's figures, its making and its end. gcp_plan_make and gcp_graph_plan end here: what was settled is checked,
+   its figures are filled in, its bytes are leased. */
+
+/* From options to a verified, placed plan. */
+static int gcpi_plan_settle(gcp_plan *plan, gcp_arena *a)
+{
+    gcpi_plan *in = plan->in;
+    ptrdiff_t scratch = a->scratch;
+    gcpi_lives lives;
+    size_t *live;
+    char message[200];
+    if (in->opts.list ? !gcpi_plan_list(in, a) || !gcpi_plan_layout(in, &lives, &live, a)
+                      : !gcpi_plan_watched(plan, &lives, &live, a))
+        return 0;
+    in->placed = GCPI_NEW(a, gcpi_placed, gcpi_operand_total(&in->p, &in->list) + 1);
+    in->live = GCPI_NEW(a, size_t, in->list.count + 1);
+    in->where = GCPI_NEW(a, ptrdiff_t, in->p.item_count);
+    in->seconds = GCPI_NEW(a, double, in->list.count);
+    in->buffers = GCPI_NEW(a, gcpi_plan_buffer, lives.buffer_count + 1);
+    if (!in->placed || !in->live || !in->where || !in->seconds || !in->buffers) return 0;
+    memcpy(in->live, live, (size_t)in->list.count * sizeof *live);
+    /* lives.peak rounds every buffer up to align; the slab ends at the last buffer's last byte */
+    in->live_peak = GCPI_MIN(lives.peak, in->slab_bytes);
+    in->peak_at = lives.peak_at;
+    gcpi_plan_place(in, &lives);
+    gcpi_plan_buffers(in, &lives);
+    a->scratch = scratch;
+    if (!gcpi_verify(&in->p, &in->list, in->placed, in->slab_bytes, message, sizeof message, a)) {
+        if (*message) gcpi_fail(in->p.tape, GCP_E_LIST, in->opts.at, in->p.tape->planning, "%s", message);
+        return 0;
+    }
+    return !in->opts.check || gcpi_plan_deaths(in, a);
+}
+
+/* The figures that change when the state grows. */
+static void gcpi_plan_sizes(gcp_plan *plan)
+{
+    gcpi_plan *in = plan->in;
+    if (!in->p.names) in->state_bytes = gcpi_round(gcpi_state_with(plan->tape, &plan->in, 1), in->p.target.align);
+    plan->state_bytes = in->state_bytes;
+    plan->slab_bytes = in->slab_bytes;
+    plan->bytes = plan->state_bytes + plan->slab_bytes;
+    plan->room = plan->bytes + in->p.target.align - 1;
+    plan->keep_all_bytes = in->keep_all ? plan->state_bytes + in->keep_all : 0;
+    plan->split.optimizer = plan->state_bytes - plan->split.weights - plan->split.statistics;
+}
+
+static void gcpi_plan_split(gcp_plan *plan)
+{
+    const gcpi_plan *in = plan->in;
+    const gcpi_problem *p = &in->p;
+    const gcp_tape *t = p->tape;
+    gcp_split *s = &plan->split;
+    size_t sum = 0;
+    for (int i = 0; i < t->parameter_count && !p->names; i++)
+        *(t->parameters[i].kind == GCPI_PARAMETER ? &s->weights : &s->statistics) += gcpi_parameter_bytes(t, i);
+    if (p->names) s->weights = in->state_bytes;
+    else s->statistics += gcpi_counters_bytes(t);
+    for (int b = 0; b < in->buffer_count; b++) {
+        const gcpi_plan_buffer *x = &in->buffers[b];
+        const gcpi_item *item = &p->items[x->item];
+        if (x->first > in->peak_at || x->last < in->peak_at) continue;
+        sum += x->bytes;
+        if (item->kind == GCPI_INPUT_ITEM) s->inputs += x->bytes;
+        else if (item->kind == GCPI_GRADIENT_ITEM)
+            *(!p->names && t->tensors[item->tensor].kind == GCPI_PARAMETER ? &s->weight_gradients
+                                                                           : &s->activation_gradients) += x->bytes;
+        else *(x->again ? &s->recomputed : &s->kept) += x->bytes;
+    }
+    s->workspace = p->tasks[in->list.at[in->peak_at].task].workspace + p->numbers;
+    s->gaps = in->slab_bytes - sum - s->workspace;
+}
+
+static void gcpi_plan_figures(gcp_plan *plan)
+{
+    gcpi_plan *in = plan->in;
+    const gcpi_problem *p = &in->p;
+    plan->live_peak = in->live_peak;
+    plan->peak_instruction = in->peak_at;
+    plan->instructions = (int)in->list.count;
+    plan->units = p->units;
+    plan->reruns = in->list.reruns;
+    plan->rerun_flops = in->list.rerun_flops;
+    plan->seconds = GCPI_MAX(in->list.seconds, in->timeline);
+    plan->stall_seconds = plan->seconds - in->list.seconds;
+    plan->segments = in->segments;
+    plan->far_bytes = in->far_bytes;
+    plan->costed = p->costed;
+    /* the bound is above the plan's own time by less than 1e-9 of it */
+    const int rounding = in->bound_seconds > plan->seconds && in->bound_seconds < plan->seconds * (1 + 1e-9);
+    plan->bound_seconds = rounding ? plan->seconds : in->bound_seconds;
+    plan->method = in->method;
+    plan->keep_all_seconds = in->keep_all_seconds;
+    for (int i = 0; i < p->forward; i++) plan->forward_flops += p->tasks[i].flops;
+    for (ptrdiff_t i = 0; i < in->list.count; i++) {
+        const gcpi_task *t = &p->tasks[in->list.at[i].task];
+        if (gcpi_copies(t)) plan->far_traffic += p->items[t->op].bytes;
+        if (t->kind == GCPI_TASK_UPDATE)
+            plan->far_traffic += 2 * (size_t)p->far_slots * p->items[p->operands[t->operands].item].bytes;
+        if (t->kind == GCPI_TASK_MOVE) plan->moved_bytes += p->items[t->op].bytes;
+        if (in->list.at[i].kind == 'F') in->forward_end = (int)i + 1;
+    }
+    for (int b = 0; b < in->buffer_count; b++) {
+        const gcpi_plan_buffer *x = &in->buffers[b];
+        if (x->first < in->forward_end && x->last >= in->forward_end && p->items[x->item].kind == GCPI_FORWARD_ITEM)
+            plan->after_forward += x->bytes;
+    }
+    gcpi_plan_split(plan);
+    gcpi_plan_sizes(plan);
+}
+
+static int gcpi_plan_within(gcp_plan *plan)
+{
+    const gcpi_plan *in = plan->in;
+    const gcpi_task *task = &in->p.tasks[in->list.at[in->peak_at].task];
+    char name[128];
+    if (!in->opts.budget || plan->bytes <= in->opts.budget) return 1;
+    const int searched = in->opts.policy == GCP_POLICY_BUDGET || in->opts.list || in->opts.inference;
+    gcp_at at = gcpi_task_at(&in->p, (int)(task - in->p.tasks), in->opts.at);
+    gcpi_fail(in->p.tape, GCP_E_BUDGET, in->opts.at, in->p.tape->planning,
+              "the plan takes %zu bytes, .budget allows %zu; the peak is at %c %s (%s:%d)%s", plan->bytes,
+              in->opts.budget, in->list.at[in->peak_at].kind, gcpi_task_name(&in->p, task, name, sizeof name),
+              gcpi_basename(at.file), at.line, searched ? "" : "; GCP_POLICY_BUDGET looks for a plan that fits");
+    return 0;
+}
+
+/* Gives every tensor that the list copies away a place in far memory; no two share bytes. */
+static int gcpi_plan_far(gcpi_plan *in, gcp_arena *a)
+{
+    if (!in->p.far_count) return 1;
+    in->far_at = GCPI_NEW(a, ptrdiff_t, in->p.tensors);
+    for (int i = 0; in->far_at && i < in->p.tensors; i++) in->far_at[i] = -1;
+    for (ptrdiff_t i = 0; in->far_at && i < in->list.count; i++) {
+        const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+        if (t->kind != GCPI_TASK_OFFLOAD || in->far_at[t->op] >= 0) continue;
+        in->far_at[t->op] = (ptrdiff_t)in->far_bytes;
+        in->far_bytes += gcpi_round(in->p.items[t->op].bytes, in->p.target.align);
+    }
+    if (in->far_bytes) in->timeline = gcpi_timeline(&in->p, &in->list, in->placed, NULL, NULL);
+    return in->far_at != NULL;
+}
+
+static int gcpi_customs_run_on(const gcpi_problem *p)
+{
+    for (int i = 0; p->target.device && i < p->task_count; i++) {
+        const gcpi_task *task = &p->tasks[i];
+        if (task->kind != GCPI_TASK_FORWARD && task->kind != GCPI_TASK_BACKWARD) continue;
+        const gcpi_op *op = &p->tape->ops[task->op];
+        const gcp_op *own = op->row->on_device;
+        if (!gcpi_facts_of(op).custom ||
+            (own && (task->kind == GCPI_TASK_FORWARD ? own->forward != NULL : own->backward != NULL)))
+            continue;
+        gcpi_fail(p->tape, GCP_E_PLAN, op->at, op->row->name, "no version for the target '%s' (.on_device)",
+                  p->target.name);
+        return 0;
+    }
+    return 1;
+}
+
+/* some: of each tensor, how many samples it holds that gcp_write_some can leave out; 0: none. Fills it for the op's
+   outputs. 1: the op makes one value of several of them. */
+static int gcpi_samples_through(const gcp_tape *t, const gcpi_op *op, int *some)
+{
+    const gcpi_facts facts = gcpi_facts_of(op);
+    int samples = 0, shared = 0;
+    for (int i = 0; i < op->inputs; i++) {
+        const int n = some[gcpi_edge(t, op, i)];
+        samples = GCPI_MAX(samples, n);
+        if (i < 32 && facts.shared >> i & 1) shared |= n;
+    }
+    const int cut = facts.view == GCPI_VIEW_WHOLE && samples && t->tensors[op->out].shape.d[0] % samples,
+              ends = facts.stats || facts.leaves_out;
+    for (int j = 0; j < op->outputs; j++) some[op->out + j] = ends ? 0 : samples;
+    return samples && !ends && (!facts.apart || shared || cut);
+}
+/* Whether samples can be left out of the loss: cross-entropies alone make one value of them. Inference has none.
+   (Batch-norm's statistics are of all.) */
+static int gcpi_samples_look(gcpi_plan *in, gcp_arena *a)
+{
+    const gcp_tape *t = in->p.tape;
+    const ptrdiff_t scratch = a->scratch;
+    int left_out = 0;
+    if (in->p.names) return 1;
+    in->joins_samples = -1;
+    int *some = GCPI_SCRATCH(a, int, t->tensor_count);
+    for (int x = 0; some && x < t->tensor_count; x++) {
+        const int n = gcpi_by_samples(t->tensors[x].shape).d[0];
+        some[x] = t->tensors[x].kind == GCPI_INPUT && n > 1 ? n : 0;
+    }
+    for (int k = 0; some && k < in->p.forward; k++) {
+        const gcpi_task *task = &in->p.tasks[k];
+        for (int o = task->op - GCPI_MAX(task->ops, 1) + 1; o <= task->op; o++) {
+            if (gcpi_samples_through(t, &t->ops[o], some) && in->joins_samples < 0) in->joins_samples = o;
+            left_out |= gcpi_facts_of(&t->ops[o]).leaves_out;
+        }
+    }
+    in->leaves_out = !in->p.training || (left_out && in->joins_samples < 0);
+    a->scratch = scratch;
+    return some != NULL;
+}
+
+/* Counts the inputs that the list reads: a step is refused until all of them are written. */
+static int gcpi_plan_inputs(gcpi_plan *in, gcp_arena *a)
+{
+    in->bound.given = GCPI_NEW(a, int, in->p.tensors + 1);
+    for (int i = 0; i < in->p.tensors; i++) in->inputs += in->p.items[i].kind == GCPI_INPUT_ITEM && in->where[i] >= 0;
+    in->bound.unwritten = in->inputs;
+    return in->bound.given != NULL && gcpi_samples_look(in, a);
+}
+
+static int gcpi_plan_finish(gcp_plan *plan, gcp_arena *a)
+{
+    gcpi_plan *in = plan->in;
+    for (int i = 0; i < in->p.task_count; i++) in->keep_all_seconds += in->p.tasks[i].seconds;
+    if (!gcpi_plan_settle(plan, a) || !gcpi_plan_far(in, a) || !gcpi_plan_inputs(in, a)) return 0;
+    gcpi_plan_figures(plan);
+    return gcpi_plan_within(plan);
+}
+
+/* Statistics of one value a channel are that value: what they normalise is a constant, and no gradient comes back. */
+static int gcpi_norms_have_values(const gcpi_problem *p)
+{
+    for (int i = 0; p->training && i < p->forward; i++) {
+        const gcpi_op *op = &p->tape->ops[p->tasks[i].op];
+        const gcp_shape *x = &p->tape->tensors[gcpi_edge(p->tape, op, 0)].shape;
+        if (!gcpi_facts_of(op).stats || gcpi_norm_is_fixed(p, op) || gcpi_pixels(*x) > 1) continue;
+        char name[256];
+        gcpi_fail(p->tape, GCP_E_SHAPE, op->at, gcpi_task_name(p, &p->tasks[i + 1], name, sizeof name),
+                  "found one value a channel in %s, expected at least 2 in training (a larger batch; or running "
+                  "statistics: .frozen_norms, with its gamma and beta in .freeze, or .inference)", GCPI_TEXT(*x));
+        return 0;
+    }
+    return 1;
+}
+
+/* Refuses a network whose sums of bytes could overflow under some plan, or whose sum of seconds is not finite. */
+static int gcpi_plan_addressable(const gcpi_plan *in)
+{
+    double bytes = 0, workspace = 0, seconds = 0;
+    for (int i = 0; i < in->p.item_count; i++) {
+        const gcpi_item *x = &in->p.items[i];
+        if (x->root == i)
+            bytes += ((double)x->bytes + (double)in->p.target.align) * (x->kind == GCPI_STATE_ITEM ? 1 + in->slots : 1);
+    }
+    for (int i = 0; i < in->p.task_count; i++) {
+        workspace = GCPI_MAX(workspace, (double)in->p.tasks[i].workspace);
+        seconds += in->p.tasks[i].seconds;
+    }
+    if (!(seconds < 1e100))
+        return gcpi_plan_bad(in->p.tape, &in->opts,
+                             "at the target's .flops_per_second and .bytes_per_second a step takes no finite time");
+    if (bytes + workspace < (double)(SIZE_MAX / 2)) return 1;
+    gcpi_fail(in->p.tape, GCP_E_SHAPE, in->opts.at, in->p.tape->planning,
+              "the network's tensors take %.3g bytes, more than can be addressed", bytes + workspace);
+    return 0;
+}
+
+static int gcpi_plan_steps(gcp_plan *plan, int root, gcp_arena *a)
+{
+    gcpi_plan *in = plan->in;
+    gcp_tape *t = plan->tape;
+    gcp_target target = gcpi_target_of(in->opts.target);
+    in->p.tape = t;
+    in->slots = gcpi_slots_of(&in->opts);
+    if (gcpi_trouble(t, &target, in->opts.at, t->planning)) return 0;
+    if (!gcpi_problem_make(&in->p, root, &in->opts, &target, a) || !gcpi_customs_run_on(&in->p) ||
+        !gcpi_norms_have_values(&in->p) || !gcpi_plan_addressable(in))
+        return 0;
+    if (in->p.training && !in->p.items[t->tensor_count + root].active)
+        return gcpi_plan_bad(t, &in->opts,
+                             "the loss depends on no parameter that trains and on no input with gcp_want_grad");
+    if (!gcpi_policy_fits(t, &in->opts, in->p.units)) return 0;
+    in->state_bytes = gcpi_round(gcpi_state_with(t, &plan->in, 1), in->p.target.align);
+    in->unfused = in->opts.fuse_update == GCPI_FUSED_ITSELF ? gcpi_unfused_slab(in, root, &target, a) : SIZE_MAX;
+    in->slot_bytes = in->state_bytes - gcp_state_bytes(t, GCP_OPTIMIZER_NONE);
+    return gcpi_plan_finish(plan, a);
+}
+
+static int gcpi_graph_steps(gcp_plan *plan, const char *text, gcp_arena *a)
+{
+    gcpi_plan *in = plan->in;
+    char message[200];
+    gcp_target target = gcpi_target_of(in->opts.target);
+    in->p.tape = plan->tape;
+    if (!gcpi_graph_parse(&in->p, text, &target, &in->opts, message, sizeof message, a)) {
+        if (message[0]) gcpi_fail(plan->tape, GCP_E_GRAPH, in->opts.at, plan->tape->planning, "%s", message);
+        return 0;
+    }
+    in->state_bytes = gcpi_round(in->p.state, in->p.target.align);
+    in->unfused = SIZE_MAX;
+    return gcpi_policy_fits(plan->tape, &in->opts, in->p.units) && gcpi_plan_finish(plan, a);
+}
+
+/* Takes the plan's struct from the arena. Its lease begins here and ends where gcpi_plan_end says. */
+static int gcpi_plan_begin(gcp_plan *plan, const gcp_plan_opts *o)
+{
+    gcp_arena *a = o->arena ? o->arena : plan->tape->arena;
+    ptrdiff_t first = a->used;
+    plan->generation = plan->tape->generation;
+    plan->in = GCPI_NEW(a, gcpi_plan, 1);
+    if (!plan->in) return 0;
+    plan->in->opts = *o;
+    plan->in->arena = a; plan->in->lease.first = first;
+    plan->in->number = ++plan->tape->plans;
+    return 1;
+}
+
+/* Forgets bindings of plans whose bytes this plan now has: their arena was used again. */
+static void gcpi_binding_forget(gcp_tape *t, const gcpi_plan *in)
+{
+    uintptr_t first = (uintptr_t)in->arena->base + (uintptr_t)in->lease.first,
+              last = (uintptr_t)in->arena->base + (uintptr_t)in->lease.last;
+    for (int i = 0; i < GCP_MAX_BOUND; i++)
+        if ((uintptr_t)t->bindings[i].own >= first && (uintptr_t)t->bindings[i].own < last)
+            memset(&t->bindings[i], 0, sizeof t->bindings[i]);
+}
+
+/* Bytes that freed plans still hold in the tape's arena, because a later plan is not freed. */
+static size_t gcpi_freed_below(const gcp_tape *t)
+{
+    size_t bytes = 0;
+    for (const gcpi_lease *l = t->leases; l; l = l->before) if (l->freed) bytes += (size_t)(l->last - l->first);
+    return bytes;
+}
+
+/* Ends planning. If the plan was not made, its bytes go back to the arena, and if there is no error yet, the error is
+   that the arena is too small. */
+static void gcpi_plan_end(gcp_plan *plan, int made, const gcp_arena *was, size_t enough, const gcp_plan_opts *o,
+                          const char *call)
+{
+    gcp_tape *t = plan->tape;
+    gcp_arena *a = o->arena ? o->arena : t->arena;
+    gcpi_plan *in = plan->in;
+    a->scratch = was->scratch;
+    if (made) {
+        in->lease.last = a->used;
+        gcpi_binding_forget(t, in);
+        if (a != t->arena) return;
+        in->lease.before =
+            (uintptr_t)t->leases < (uintptr_t)a->base + (uintptr_t)in->lease.first ? t->leases : NULL;
+        t->leases = &in->lease;
+        return;
+    }
+    size_t freed = a == t->arena ? gcpi_freed_below(t) : 0;
+    if (!freed)
+        gcpi_fail(t, GCP_E_NOMEM, o->at, t->planning, "the plan's arena of %td bytes is too small; %zu are enough (%s)",
+                  was->size - was->used - was->scratch, enough, call);
+    else
+        gcpi_fail(t, GCP_E_NOMEM, o->at, t->planning,
+                  "the plan's arena of %td bytes is too small; %zu are enough (%s); freed plans below a living one "
+                  "hold %zu (free before you "
+                  "make, or use two arenas in turn)",
+                  was->size - was->used - was->scratch, enough, call, freed);
+    size_t least = in && t->code == GCP_E_BUDGET ? plan->least_bytes : 0;
+    int coarse = least > 0 ? plan->coarse : 0;
+    memset(plan, 0, sizeof *plan);
+    plan->tape = t; plan->least_bytes = least; plan->coarse = coarse;
+    a->used = was->used;
+}
+
+static gcp_plan gcpi_plan_none(gcp_tape *t)
+{
+    gcp_plan plan;
+    memset(&plan, 0, sizeof plan);
+    plan.tape = t;
+    return plan;
+}
+
+/* Gives the plan's bytes back to the arena, if they are the last taken there. In the tape's arena, bytes that are not
+   the last go back once all plans after them are freed. */
+static void gcpi_plan_return(gcp_plan *plan)
+{
+    gcpi_plan *in = plan->in;
+    gcp_tape *t = plan->tape;
+    in->lease.freed = 1;
+    if (in->arena != t->arena && in->arena->used == in->lease.last) in->arena->used = in->lease.first;
+    while (t->leases && t->leases->freed && t->arena->used == t->leases->last) {
+        t->arena->used = t->leases->first;
+        t->leases = t->leases->before;
+    }
+    *plan = gcpi_plan_none(t);
+}
+
+static gcp_plan gcpi_plan_of_tape(gcp_tensor loss, gcp_plan_opts *o)
+{
+    gcp_plan plan = gcpi_plan_none(loss.tape);
+    if (!gcpi_plan_ready(loss, o)) return plan;
+    gcp_arena *a = o->arena ? o->arena : plan.tape->arena, was = *a;
+    int made = gcpi_plan_begin(&plan, o) && gcpi_plan_steps(&plan, loss.id, a);
+    gcpi_plan_end(&plan, made, &was, made ? 0 : gcp_plan_arena_at(loss, *o), o, "gcp_plan_arena");
+    return plan;
+}
+
+static gcp_plan gcpi_plan_of_graph(gcp_tape *t, const char *text, gcp_plan_opts *o)
+{
+    gcp_plan plan = gcpi_plan_none(t);
+    const int chosen = o->train || o->freeze || o->frozen_norms || o->rates || o->decays;
+    if (!t->ops || t->code || (!chosen && !gcpi_plan_options_ok(t, o))) return plan;
+    if (o->inference || o->optimizer || o->accumulate > 1 || o->on_gradient || o->costs || chosen) {
+        gcpi_plan_bad(t, o,
+                      "the graph's text says what a step does: leave out .inference, .optimizer, .accumulate, what "
+                      "trains, hooks and .costs");
+        return plan;
+    }
+    gcp_arena *a = o->arena ? o->arena : t->arena, was = *a;
+    int made = gcpi_plan_begin(&plan, o) && gcpi_graph_steps(&plan, text, a);
+    gcpi_plan_end(&plan, made, &was, made ? 0 : gcp_graph_arena_at(t, text, *o), o, "gcp_graph_arena");
+    return plan;
+}
+
+/* text: a graph's, or NULL: the loss is planned. call: the function that the user called, for errors. */
+static gcp_plan gcpi_plan_for(gcp_tensor loss, const char *text, gcp_plan_opts o, const char *call)
+{
+    if (!loss.tape) return gcpi_plan_none(NULL);
+    loss.tape->planning = call;
+    return text ? gcpi_plan_of_graph(loss.tape, text, &o) : gcpi_plan_of_tape(loss, &o);
+}
+
+GCPI_DEF gcp_plan gcp_plan_make_at(gcp_tensor loss, gcp_plan_opts o)
+{
+    return gcpi_plan_for(loss, NULL, o, "gcp_plan_make");
+}
+GCPI_DEF gcp_plan gcp_graph_plan_at(gcp_tape *t, const char *text, gcp_plan_opts o)
+{
+    return gcpi_plan_for(gcpi_nil(t), text ? text : "", o, "gcp_graph_plan");
+}
+
+GCPI_DEF int gcp_plan_ok(const gcp_plan *plan) { return plan && plan->in; }

@@ -1,0 +1,158 @@
+/* GCP_POLICY_BUDGET: exact search of small graphs. At most 14 forward ops and values: Dijkstra over (next task, set
+   of live values). Edges: the next task; a task again; a value dropped. Least seconds within a limit, or (limit 0)
+   the least peak that any order has. */
+enum { GCPI_EXACT_VALUES = 14 };
+
+typedef struct gcpi_exact {
+    const gcpi_model *m;
+    size_t limit, *bytes;             /* bytes: per set */
+    /* sets of values; mates: per value, those of its group; useful: per next task, what may still be read */
+    unsigned *mates, *useful, *reads, *writes, *clashes;
+    double *cost;                     /* per state: (next task << values) + set */
+    int *heap, *place, count;         /* states; per state, its index in the heap + 1, -1: settled */
+    /* per state: how it was reached: task, ~task for a task again, INT32_MAX: a value dropped */
+    int *edge;
+    unsigned *from;                   /* per state: the set it was reached from */
+} gcpi_exact;
+
+static void gcpi_exact_sift(gcpi_exact *x, int i)
+{
+    int state = x->heap[i];
+    for (; i > 0 && x->cost[x->heap[(i - 1) / 2]] > x->cost[state]; i = (i - 1) / 2) {
+        x->heap[i] = x->heap[(i - 1) / 2];
+        x->place[x->heap[i]] = i + 1;
+    }
+    for (int child; (child = 2 * i + 1) < x->count; i = child) {
+        if (child + 1 < x->count && x->cost[x->heap[child + 1]] < x->cost[x->heap[child]]) child++;
+        if (x->cost[x->heap[child]] >= x->cost[state]) break;
+        x->heap[i] = x->heap[child]; x->place[x->heap[i]] = i + 1;
+    }
+    x->heap[i] = state; x->place[state] = i + 1;
+}
+
+static void gcpi_exact_reach(gcpi_exact *x, int next, unsigned set, double cost, int edge, unsigned from)
+{
+    int state = (int)(((unsigned)next << x->m->values) + (set & x->useful[next]));
+    if (x->place[state] < 0 || (x->place[state] > 0 && x->cost[state] <= cost)) return;
+    x->cost[state] = cost; x->edge[state] = edge; x->from[state] = from;
+    if (x->place[state] == 0) { x->heap[x->count] = state; x->place[state] = ++x->count; }
+    gcpi_exact_sift(x, x->place[state] - 1);
+}
+
+/* Runs task (the next one, or one again) on a set, with each way of working in place. */
+static void gcpi_exact_run(gcpi_exact *x, int next, unsigned set, int task, double cost)
+{
+    const gcpi_model *m = x->m;
+    int again = task != next;
+    unsigned all = set | x->writes[task];
+    if ((x->reads[task] & ~set) || (again && (next > m->until[task] || x->clashes[task] & set))) return;
+    size_t fixed = again ? m->before[next] + m->workspace[task] : m->during[task];
+    for (int side = -1; side < (m->over[task] < 0 ? 0 : 2); side++) {
+        unsigned after = all;
+        size_t bytes = x->bytes[all] + fixed;
+        if (side >= 0) {
+            int under = m->under[2 * task + side], z = m->over[task];
+            if (under < 0) continue;
+            after &= ~(1u << under);
+            if (set & x->mates[z] || after & x->mates[under]) continue;          /* others of the group live */
+            bytes -= m->bytes[m->group[z]];
+        }
+        if (x->limit && bytes > x->limit) continue;
+        gcpi_exact_reach(x, again ? next : next + 1, after,
+                         x->limit ? cost + m->p->tasks[task].seconds : GCPI_MAX(cost, (double)bytes),
+                         again ? ~task : task, set);
+    }
+}
+
+static int gcpi_exact_small(const gcpi_model *m)
+{
+    return m->values <= GCPI_EXACT_VALUES && (m->p->names ? m->p->forward : m->p->tape->op_count) <= GCPI_EXACT_VALUES;
+}
+
+static int gcpi_exact_make(gcpi_exact *x, const gcpi_model *m, gcp_arena *a)
+{
+    int tasks = m->p->task_count;
+    memset(x, 0, sizeof *x);
+    x->m = m;
+    if (!gcpi_exact_small(m)) return 0;
+    ptrdiff_t sets = (ptrdiff_t)1 << m->values, states = sets * (tasks + 1);
+    x->bytes = GCPI_SCRATCH(a, size_t, sets);
+    x->mates = GCPI_SCRATCH(a, unsigned, m->values + 1);
+    x->useful = GCPI_SCRATCH(a, unsigned, tasks + 1);
+    x->reads = GCPI_SCRATCH(a, unsigned, tasks + 1);
+    x->writes = GCPI_SCRATCH(a, unsigned, tasks + 1); x->clashes = GCPI_SCRATCH(a, unsigned, tasks + 1);
+    x->cost = GCPI_SCRATCH(a, double, states);
+    x->heap = GCPI_SCRATCH(a, int, states);
+    x->place = GCPI_SCRATCH(a, int, states);
+    x->edge = GCPI_SCRATCH(a, int, states); x->from = GCPI_SCRATCH(a, unsigned, states);
+    if (!x->bytes || !x->mates || !x->useful || !x->reads || !x->writes || !x->clashes || !x->cost || !x->heap ||
+        !x->place || !x->edge || !x->from)
+        return 0;
+    for (int t = 0; t < tasks; t++) {
+        for GCPI_READS(m, t, k) x->reads[t] |= 1u << m->read[k];
+        for GCPI_WRITES(m, t, k) x->writes[t] |= 1u << m->written[k];
+        for (int v = 0; v < m->values; v++) x->clashes[t] |= (unsigned)(m->shares[t] && gcpi_clash(m, t, v)) << v;
+    }
+    for (int v = 0; v < m->values; v++) {
+        if (m->lasting[v]) x->useful[tasks] |= 1u << v;
+        for (int u = 0; u < m->values; u++) x->mates[v] |= (unsigned)(m->group[u] == m->group[v]) << u;
+    }
+    for (int t = tasks - 1; t >= 0; t--) {
+        x->useful[t] = x->useful[t + 1] | x->reads[t];
+        for (int f = m->p->forward - 1; f >= 0; f--)
+            if (m->again[f] && x->writes[f] & x->useful[t]) x->useful[t] |= x->reads[f];
+    }
+    for (ptrdiff_t set = 1; set < sets; set++) {
+        int top = m->values - 1;
+        while (!((unsigned)set >> top & 1)) top--;
+        unsigned rest = (unsigned)set & ~(1u << top);
+        x->bytes[set] = x->bytes[rest] + (rest & x->mates[top] ? 0 : m->bytes[m->group[top]]);
+    }
+    return 1;
+}
+
+static void gcpi_exact_order(const gcpi_exact *x, int state, gcpi_order *out)
+{
+    const gcpi_model *m = x->m;
+    int count = out->capacity;
+    for (int next = m->p->task_count; x->from[state] != UINT32_MAX;) {
+        int edge = x->edge[state];
+        if (edge != INT32_MAX && count > 0) out->at[--count] = edge;
+        next -= edge >= 0 && edge != INT32_MAX;
+        state = (int)(((unsigned)next << m->values) + x->from[state]);
+    }
+    out->count = out->capacity - count;
+    memmove(out->at, out->at + count, (size_t)out->count * sizeof *out->at);
+    gcpi_simulate(m, out, NULL);
+    out->valid &= count > 0;
+}
+
+/* 1: out holds the best order; 0: there is none within the limit. */
+static int gcpi_exact_search(gcpi_exact *x, size_t limit, gcpi_order *out)
+{
+    const gcpi_model *m = x->m;
+    int tasks = m->p->task_count;
+    ptrdiff_t states = ((ptrdiff_t)tasks + 1) << m->values;
+    x->limit = limit; x->count = 0;
+    memset(x->place, 0, (size_t)states * sizeof *x->place);
+    gcpi_exact_reach(x, 0, 0, 0, INT32_MAX, UINT32_MAX);
+    while (x->count) {
+        int state = x->heap[0], next = state >> m->values;
+        unsigned set = (unsigned)state & ((1u << m->values) - 1);
+        double cost = x->cost[state];
+        x->heap[0] = x->heap[--x->count];
+        if (x->count) gcpi_exact_sift(x, 0);
+        x->place[state] = -1;
+        if (next == tasks && set == x->useful[tasks]) {
+            if (limit) { gcpi_exact_order(x, state, out); return out->valid; }
+            return gcpi_exact_search(x, (size_t)cost, out);             /* of those with this peak, the fastest */
+        }
+        if (next == tasks) continue;
+        gcpi_exact_run(x, next, set, next, cost);
+        for (int f = 0; f < m->p->forward && f < next; f++)
+            if (m->again[f] && x->writes[f] & x->useful[next] & ~set) gcpi_exact_run(x, next, set, f, cost);
+        for (int v = 0; v < m->values; v++)
+            if (set >> v & 1) gcpi_exact_reach(x, next, set & ~(1u << v), cost, INT32_MAX, set);
+    }
+    return 0;
+}

@@ -1,0 +1,230 @@
+/* GCP_POLICY_BUDGET: the least budget, and the way there. Where nothing fits, or what fits is slow, orders of fewer
+   and fewer bytes are looked for, from keep-all down. The way does not depend on the budget that was asked for: what
+   fits on it is a candidate, and if nothing does, the least slab on it is what the refusal names. A greater effort
+   first goes the way of the lesser ones, then further. */
+typedef struct gcpi_least { gcpi_order order, path; size_t slab, floor; } gcpi_least;
+
+/* Whether nothing fits yet, or what does is so far from the bound that the way down may pass a faster order. No more
+   is wanted once .progress stopped the search. */
+static int gcpi_least_wanted(const gcpi_planner *q)
+{
+    if (q->watch->stopped) return 0;
+    if (!gcpi_has(&q->kept)) return 1;
+    return !q->opts->far && q->kept.order.seconds > q->bound + 0.1 * q->m.seconds;
+}
+
+/* The slab of an order on the way; it is kept if it is the fastest that fits, and `loose` if only its bytes fit.
+   SIZE_MAX: it has none. *placed: the order with its copies. */
+static size_t gcpi_least_slab(gcpi_planner *q, size_t most, gcpi_order *found, gcpi_fit fit, const gcpi_order **placed)
+{
+    /* limit 0: each copy is waited for at once, which takes the fewest bytes */
+    const gcpi_order *o = *placed = found->valid ? gcpi_far_place(q, found, 0) : found;
+    if (!o || !o->valid || q->front + o->peak > gcpi_round(most, q->p->target.align)) return SIZE_MAX;
+    size_t slab = gcpi_order_slab(q, o, fit);
+    if (slab > q->slab_limit && o->peak <= gcpi_room(q) && o->seconds < q->loose.order.seconds)
+        gcpi_keep(&q->loose, o, "least", fit);
+    if (fit.enough && slab > fit.enough) return SIZE_MAX;
+    if (slab <= q->slab_limit && o->seconds + q->moving < q->kept.order.seconds) {
+        gcpi_keep(&q->kept, o, "least", fit);
+        q->kept.order.seconds += q->moving;
+    }
+    return slab;
+}
+
+/* Takes over an order with the least slab so far. 1: what is kept is good enough, or no slab is smaller. */
+static int gcpi_least_offer(gcpi_planner *q, gcpi_least *least, gcpi_order *found, gcpi_fit fit)
+{
+    const gcpi_order *o;
+    size_t slab = gcpi_least_slab(q, GCPI_MAX(least->slab, q->slab_limit), found, fit, &o);
+    if (slab < least->slab || (slab == least->slab && o->seconds < least->order.seconds)) {
+        least->slab = slab;
+        gcpi_order_copy(&least->order, o);
+    }
+    return !gcpi_least_wanted(q) || least->slab <= q->front + least->floor;
+}
+
+static gcpi_fit gcpi_least_fit(void) { return gcpi_fit_of(0, 5e5, 0); }
+
+/* Early on the way no slab is the least for long: what fits is kept. */
+static int gcpi_least_early(gcpi_planner *q, gcpi_order *found)
+{
+    const gcpi_order *o;
+    gcpi_least_slab(q, q->slab_limit, found, gcpi_least_fit(), &o);
+    return !gcpi_least_wanted(q);
+}
+
+/* From the end of the path down. Each search stops at the first order within its limit. Where one fails, a hotter one
+   follows, and where these fail, a smaller step. */
+static int gcpi_least_walk(gcpi_planner *q, gcpi_least *least, gcpi_search *s, double visits)
+{
+    enum { HEATS = 3 };
+    static const double heats[HEATS] = { 0.03, 0.1, 0.3 };
+    const gcpi_fit fit = gcpi_least_fit();
+    double used = 0, scale = gcpi_search_scale(q), step = 0.1;
+    s->first = 1;
+    for (int failed = 0; step > 0.002 && used < visits && least->path.peak > least->floor && !q->watch->stopped;) {
+        double heat = heats[failed] * scale;
+        s->limit = GCPI_MAX(least->floor, gcpi_bytes_from((double)least->path.peak * (1 - step)));
+        s->found = 0; s->price = 3 * scale; s->rate = 50;
+        gcpi_order_copy(&s->now, &least->path);
+        gcpi_far_strip(q, &s->now);
+        gcpi_portion whole = gcpi_watch_part(q, used / visits, GCPI_MIN(1, used / visits + 1.0 / 24));
+        used += gcpi_search_run(s, visits / 24, heat, 0.3 * heat);
+        q->watch->portion = whole;
+        failed = s->found ? 0 : (failed + 1) % HEATS;
+        if (!s->found && !failed) step /= 2;
+        if (!s->found) continue;
+        gcpi_order_copy(&least->path, &s->best);
+        if (step > 0.05 ? gcpi_least_early(q, &least->path) : gcpi_least_offer(q, least, &least->path, fit)) return 1;
+    }
+    return 0;
+}
+
+/* More work on the layout of an order, for less and less of what the least slab is above its bytes. */
+static int gcpi_least_pack(gcpi_planner *q, gcpi_least *least, gcpi_order *o, double work)
+{
+    for (double share = 0.5; share > 0.05;) {
+        size_t live = q->front + o->peak, before = least->slab;
+        if (before < live + live / 128) break;
+        size_t goal = before - gcpi_bytes_from((double)(before - live) * share);
+        if (gcpi_least_offer(q, least, o, gcpi_fit_of(goal, work, 0))) return 1;
+        if (least->slab == before) share /= 2;
+    }
+    return 0;
+}
+
+/* Moves, as long as they take bytes off the least slab. */
+static int gcpi_least_move(gcpi_planner *q, gcpi_least *least, double work)
+{
+    enum { MOST = 8 };
+    int done = 0;
+    size_t before = SIZE_MAX;
+    for (int i = 0; i < MOST && !done && least->slab < before; i++) {
+        before = least->slab;
+        done = gcpi_least_offer(q, least, &least->order, gcpi_fit_of(before - 1, work, GCPI_MOST_MOVES));
+    }
+    return done;
+}
+
+/* The chain's orders of the fewest slots. */
+static int gcpi_least_chain(gcpi_planner *q, gcpi_least *least, const gcpi_effort *e)
+{
+    ptrdiff_t scratch = q->a->scratch;
+    gcpi_chain chain;
+    size_t bytes = 3 * least->floor;
+    int done = 0, stages = gcpi_chain_stages(&q->m, bytes, e->stages),
+        made = gcpi_chain_make(&chain, &q->m, q->crossing, bytes, stages, e->slots, q->a);
+    q->coarse |= !made && bytes > chain.constant;
+    for (int k = 0, orders = 0; made && k <= chain.slots && orders < 12 && !done; k++)
+        if (gcpi_chain_order(&chain, &q->trial, k)) {
+            done = gcpi_least_offer(q, least, &q->trial, gcpi_least_fit());
+            orders++;
+        }
+    q->a->scratch = scratch;
+    return done;
+}
+
+/* Orders of few bytes, however long they take: the policies' least, and the exact one. */
+static int gcpi_least_starts(gcpi_planner *q, gcpi_least *least)
+{
+    ptrdiff_t scratch = q->a->scratch;
+    gcpi_exact exact;
+    int done = 0;
+    if (!q->no_exact && gcpi_exact_make(&exact, &q->m, q->a) && gcpi_exact_search(&exact, 0, &q->trial))
+        done = gcpi_least_offer(q, least, &q->trial, gcpi_least_fit());
+    q->a->scratch = scratch;
+    if (done) return 1;
+    if (!q->tried) gcpi_budget_policies(q);
+    return gcpi_least_offer(q, least, &q->best, gcpi_least_fit());
+}
+
+/* keep-all with copies, for limits from the least up: the first few that are reached */
+static int gcpi_least_copies(gcpi_planner *q, gcpi_least *least)
+{
+    int done = 0;
+    size_t room = least->floor, most = least->path.peak;
+    for (int relieved = 0; relieved < 4 && room < most && !done; room += room / 32) {
+        gcpi_keep_all_order(&q->m, &q->trial);
+        if (!gcpi_far_relieve(q, &q->trial, room)) continue;
+        if (!relieved) gcpi_order_copy(&least->path, &q->trial);
+        done = gcpi_least_offer(q, least, &q->trial, gcpi_least_fit());
+        relieved++;
+    }
+    return done;
+}
+
+static int gcpi_least_effort(gcpi_planner *q, gcpi_least *least, gcpi_search *s, const gcpi_effort *e)
+{
+    /* a small problem takes as many to settle; a large one has no time for more */
+    double visits = e->least * GCPI_MIN(GCPI_MAX(q->p->forward, 100), 6000);
+    if (gcpi_least_walk(q, least, s, visits) || gcpi_least_pack(q, least, &least->path, e->hard / 2)) return 1;
+    if (!q->opts->far_only && gcpi_least_chain(q, least, e)) return 1;
+    return (least->order.peak != least->path.peak && gcpi_least_pack(q, least, &least->order, e->hard / 2)) ||
+           gcpi_least_move(q, least, e->layout / 2);
+}
+
+static void gcpi_least_find(gcpi_planner *q, gcpi_least *least)
+{
+    static const gcp_effort efforts[] = { GCP_EFFORT_QUICK, GCP_EFFORT_DEFAULT, GCP_EFFORT_THOROUGH };
+    gcpi_search s;
+    int made = gcpi_search_make(&s, q);
+    q->coarse |= !made;
+    if (!made) return;
+    gcpi_search_by(&s, q, q->opts->far ? 1 + (q->opts->far_only != 0) : 0);
+    gcpi_keep_all_order(&q->m, &least->path);
+    int done = gcpi_least_offer(q, least, &least->path, gcpi_least_fit()) ||
+               (q->opts->far && gcpi_least_copies(q, least));
+    /* where something fits that is not too slow, a little effort tells whether another way is faster */
+    for (int e = 0; e < (q->kept.order.seconds < q->bound + q->m.seconds ? 1 : 3) && !done; e++) {
+        int last = efforts[e] == q->opts->effort;
+        gcpi_portion whole = gcpi_watch_part(q, e ? 0.2 : 0, last ? 1 : 0.2);
+        done = gcpi_least_effort(q, least, &s, &gcpi_efforts[efforts[e]]) ||
+               (e == 0 && !q->opts->far_only && gcpi_least_starts(q, least));
+        q->watch->portion = whole;
+        if (last) break;
+    }
+    gcpi_search_by(&s, q, 0);
+}
+
+/* What the least slab holds at its peak. */
+static void gcpi_least_holds(gcpi_planner *q, const gcpi_order *o)
+{
+    const gcpi_problem *p = q->p;
+    ptrdiff_t scratch = q->a->scratch;
+    gcpi_lives l;
+    size_t *live;
+    q->least_gradients = q->least_batch = 0;
+    for (int i = o->peak_at; (q->least_task = gcpi_code_task(o, i)) >= p->task_count;) i++;
+    gcpi_list_of(p, o, &q->list);
+    int made = !p->names && gcpi_lives_make(p, &q->list, &l, &live, q->a);
+    for (int b = 0; made && b < l.buffer_count; b++) {
+        const gcpi_buffer *x = &l.buffers[b];
+        const gcpi_item *item = &p->items[x->root];
+        if (x->joined >= 0 || x->first > l.peak_at || x->last < l.peak_at) continue;
+        int weight = item->kind == GCPI_GRADIENT_ITEM && p->tape->tensors[item->tensor].kind == GCPI_PARAMETER;
+        *(weight ? &q->least_gradients : &q->least_batch) += x->bytes;
+    }
+    q->a->scratch = scratch;
+}
+
+/* Looks for the least slab; that of an earlier search stays where it is smaller. */
+static void gcpi_budget_way_down(gcpi_planner *q)
+{
+    ptrdiff_t scratch = q->a->scratch;
+    gcpi_least least;
+    gcpi_cut cut;
+    q->by_peak = 0;
+    memset(&least, 0, sizeof least);
+    least.slab = SIZE_MAX / 2;
+    if (gcpi_order_make(&least.order, q->trial.capacity, q->a) &&
+        gcpi_order_make(&least.path, q->trial.capacity, q->a) && gcpi_cut_make(&cut, &q->m, q->a)) {
+        least.floor = gcpi_least_bytes(&cut);
+        gcpi_least_find(q, &least);
+    }
+    /* no order: the arena is too small to lay anything out */
+    if (least.order.count && (!q->least_slab || least.slab < q->least_slab)) {
+        q->least_slab = least.slab;
+        gcpi_least_holds(q, &least.order);
+    }
+    q->a->scratch = scratch;
+}
