@@ -10620,42 +10620,62 @@ typedef struct gcpi_far {
 /* seconds of the order HUGE_VAL: there is no candidate */
 typedef struct gcpi_candidate { gcpi_order order; const char *method; gcpi_fit fit; } gcpi_candidate;
 
-/* .progress of a call. What is under way goes from one share of the call to another. */
+/* .progress of a call, and what was said last. A portion is the share of the call that something goes through. */
 typedef struct gcpi_portion { double from, to; } gcpi_portion;
-typedef struct gcpi_watch {
-    gcp_progress_fn ask; void *context;
-    gcp_progress now;                 /* what was said last */
-    gcpi_portion portion;
-    int stopped;
-} gcpi_watch;
+typedef struct gcpi_watch { gcp_progress_fn ask; void *context; gcp_progress now; int stopped; } gcpi_watch;
 
+/* A request: what is looked for. Nothing changes it while it is answered. */
+typedef struct gcpi_request {
+    gcpi_problem *p;                  /* searches price its copies to far memory (gcpi_search_by) */
+    const gcp_plan_opts *opts;        /* the numbers of policies: .segments, .checkpoints, ... */
+    gcp_policy policy; gcp_effort effort;
+    size_t limit;                     /* most bytes of the slab; 0: not GCP_POLICY_BUDGET */
+    size_t far; int far_only;         /* bytes of far memory; nothing runs again */
+    double known;                     /* seconds of a plan for another choice of views: find a faster one. 0: none */
+    /* by_peak: an order's peak stands for its slab; no_least: the least budget is not wanted where nothing fits; rough:
+       what the first search finds is enough; no_exact: for tests */
+    int by_peak, no_least, rough, no_exact;
+    gcpi_watch *watch; gcpi_portion portion;
+} gcpi_request;
+
+/* Where nothing fits: the smallest slab found, 0: none; the task at its peak; bytes there of weight gradients, and of
+   what grows with the batch. */
+typedef struct gcpi_lowest { size_t slab; int task; size_t gradients, batch; } gcpi_lowest;
+
+/* The answer. order: in scratch, NULL: nothing fits; keep_all: slab of keep-all, SIZE_MAX: not known. coarse: some part
+   of the search did not fit in the arena. */
+typedef struct gcpi_answer {
+    const gcpi_order *order; gcpi_fit fit; const char *method;
+    double seconds, bound;            /* of the order; lower bound of any order's */
+    int segments, coarse;
+    size_t keep_all;
+    gcpi_lowest lowest;
+} gcpi_answer;
+
+/* How a candidate is judged: by its layout; by its live bytes, which stand for its slab; by live bytes for now: the
+   fastest becomes `loose`, to be laid out later. */
+typedef enum gcpi_judgement { GCPI_BY_LAYOUT, GCPI_BY_PEAK, GCPI_LAID_OUT_LATER } gcpi_judgement;
+
+/* The search's own memory. */
 typedef struct gcpi_planner {
-    gcpi_problem *p; const gcp_plan_opts *opts; gcp_arena *a;
-    gcpi_watch *watch;
+    const gcpi_request *r;            /* that is being answered; in parts of a search, a part of the one asked */
+    gcpi_problem *p; gcp_arena *a;
     gcpi_model m;
     gcpi_choice now, guide;           /* guide: that of the best order */
     gcpi_list list;                   /* the list of an order, reused */
     gcpi_order trial, best;           /* of the current choice; of least peak, then least time */
-    int found, tries;
+    int tries, policies_tried;        /* policies_tried: best is the least of them all */
     /* per forward task f: bytes that a cut after f keeps; bytes of its outputs that backward reads */
     size_t *crossing, *saved;
-    int out_of_memory, coarse;        /* coarse: some part of the search did not fit in the arena */
-    double layout, moving;            /* layout work for each candidate; seconds of the last one's moves */
-    size_t front, slab_limit;         /* bytes of the step's numbers; most bytes of the slab (0: not BUDGET) */
+    int out_of_memory, coarse;
+    gcpi_judgement judgement;
+    double layout;                    /* layout work for each candidate */
+    size_t front, keep_all;           /* bytes of the step's numbers; slab of keep-all */
     gcpi_candidate kept, loose;       /* the fastest whose slab fits; whose bytes fit, but not its slab */
     const char *method;               /* of the current candidate */
     gcpi_far far;                     /* where .far is given */
-    double bound; size_t least_slab;  /* lower bound of seconds; where nothing fits: the smallest slab found, */
-    int least_task;                   /* and the task at its peak, */
-    size_t least_gradients, least_batch;      /* bytes there of weight gradients, and of what grows with the batch */
-    int tried;                        /* the policies of a budget: best is the least of them */
-    int lazy;                         /* candidates are not laid out; the fastest whose bytes fit becomes `loose` */
-    size_t keep_all;                  /* slab of keep-all; SIZE_MAX: not known */
-    /* no_exact: for tests; no_least: the least budget is not wanted where nothing fits; by_peak: an order's peak stands
-       for its slab, see gcpi_plan_by_views; rough: what the first search finds is enough */
-    int no_exact, no_least, by_peak, rough;
-    double patience;                  /* of the search: how many times the visits of its effort */
-    double known;                     /* seconds of a plan for another choice of views: find a faster one. 0: none */
+    double bound;
+    gcpi_lowest lowest;
 } gcpi_planner;
 
 static int gcpi_choice_make(gcpi_planner *q, gcpi_choice *c)
@@ -10719,40 +10739,42 @@ static void gcpi_list_of(const gcpi_problem *p, const gcpi_order *o, gcpi_list *
     }
 }
 
-/* The slab that an order needs after layout; SIZE_MAX where the arena is too small to tell. */
-static size_t gcpi_order_slab(gcpi_planner *q, const gcpi_order *o, gcpi_fit fit)
+/* The slab that an order needs after layout, SIZE_MAX where the arena is too small to tell; seconds of its moves. */
+typedef struct gcpi_slab { size_t bytes; double moving; } gcpi_slab;
+static gcpi_slab gcpi_order_slab(gcpi_planner *q, const gcpi_order *o, gcpi_fit fit)
 {
     ptrdiff_t scratch = q->a->scratch;
     gcpi_lives lives;
-    size_t *live, slab = 0;
+    gcpi_slab slab;
+    size_t *live;
     gcpi_list_of(q->p, o, &q->list);
-    q->moving = q->list.seconds;
-    slab = gcpi_arrange(q->p, &q->list, &lives, &live, fit, q->a);
-    q->moving = q->list.seconds - q->moving;
+    const double still = q->list.seconds;
+    slab.bytes = gcpi_arrange(q->p, &q->list, &lives, &live, fit, q->a);
+    slab.moving = q->list.seconds - still;
     q->a->scratch = scratch;
-    return slab ? slab : SIZE_MAX;
+    if (!slab.bytes) slab.bytes = SIZE_MAX;
+    return slab;
 }
 
-/* The most live bytes that slab_limit allows: buffers count rounded up to align, but the slab ends at its last byte. */
+/* The most live bytes that the limit allows: buffers count rounded up to align, but the slab ends at its last byte. */
 static size_t gcpi_room(const gcpi_planner *q)
 {
-    return q->slab_limit > q->front ? gcpi_round(q->slab_limit - q->front, q->p->target.align) : 0;
+    return q->r->limit > q->front ? gcpi_round(q->r->limit - q->front, q->p->target.align) : 0;
 }
 
-/* What is under way is now a part of the portion; returns the whole, to go back to. */
-static gcpi_portion gcpi_watch_part(gcpi_planner *q, double from, double to)
+static gcpi_portion gcpi_part_of(gcpi_portion whole, double from, double to)
 {
-    gcpi_portion whole = q->watch->portion, *s = &q->watch->portion;
-    s->from = whole.from + from * (whole.to - whole.from);
-    s->to = whole.from + to * (whole.to - whole.from);
-    return whole;
+    gcpi_portion part;
+    part.from = whole.from + from * (whole.to - whole.from);
+    part.to = whole.from + to * (whole.to - whole.from);
+    return part;
 }
 
-/* Tells .progress that so much of what is under way is done, where that is news. 1: it stopped the search. */
-static int gcpi_stopped(gcpi_planner *q, double done)
+/* Tells .progress that so much of a portion is done, where that is news. 1: it stopped the search. */
+static int gcpi_stopped(const gcpi_planner *q, gcpi_portion portion, double done)
 {
-    gcpi_watch *w = q->watch;
-    double share = w->portion.from + GCPI_MIN(1, done) * (w->portion.to - w->portion.from);
+    gcpi_watch *w = q->r->watch;
+    double share = portion.from + GCPI_MIN(1, done) * (portion.to - portion.from);
     double seconds = q->kept.order.seconds;
     int faster = seconds < HUGE_VAL && (w->now.seconds == 0 || seconds < w->now.seconds);
     if (!w->ask || w->stopped || (share < w->now.share + 0.002 && !faster)) return w->stopped;
@@ -10879,13 +10901,13 @@ static const gcpi_order *gcpi_far_place(gcpi_planner *q, gcpi_order *o, size_t l
     gcpi_far *f = &q->far;
     int copies = 0, placed = 0;
     double link = 0, due = HUGE_VAL;
-    for (int i = 0; q->opts->far && i < o->count; i++) {
+    for (int i = 0; q->r->far && i < o->count; i++) {
         copies += gcpi_code_task(o, i) >= q->p->task_count;
         placed |= o->at[i] >= q->p->task_count;
     }
     if (!copies || placed) return o;
     gcpi_simulate(&q->m, o, f->live);
-    if (!o->valid || gcpi_far_scan(q, o) > q->opts->far) return NULL;
+    if (!o->valid || gcpi_far_scan(q, o) > q->r->far) return NULL;
     for (int i = 0; i < o->count; i++)
         for
             GCPI_WRITES(&q->m, gcpi_code_task(o, i), k)
@@ -10982,8 +11004,8 @@ static int gcpi_far_relieve(gcpi_planner *q, gcpi_order *o, size_t room)
     gcpi_far *f = &q->far;
     size_t used, left;
     gcpi_simulate(&q->m, o, f->live);
-    if (!o->valid || (used = gcpi_far_scan(q, o)) > q->opts->far) return 0;
-    left = q->opts->far - used;
+    if (!o->valid || (used = gcpi_far_scan(q, o)) > q->r->far) return 0;
+    left = q->r->far - used;
     for (;;) {
         int at = 0;
         for (int i = 1; i < o->count; i++) if (f->live[i] > f->live[at]) at = i;
@@ -11017,31 +11039,34 @@ static void gcpi_keep(gcpi_candidate *c, const gcpi_order *o, const char *method
 }
 
 /* A candidate of GCP_POLICY_BUDGET: kept if its slab fits and it is faster than the kept one; if only its bytes fit,
-   the fastest is remembered in `loose`. Returns its slab (lazy or by_peak: the limit), or 0: no candidate. */
-static size_t gcpi_offer_order(gcpi_planner *q, const gcpi_order *o, const char *method)
+   the fastest is remembered in `loose`. Returns its slab (where it is not laid out: the limit), or 0: no candidate. */
+static size_t gcpi_offer_order(gcpi_planner *q, const gcpi_order *o)
 {
-    size_t slab = q->slab_limit;
-    const gcpi_fit fit = gcpi_fit_of(q->slab_limit, q->layout, 0);
+    size_t slab = q->r->limit;
+    const gcpi_fit fit = gcpi_fit_of(q->r->limit, q->layout, 0);
     if (!o || !o->valid || o->seconds >= q->kept.order.seconds || o->peak > gcpi_room(q)) return 0;
-    int loose = !q->by_peak && (q->lazy || (slab = gcpi_order_slab(q, o, fit)) > q->slab_limit);
-    if (!loose) gcpi_keep(&q->kept, o, method, fit);
-    else if (slab < SIZE_MAX && o->seconds < q->loose.order.seconds) gcpi_keep(&q->loose, o, method, fit);
+    if (q->judgement == GCPI_BY_LAYOUT) slab = gcpi_order_slab(q, o, fit).bytes;
+    const int loose = q->judgement == GCPI_LAID_OUT_LATER || slab > q->r->limit;
+    if (!loose) gcpi_keep(&q->kept, o, q->method, fit);
+    else if (slab < SIZE_MAX && o->seconds < q->loose.order.seconds) gcpi_keep(&q->loose, o, q->method, fit);
     return slab;
 }
 
-static size_t gcpi_offer(gcpi_planner *q, gcpi_order *found, const char *method)
+static size_t gcpi_offer(gcpi_planner *q, gcpi_order *found)
 {
-    return gcpi_offer_order(q, found->valid ? gcpi_far_place(q, found, gcpi_room(q)) : found, method);
+    return gcpi_offer_order(q, found->valid ? gcpi_far_place(q, found, gcpi_room(q)) : found);
 }
 
 /* Places copies in all the room; where the slab then does not fit, in somewhat less. Returns what gcpi_offer does. */
-static size_t gcpi_offer_copies(gcpi_planner *q, gcpi_order *found, const char *method)
+static size_t gcpi_offer_copies(gcpi_planner *q, gcpi_order *found)
 {
-    size_t room = gcpi_room(q), slab = gcpi_offer(q, found, method);
-    for (int less = 1; less < 4 && slab > q->slab_limit; less++)
-        slab = gcpi_offer_order(q, gcpi_far_place(q, found, room - room / 32 * (size_t)less), method);
+    size_t room = gcpi_room(q), slab = gcpi_offer(q, found);
+    for (int less = 1; less < 4 && slab > q->r->limit; less++)
+        slab = gcpi_offer_order(q, gcpi_far_place(q, found, room - room / 32 * (size_t)less));
     return slab;
 }
+
+static int gcpi_has_best(const gcpi_planner *q) { return q->best.seconds < HUGE_VAL; }
 
 /* Tries the order of the current choice; it becomes the best if it is. */
 static void gcpi_try(gcpi_planner *q)
@@ -11049,9 +11074,8 @@ static void gcpi_try(gcpi_planner *q)
     gcpi_order *o = &q->trial;
     q->tries++;
     if (!gcpi_order_of(q, &q->now, o) || !o->valid) return;
-    if (q->slab_limit) gcpi_offer(q, o, q->method);
-    if (q->found && (o->peak > q->best.peak || (o->peak == q->best.peak && o->seconds >= q->best.seconds))) return;
-    q->found = 1;
+    if (q->r->limit) gcpi_offer(q, o);
+    if (gcpi_has_best(q) && (o->peak > q->best.peak || (o->peak == q->best.peak && o->seconds >= q->best.seconds))) return;
     gcpi_order_copy(&q->best, o);
     gcpi_choice_copy(q->p, &q->guide, &q->now);
 }
@@ -11132,7 +11156,7 @@ static void gcpi_policy_sqrt(gcpi_planner *q)
     for (int f = 0; f < p->forward; f++) total += q->saved[f];
     for (int family = 0; family < 3; family++)
         /* about k segments; more than sqrt(8 n) never pays */
-        for (int k = 1; k <= 64; k += q->slab_limit ? 1 + k / 8 : 1) {
+        for (int k = 1; k <= 64; k += q->r->limit ? 1 + k / 8 : 1) {
             size_t budget = total / (size_t)k + 1;
             if (k > 4 && (double)k * k > 8.0 * p->forward) break;
             if (budget == last_budget || !gcpi_chen_cuts(q, budget, family, cut)) continue;
@@ -11140,9 +11164,9 @@ static void gcpi_policy_sqrt(gcpi_planner *q)
             gcpi_segments_from(q, cut);
             gcpi_try(q);
         }
-    for (int round = 0; round < 3 && q->found; round++) {      /* then move single cuts by one task */
+    for (int round = 0; round < 3 && gcpi_has_best(q); round++) {      /* then move single cuts by one task */
         for (int f = 0;
-             f + 1 < p->forward && q->tries < 400 && (double)q->tries * p->task_count < (q->slab_limit ? 1e5 : 5e5);
+             f + 1 < p->forward && q->tries < 400 && (double)q->tries * p->task_count < (q->r->limit ? 1e5 : 5e5);
              f++) {
             if (q->guide.segment[f] == q->guide.segment[f + 1]) continue;
             for (int to = f - 1; to <= f + 1; to += 2) {
@@ -11251,11 +11275,11 @@ static void gcpi_runs(gcpi_planner *q, const int *boundary, int boundaries, int 
 static void gcpi_policy_uniform(gcpi_planner *q)
 {
     const gcpi_problem *p = q->p;
-    int runs = q->opts->segments, *boundary = GCPI_SCRATCH(q->a, int, p->units + 1);
+    int runs = q->r->opts->segments, *boundary = GCPI_SCRATCH(q->a, int, p->units + 1);
     if (!boundary) { q->out_of_memory = 1; return; }
     for (int i = 0; i + 1 < runs; i++) boundary[i] = (i + 1) * (p->units / runs);
     gcpi_runs(q, boundary, runs - 1, 0);
-    if (!q->opts->balance) return;
+    if (!q->r->opts->balance) return;
     size_t total = 0, sum = 0;
     int n = 0;
     for (int f = 0; f < p->forward; f++) total += q->saved[f];
@@ -11277,19 +11301,19 @@ static int gcpi_checkpoint_unit(int units, int k, int i)
 
 static void gcpi_policy_checkpoints(gcpi_planner *q)
 {
-    int k = q->opts->checkpoints, *boundary = GCPI_SCRATCH(q->a, int, k + 1);
+    int k = q->r->opts->checkpoints, *boundary = GCPI_SCRATCH(q->a, int, k + 1);
     if (!boundary) { q->out_of_memory = 1; return; }
     for (int i = 0; i < k; i++) boundary[i] = gcpi_checkpoint_unit(q->p->units, k, i) + 1;
-    gcpi_runs(q, boundary, k, q->opts->replay);
+    gcpi_runs(q, boundary, k, q->r->opts->replay);
 }
 
 /* Bytes of the checkpoints: outputs of the chosen units that other units read. Views of the input do not count. */
-static size_t gcpi_checkpoint_bytes(const gcpi_planner *q)
+static size_t gcpi_checkpoint_bytes(const gcpi_request *r)
 {
-    const gcpi_problem *p = q->p;
+    const gcpi_problem *p = r->p;
     size_t bytes = 0;
-    for (int i = 0; q->opts->policy == GCP_POLICY_CHECKPOINTS && i < q->opts->checkpoints; i++) {
-        int unit = gcpi_checkpoint_unit(p->units, q->opts->checkpoints, i);
+    for (int i = 0; r->policy == GCP_POLICY_CHECKPOINTS && i < r->opts->checkpoints; i++) {
+        int unit = gcpi_checkpoint_unit(p->units, r->opts->checkpoints, i);
         for (int x = 0; x < p->item_count; x++) {
             const gcpi_item *e = &p->items[x];
             int crosses = 0;
@@ -11681,13 +11705,13 @@ static int gcpi_search_step(gcpi_search *s, double heat)
 }
 
 /* Moves until `visits` instructions were simulated, from the order in s->now. Returns how many were. */
-static double gcpi_search_run(gcpi_search *s, double visits, double hot, double cold)
+static double gcpi_search_run(gcpi_search *s, double visits, double hot, double cold, gcpi_portion portion)
 {
     double done = s->now.count;
     if (!s->now.count) return visits;
     gcpi_search_begin(s);
     gcpi_search_keep(s);
-    while (done < visits && !(s->first && s->found) && !gcpi_stopped(s->q, done / visits)) {
+    while (done < visits && !(s->first && s->found) && !gcpi_stopped(s->q, portion, done / visits)) {
         double heat = hot * pow(cold / hot, done / visits), turn = 0;
         for (int i = 0; i < 16 && !(s->first && s->found); i++) {          /* so many steps at one heat and price */
             int looked = gcpi_search_step(s, heat);
@@ -12670,7 +12694,7 @@ static int gcpi_cut_order(gcpi_planner *q, gcpi_cut *c, double price)
 
 /* Tries keep-sets for prices, by bisection on whether the order fits. Of the orders that fit, those of lower prices are
    faster, so they are laid out first. */
-static void gcpi_budget_cuts(gcpi_planner *q, int prices)
+static void gcpi_cuts_try(gcpi_planner *q, int prices)
 {
     enum { MOST = 32 };
     ptrdiff_t scratch = q->a->scratch;
@@ -12686,17 +12710,17 @@ static void gcpi_budget_cuts(gcpi_planner *q, int prices)
         else low = price;
     }
     while (fits-- > 0)
-        if (gcpi_cut_order(q, &c, fit[fits]) && gcpi_offer(q, &q->trial, "cuts") <= q->slab_limit) break;
+        if (gcpi_cut_order(q, &c, fit[fits]) && gcpi_offer(q, &q->trial) <= q->r->limit) break;
     /* lower prices keep too much, and copies take the excess away */
-    for (double price = high; q->opts->far && price > -12; price -= 0.5) {
+    for (double price = high; q->r->far && price > -12; price -= 0.5) {
         gcpi_cut_order(q, &c, q->m.seconds / GCPI_MAX(all, 1) * exp2(price));
-        if (gcpi_far_relieve(q, &q->trial, gcpi_room(q))) gcpi_offer_copies(q, &q->trial, "cuts");
+        if (gcpi_far_relieve(q, &q->trial, gcpi_room(q))) gcpi_offer_copies(q, &q->trial);
     }
     q->a->scratch = scratch;
 }
 
 /* Slots from many to few: the first orders that fit are the fastest. */
-static void gcpi_budget_chain(gcpi_planner *q, size_t bytes, int stages, int slots)
+static void gcpi_chain_try(gcpi_planner *q, size_t bytes, int stages, int slots)
 {
     ptrdiff_t scratch = q->a->scratch;
     gcpi_chain c;
@@ -12711,17 +12735,17 @@ static void gcpi_budget_chain(gcpi_planner *q, size_t bytes, int stages, int slo
     for (int k = made ? c.slots : 0, after = 0; k > 0 && after < 4; k--) {
         if (!gcpi_chain_order(&c, &q->trial, k)) continue;
         if (q->trial.peak > gcpi_room(q)) continue;
-        gcpi_offer(q, &q->trial, "chain");
+        gcpi_offer(q, &q->trial);
         after += q->kept.order.seconds <= q->trial.seconds;
     }
     q->a->scratch = scratch;
 }
 
-/* The search's rounds: where each starts, its share of the visits, its first heat (in seconds of keep-all), price and
+/* The search's turns: where each starts, its share of the visits, its first heat (in seconds of keep-all), price and
    rate. The last one runs only where a policy was faster than all the others. */
-enum { GCPI_FROM_KEPT, GCPI_FROM_KEEP_ALL, GCPI_ROUNDS = 6 };
-static const struct gcpi_round { int from; double share, heat, price, rate;
-} gcpi_rounds[] = { { GCPI_FROM_KEPT, 0.1, 0.001, 3, 0 },       { GCPI_FROM_KEEP_ALL, 0.3, 0.003, 0.2, 50 },
+enum { GCPI_FROM_KEPT, GCPI_FROM_KEEP_ALL, GCPI_TURNS = 6 };
+typedef struct gcpi_turn { int from; double share, heat, price, rate; } gcpi_turn;
+static const gcpi_turn gcpi_turns[] = { { GCPI_FROM_KEPT, 0.1, 0.001, 3, 0 },       { GCPI_FROM_KEEP_ALL, 0.3, 0.003, 0.2, 50 },
                     { GCPI_FROM_KEEP_ALL, 0.3, 0.01, 0.3, 50 }, { GCPI_FROM_KEEP_ALL, 0.2, 0.01, 1, 3 },
                     { GCPI_FROM_KEPT, 0.2, 0.001, 1, 10 },      { GCPI_FROM_KEPT, 0.1, 0.0005, 1, 10 },
                     { GCPI_FROM_KEPT, 0.4, 0.001, 3, 0 } };
@@ -12777,23 +12801,23 @@ static void gcpi_keep_all_order(const gcpi_model *m, gcpi_order *o)
 /* What could still be gained is not worth a search, or .progress stopped it. */
 static int gcpi_search_over(const gcpi_planner *q)
 {
-    return q->watch->stopped || (gcpi_has(&q->kept) && q->kept.order.seconds <= q->bound * (1 + 3e-4));
+    return q->r->watch->stopped || (gcpi_has(&q->kept) && q->kept.order.seconds <= q->bound * (1 + 3e-4));
 }
 
-/* Offers what a round found. Where it has no layout that fits, the search goes on from it and aims lower, as later
-   rounds will. */
-static void gcpi_budget_mend(gcpi_planner *q, gcpi_search *s, double visits, double scale)
+/* Offers what a turn found. Where it has no layout that fits, the search goes on from it and aims lower, as later
+   turns will. */
+static void gcpi_budget_mend(gcpi_planner *q, gcpi_search *s, double visits, double scale, gcpi_portion portion)
 {
     enum { TRIES = 2 };
     for (int i = 0; s->found; i++) {
-        size_t slab = q->opts->far_only ? gcpi_offer_copies(q, &s->best, "search") : gcpi_offer(q, &s->best, "search");
-        int fits = slab <= q->slab_limit;
+        size_t slab = q->r->far_only ? gcpi_offer_copies(q, &s->best) : gcpi_offer(q, &s->best);
+        int fits = slab <= q->r->limit;
         if (slab) gcpi_search_aim(s, s->aim + (fits ? 0.002 : -0.008));
-        if (fits || i == TRIES || q->watch->stopped) break;
+        if (fits || i == TRIES || q->r->watch->stopped) break;
         s->limit = GCPI_MIN(s->limit, s->best.peak - 1);
         gcpi_order_copy(&s->now, &s->best);
         s->found = 0; s->price = 3; s->rate = 0;
-        gcpi_search_run(s, visits, 0.001 * scale, 4e-5 * scale);
+        gcpi_search_run(s, visits, 0.001 * scale, 4e-5 * scale, portion);
     }
     s->found = 0;
 }
@@ -12802,85 +12826,81 @@ static void gcpi_budget_mend(gcpi_planner *q, gcpi_search *s, double visits, dou
    limit, then moves. 1: one of these is kept. */
 static int gcpi_budget_pack(gcpi_planner *q)
 {
-    const gcpi_effort *e = &gcpi_efforts[q->opts->effort];
+    const gcpi_effort *e = &gcpi_efforts[q->r->effort];
     gcpi_fit fits[3];
-    fits[0] = gcpi_fit_of(q->slab_limit, e->hard, 0);
+    fits[0] = gcpi_fit_of(q->r->limit, e->hard, 0);
     fits[1] = gcpi_fit_free();
-    fits[2] = gcpi_fit_of(q->slab_limit, e->layout / 2, GCPI_MOST_MOVES);
+    fits[2] = gcpi_fit_of(q->r->limit, e->layout / 2, GCPI_MOST_MOVES);
     int kept = 0;
     for (int i = 0; i < 3 && !kept && q->loose.order.seconds < q->kept.order.seconds; i++) {
-        if (gcpi_order_slab(q, &q->loose.order, fits[i]) > q->slab_limit ||
-            q->loose.order.seconds + q->moving >= q->kept.order.seconds)
-            continue;
+        const gcpi_slab slab = gcpi_order_slab(q, &q->loose.order, fits[i]);
+        if (slab.bytes > q->r->limit || q->loose.order.seconds + slab.moving >= q->kept.order.seconds) continue;
         gcpi_keep(&q->kept, &q->loose.order, q->loose.method, fits[i]);
-        q->kept.order.seconds += q->moving;
+        q->kept.order.seconds += slab.moving;
         kept = 1;
     }
     gcpi_none(&q->loose);
     return kept;
 }
 
-static void gcpi_budget_round(gcpi_planner *q, gcpi_search *s, const struct gcpi_round *r, double visits, double scale,
-                              double mending)
+static void gcpi_budget_round(gcpi_planner *q, gcpi_search *s, const gcpi_turn *r, double visits, double mending,
+                              gcpi_portion portion)
 {
     /* what fits only by its bytes may be so much faster that it is worth mending */
     const gcpi_candidate *kept =
         q->loose.order.seconds < q->kept.order.seconds - 0.1 * q->m.seconds ? &q->loose : &q->kept;
     if (r->from == GCPI_FROM_KEPT && gcpi_has(kept)) gcpi_order_copy(&s->now, &kept->order);
     else gcpi_keep_all_order(s->m, &s->now);
+    const double scale = gcpi_search_scale(q);
     gcpi_far_strip(q, &s->now);
     s->price = r->price; s->rate = r->rate;
     gcpi_search_aim(s, s->aim);
-    gcpi_search_run(s, visits * r->share, r->heat * scale, 4e-5 * scale);
-    gcpi_budget_mend(q, s, visits * mending, scale);
+    gcpi_search_run(s, visits * r->share, r->heat * scale, 4e-5 * scale, portion);
+    gcpi_budget_mend(q, s, visits * mending, scale, portion);
 }
 
 /* Searches with copies. An order is judged by the timeline of its copies, once they are placed: a second of the link
    does not cost the same everywhere. This takes more visits than without copies: each move looks at the whole order. */
-static void gcpi_budget_far(gcpi_planner *q, gcpi_search *s, double visits, double scale)
+static void gcpi_budget_far(gcpi_planner *q, gcpi_search *s, double visits, gcpi_portion portion)
 {
-    static const struct gcpi_round rounds[] = { { GCPI_FROM_KEPT, 1.5, 0.001, 1, 3 },
+    static const gcpi_turn turns[] = { { GCPI_FROM_KEPT, 1.5, 0.001, 1, 3 },
                                                 { GCPI_FROM_KEPT, 2, 0.003, 0.3, 10 },
                                                 { GCPI_FROM_KEPT, 1.5, 0.002, 1, 3 },
                                                 { GCPI_FROM_KEPT, 1, 0.001, 1, 10 } };
     s->judge = 1;
-    const double count = sizeof rounds / sizeof *rounds;
+    const double count = sizeof turns / sizeof *turns;
     for (int i = 0; i < count && !gcpi_search_over(q); i++) {
-        gcpi_portion whole = gcpi_watch_part(q, i / count, (i + 1) / count);
-        gcpi_search_by(s, q, i == 0 || q->opts->far_only ? 2 : 1);
-        gcpi_budget_round(q, s, &rounds[i], visits, scale, 0.3);
-        q->watch->portion = whole;
+        gcpi_search_by(s, q, i == 0 || q->r->far_only ? 2 : 1);
+        gcpi_budget_round(q, s, &turns[i], visits, 0.3, gcpi_part_of(portion, i / count, (i + 1) / count));
     }
     s->judge = 0;
     gcpi_search_by(s, q, 0);
 }
 
-static double gcpi_budget_visits(const gcpi_planner *q)              /* larger problems get more */
+static double gcpi_budget_visits(const gcpi_planner *q, double patience)      /* larger problems get more */
 {
-    const gcpi_effort *e = &gcpi_efforts[q->opts->effort];
+    const gcpi_effort *e = &gcpi_efforts[q->r->effort];
     double growth = GCPI_MIN(e->growth, GCPI_MAX(1, sqrt(q->p->task_count / 800.0)));
-    return q->patience * GCPI_MIN(e->visits * growth, 150000.0 * q->p->forward);
+    return patience * GCPI_MIN(e->visits * growth, 150000.0 * q->p->forward);
 }
 
-static void gcpi_budget_search(gcpi_planner *q, int from, int to)
+/* Turns [from, to). patience: how many times the visits of the effort. */
+static void gcpi_budget_search(gcpi_planner *q, int from, int to, double patience, gcpi_portion portion)
 {
-    double visits = gcpi_budget_visits(q);
+    double visits = gcpi_budget_visits(q, patience);
     ptrdiff_t scratch = q->a->scratch;
     gcpi_search s;
     int ok = gcpi_search_make(&s, q);
     q->coarse |= !ok;
-    double scale = gcpi_search_scale(q);
+    q->method = "search";
     s.whole = gcpi_room(q);
     gcpi_search_aim(&s, 1);
-    double near = q->opts->far ? 0.2 : 1;              /* the share of searches without copies */
+    double near = q->r->far ? 0.2 : 1;              /* the share of searches without copies */
     for (int i = from; ok && i < to && !gcpi_search_over(q); i++) {
-        gcpi_portion whole = gcpi_watch_part(q, near * (i - from) / (to - from), near * (i + 1 - from) / (to - from));
-        gcpi_budget_round(q, &s, &gcpi_rounds[i], visits, scale, 0.06);
-        q->watch->portion = whole;
+        const double begin = near * (i - from) / (to - from), end = near * (i + 1 - from) / (to - from);
+        gcpi_budget_round(q, &s, &gcpi_turns[i], visits, 0.06, gcpi_part_of(portion, begin, end));
     }
-    gcpi_portion whole = gcpi_watch_part(q, near, 1);
-    if (ok && q->opts->far) gcpi_budget_far(q, &s, visits, scale);
-    q->watch->portion = whole;
+    if (ok && q->r->far) gcpi_budget_far(q, &s, visits, gcpi_part_of(portion, near, 1));
     q->a->scratch = scratch;
     gcpi_budget_pack(q);
 }
@@ -12892,7 +12912,7 @@ static void gcpi_budget_copies(gcpi_planner *q)
     for (int less = 0; less < 6; less++) {
         gcpi_keep_all_order(&q->m, &q->trial);
         if (gcpi_far_relieve(q, &q->trial, room - room / 16 * (size_t)less) &&
-            gcpi_offer_copies(q, &q->trial, "copies") <= q->slab_limit)
+            gcpi_offer_copies(q, &q->trial) <= q->r->limit)
             break;
     }
 }
@@ -12907,8 +12927,8 @@ static void gcpi_budget_exact(gcpi_planner *q)
     int made = limit && gcpi_exact_make(&x, &q->m, q->a);
     q->coarse |= limit && !made && gcpi_exact_small(&q->m);
     for (int i = 0; made && i < TRIES && gcpi_exact_search(&x, limit, &q->trial); i++) {
-        if (i == 0 && !q->opts->far) q->bound = q->trial.seconds;
-        if (gcpi_offer(q, &q->trial, "exact") <= q->slab_limit) break;
+        if (i == 0 && !q->r->far) q->bound = q->trial.seconds;
+        if (gcpi_offer(q, &q->trial) <= q->r->limit) break;
         limit = q->trial.peak - 1;
     }
     q->a->scratch = scratch;
@@ -12927,10 +12947,10 @@ static double gcpi_far_bound(gcpi_planner *q, gcpi_cut *c, int places, double *e
     gcpi_keep_all_order(m, &q->trial);
     for (int i = 0; i < STEPS && low < high; i++) {
         double seconds = (low + high) / 2, least = HUGE_VAL,
-               away = GCPI_MIN((double)q->opts->far, q->p->target.far_bytes_per_second * seconds / 2);
+               away = GCPI_MIN((double)q->r->far, q->p->target.far_bytes_per_second * seconds / 2);
         size_t room = gcpi_room(q) + (size_t)GCPI_MIN(away + aligning, (double)q->trial.peak);
         memset(excess, 0, ((size_t)q->p->task_count + 2) * sizeof *excess);
-        if (!q->opts->far_only) least = gcpi_bound(c, room, places, excess);
+        if (!q->r->far_only) least = gcpi_bound(c, room, places, excess);
         else if (q->trial.peak <= room) least = m->seconds;
         if (least < seconds) { low = GCPI_MAX(low, least); high = seconds; }
         else low = seconds;
@@ -12946,7 +12966,7 @@ static void gcpi_budget_bound(gcpi_planner *q, int places)
     if (!gcpi_room(q)) q->bound = HUGE_VAL;
     else if (excess && gcpi_cut_make(&c, &q->m, q->a)) {
         double bound =
-            q->opts->far ? gcpi_far_bound(q, &c, places, excess) : gcpi_bound(&c, gcpi_room(q), places, excess);
+            q->r->far ? gcpi_far_bound(q, &c, places, excess) : gcpi_bound(&c, gcpi_room(q), places, excess);
         q->bound = GCPI_MAX(q->bound, bound);
     }
     q->a->scratch = scratch;
@@ -12964,22 +12984,29 @@ static void gcpi_policy_replay(gcpi_planner *q)
     }
 }
 
+static void gcpi_policies_try(gcpi_planner *q)
+{
+    const int all = gcpi_efforts[q->r->effort].policies;
+    q->best.seconds = HUGE_VAL;
+    q->tries = 0;
+    q->method = "segments";  gcpi_policy_segments(q);
+    q->method = "cheap";     gcpi_policy_cheap(q);
+    q->method = "sqrt";      if (all || !gcpi_has(&q->kept)) gcpi_policy_sqrt(q);
+    q->method = "recursive"; if (all || !gcpi_has(&q->kept)) gcpi_policy_recursive(q);
+    q->method = "replay";    if (all || !gcpi_has(&q->kept)) gcpi_policy_replay(q);
+}
+
 /* The policies. First the fastest of all their orders whose bytes fit is laid out; where that fails, each order that
    may be faster. Where nothing fits, q->best does not depend on the limit: it is offered on the way down. */
 static void gcpi_budget_policies(gcpi_planner *q)
 {
-    for (q->lazy = q->tried = 1; !q->watch->stopped; q->lazy = 0) {
-        q->found = q->tries = 0;
-        q->method = "segments";  gcpi_policy_segments(q);
-        q->method = "cheap";     gcpi_policy_cheap(q);
-        int all = gcpi_efforts[q->opts->effort].policies;
-        q->method = "sqrt";      if (all || !gcpi_has(&q->kept)) gcpi_policy_sqrt(q);
-        q->method = "recursive"; if (all || !gcpi_has(&q->kept)) gcpi_policy_recursive(q);
-        q->method = "replay";    if (all || !gcpi_has(&q->kept)) gcpi_policy_replay(q);
-        if (!q->lazy) return;
-        if (!gcpi_has(&q->loose) || gcpi_budget_pack(q)) break;
-    }
-    q->lazy = 0;
+    const gcpi_judgement judgement = q->judgement;
+    q->policies_tried = 1;
+    if (q->r->watch->stopped) return;
+    if (judgement == GCPI_BY_LAYOUT) q->judgement = GCPI_LAID_OUT_LATER;
+    gcpi_policies_try(q);
+    q->judgement = judgement;
+    if (gcpi_has(&q->loose) && !gcpi_budget_pack(q) && !q->r->watch->stopped) gcpi_policies_try(q);
 }
 
 /* Keep-all. 1: it fits without a move, and nothing is faster. */
@@ -12993,27 +13020,75 @@ static int gcpi_budget_keep_all(gcpi_planner *q)
     return 1;
 }
 
-/* The candidates for slab_limit. Where the bound says that nothing fits, there is nothing to look for. */
-static void gcpi_budget_find(gcpi_planner *q)
+/* ---- the methods, in turn ---- */
+
+static int gcpi_any(const gcpi_planner *q) { (void)q; return 1; }
+static int gcpi_may_be_exact(const gcpi_planner *q) { return !q->r->no_exact; }
+static int gcpi_may_run_again(const gcpi_planner *q) { return !q->r->far_only; }
+static int gcpi_only_copies(const gcpi_planner *q) { return q->r->far_only; }
+static int gcpi_copies_too(const gcpi_planner *q) { return q->r->far > 0; }
+
+static void gcpi_method_exact(gcpi_planner *q, gcpi_portion portion) { (void)portion; gcpi_budget_exact(q); }
+static void gcpi_method_chain(gcpi_planner *q, gcpi_portion portion)
 {
-    const gcpi_effort *e = &gcpi_efforts[q->opts->effort];
+    const gcpi_effort *e = &gcpi_efforts[q->r->effort];
+    gcpi_chain_try(q, gcpi_bytes_from(1.6 * (double)q->r->limit), e->stages, e->slots);
+    (void)portion;
+}
+static void gcpi_method_cuts(gcpi_planner *q, gcpi_portion portion)
+{
+    gcpi_cuts_try(q, gcpi_efforts[q->r->effort].prices);
+    (void)portion;
+}
+static void gcpi_method_copies(gcpi_planner *q, gcpi_portion portion) { (void)portion; gcpi_budget_copies(q); }
+static void gcpi_method_bound(gcpi_planner *q, gcpi_portion portion)
+{
+    gcpi_budget_bound(q, gcpi_efforts[q->r->effort].places);
+    (void)portion;
+}
+static void gcpi_method_search(gcpi_planner *q, gcpi_portion portion)
+{
+    gcpi_budget_search(q, 0, GCPI_TURNS, 1, portion);
+}
+/* The search goes on from a policy's order that is faster than all before. */
+static void gcpi_method_policies(gcpi_planner *q, gcpi_portion portion)
+{
+    const double searched = q->kept.order.seconds;
+    gcpi_budget_policies(q);
+    if (q->kept.order.seconds < searched) gcpi_budget_search(q, GCPI_TURNS, GCPI_TURNS + 1, 1, portion);
+}
+
+/* name: of the candidates that it offers; share: of what .progress counts. */
+typedef struct gcpi_method {
+    const char *name;
+    int (*applies)(const gcpi_planner *q);
+    void (*run)(gcpi_planner *q, gcpi_portion portion);
+    double share;
+} gcpi_method;
+static const gcpi_method gcpi_methods[] = {
+    { "exact", gcpi_may_be_exact, gcpi_method_exact, 0.1 },    { "chain", gcpi_may_run_again, gcpi_method_chain, 0 },
+    { "cuts", gcpi_may_run_again, gcpi_method_cuts, 0 },       { "copies", gcpi_only_copies, gcpi_method_copies, 0 },
+    { "bound", gcpi_copies_too, gcpi_method_bound, 0 },        { "search", gcpi_any, gcpi_method_search, 0.8 },
+    { "policies", gcpi_may_run_again, gcpi_method_policies, 0.1 },
+};
+
+/* The candidates for the limit. Where the bound says that nothing fits, there is nothing to look for. */
+static void gcpi_budget_find(gcpi_planner *q, gcpi_portion portion)
+{
+    const gcpi_effort *e = &gcpi_efforts[q->r->effort];
+    double done = 0;
     q->bound = 0;
     gcpi_none(&q->loose);
     if (gcpi_budget_keep_all(q)) return;
     q->layout = e->layout;
-    if (!q->opts->far) gcpi_budget_bound(q, e->places);
-    if (q->bound >= (q->known > 0 ? q->known : HUGE_VAL)) return;
-    if (!q->no_exact) gcpi_budget_exact(q);
-    gcpi_portion whole = gcpi_watch_part(q, 0.1, 0.9);
-    if (!q->opts->far_only) gcpi_budget_chain(q, gcpi_bytes_from(1.6 * (double)q->slab_limit), e->stages, e->slots);
-    if (!q->opts->far_only) gcpi_budget_cuts(q, e->prices);
-    if (q->opts->far_only) gcpi_budget_copies(q);
-    if (q->opts->far) gcpi_budget_bound(q, e->places);
-    gcpi_budget_search(q, 0, GCPI_ROUNDS);
-    q->watch->portion = whole;
-    double searched = q->kept.order.seconds;
-    if (!q->opts->far_only) gcpi_budget_policies(q);
-    if (q->kept.order.seconds < searched) gcpi_budget_search(q, GCPI_ROUNDS, GCPI_ROUNDS + 1);
+    if (!q->r->far) gcpi_budget_bound(q, e->places);
+    if (q->bound >= (q->r->known > 0 ? q->r->known : HUGE_VAL)) return;
+    for (size_t k = 0; k < sizeof gcpi_methods / sizeof *gcpi_methods; k++) {
+        const gcpi_method *method = &gcpi_methods[k];
+        q->method = method->name;
+        if (method->applies(q)) method->run(q, gcpi_part_of(portion, done, done + method->share));
+        done += method->share;
+    }
 }
 
 /* ==== src/search/relaxed.h ==== */
@@ -13322,21 +13397,24 @@ static double gcpi_relaxed_floor(const gcpi_problem *p)
     return seconds;
 }
 
-/* What no list of any choice of views beats, in q's room. */
-static double gcpi_relaxed_bound(const gcpi_planner *q, int places)
+/* What no list of any choice of views beats, for this request. */
+static double gcpi_relaxed_bound(const gcpi_request *asked, gcp_arena *a)
 {
-    ptrdiff_t scratch = q->a->scratch;
-    gcpi_planner own = *q;
+    ptrdiff_t scratch = a->scratch;
+    gcpi_planner q;
     gcpi_relaxed r;
-    own.bound = gcpi_relaxed_floor(q->p);
-    gcpi_none(&own.kept);
-    if (gcpi_relaxed_make(&r, q->p, q->a) && gcpi_order_make(&own.trial, r.p.task_count, q->a)) {
-        own.p = &r.p; own.m = r.m;
-        if (q->opts->far_only) own.bound = r.m.seconds;
-        else gcpi_budget_bound(&own, places);
+    memset(&q, 0, sizeof q);
+    q.r = asked; q.a = a;
+    q.front = gcpi_round(asked->p->numbers, asked->p->target.align);
+    q.bound = gcpi_relaxed_floor(asked->p);
+    gcpi_none(&q.kept);
+    if (gcpi_relaxed_make(&r, asked->p, a) && gcpi_order_make(&q.trial, r.p.task_count, a)) {
+        q.p = &r.p; q.m = r.m;
+        if (asked->far_only) q.bound = r.m.seconds;
+        else gcpi_budget_bound(&q, gcpi_efforts[asked->effort].places);
     }
-    q->a->scratch = scratch;
-    return own.bound;
+    a->scratch = scratch;
+    return q.bound;
 }
 
 /* ==== src/search/least.h ==== */
@@ -13351,9 +13429,9 @@ typedef struct gcpi_least { gcpi_order order, path; size_t slab, floor; } gcpi_l
    is wanted once .progress stopped the search. */
 static int gcpi_least_wanted(const gcpi_planner *q)
 {
-    if (q->watch->stopped) return 0;
+    if (q->r->watch->stopped) return 0;
     if (!gcpi_has(&q->kept)) return 1;
-    return !q->opts->far && q->kept.order.seconds > q->bound + 0.1 * q->m.seconds;
+    return !q->r->far && q->kept.order.seconds > q->bound + 0.1 * q->m.seconds;
 }
 
 /* The slab of an order on the way; it is kept if it is the fastest that fits, and `loose` if only its bytes fit.
@@ -13363,13 +13441,14 @@ static size_t gcpi_least_slab(gcpi_planner *q, size_t most, gcpi_order *found, g
     /* limit 0: each copy is waited for at once, which takes the fewest bytes */
     const gcpi_order *o = *placed = found->valid ? gcpi_far_place(q, found, 0) : found;
     if (!o || !o->valid || q->front + o->peak > gcpi_round(most, q->p->target.align)) return SIZE_MAX;
-    size_t slab = gcpi_order_slab(q, o, fit);
-    if (slab > q->slab_limit && o->peak <= gcpi_room(q) && o->seconds < q->loose.order.seconds)
+    const gcpi_slab laid = gcpi_order_slab(q, o, fit);
+    const size_t slab = laid.bytes;
+    if (slab > q->r->limit && o->peak <= gcpi_room(q) && o->seconds < q->loose.order.seconds)
         gcpi_keep(&q->loose, o, "least", fit);
     if (fit.enough && slab > fit.enough) return SIZE_MAX;
-    if (slab <= q->slab_limit && o->seconds + q->moving < q->kept.order.seconds) {
+    if (slab <= q->r->limit && o->seconds + laid.moving < q->kept.order.seconds) {
         gcpi_keep(&q->kept, o, "least", fit);
-        q->kept.order.seconds += q->moving;
+        q->kept.order.seconds += laid.moving;
     }
     return slab;
 }
@@ -13378,7 +13457,7 @@ static size_t gcpi_least_slab(gcpi_planner *q, size_t most, gcpi_order *found, g
 static int gcpi_least_offer(gcpi_planner *q, gcpi_least *least, gcpi_order *found, gcpi_fit fit)
 {
     const gcpi_order *o;
-    size_t slab = gcpi_least_slab(q, GCPI_MAX(least->slab, q->slab_limit), found, fit, &o);
+    size_t slab = gcpi_least_slab(q, GCPI_MAX(least->slab, q->r->limit), found, fit, &o);
     if (slab < least->slab || (slab == least->slab && o->seconds < least->order.seconds)) {
         least->slab = slab;
         gcpi_order_copy(&least->order, o);
@@ -13392,28 +13471,27 @@ static gcpi_fit gcpi_least_fit(void) { return gcpi_fit_of(0, 5e5, 0); }
 static int gcpi_least_early(gcpi_planner *q, gcpi_order *found)
 {
     const gcpi_order *o;
-    gcpi_least_slab(q, q->slab_limit, found, gcpi_least_fit(), &o);
+    gcpi_least_slab(q, q->r->limit, found, gcpi_least_fit(), &o);
     return !gcpi_least_wanted(q);
 }
 
 /* From the end of the path down. Each search stops at the first order within its limit. Where one fails, a hotter one
    follows, and where these fail, a smaller step. */
-static int gcpi_least_walk(gcpi_planner *q, gcpi_least *least, gcpi_search *s, double visits)
+static int gcpi_least_walk(gcpi_planner *q, gcpi_least *least, gcpi_search *s, double visits, gcpi_portion portion)
 {
     enum { HEATS = 3 };
     static const double heats[HEATS] = { 0.03, 0.1, 0.3 };
     const gcpi_fit fit = gcpi_least_fit();
     double used = 0, scale = gcpi_search_scale(q), step = 0.1;
     s->first = 1;
-    for (int failed = 0; step > 0.002 && used < visits && least->path.peak > least->floor && !q->watch->stopped;) {
+    for (int failed = 0; step > 0.002 && used < visits && least->path.peak > least->floor && !q->r->watch->stopped;) {
         double heat = heats[failed] * scale;
         s->limit = GCPI_MAX(least->floor, gcpi_bytes_from((double)least->path.peak * (1 - step)));
         s->found = 0; s->price = 3 * scale; s->rate = 50;
         gcpi_order_copy(&s->now, &least->path);
         gcpi_far_strip(q, &s->now);
-        gcpi_portion whole = gcpi_watch_part(q, used / visits, GCPI_MIN(1, used / visits + 1.0 / 24));
-        used += gcpi_search_run(s, visits / 24, heat, 0.3 * heat);
-        q->watch->portion = whole;
+        used += gcpi_search_run(s, visits / 24, heat, 0.3 * heat,
+                                gcpi_part_of(portion, used / visits, GCPI_MIN(1, used / visits + 1.0 / 24)));
         failed = s->found ? 0 : (failed + 1) % HEATS;
         if (!s->found && !failed) step /= 2;
         if (!s->found) continue;
@@ -13473,11 +13551,11 @@ static int gcpi_least_starts(gcpi_planner *q, gcpi_least *least)
     ptrdiff_t scratch = q->a->scratch;
     gcpi_exact exact;
     int done = 0;
-    if (!q->no_exact && gcpi_exact_make(&exact, &q->m, q->a) && gcpi_exact_search(&exact, 0, &q->trial))
+    if (!q->r->no_exact && gcpi_exact_make(&exact, &q->m, q->a) && gcpi_exact_search(&exact, 0, &q->trial))
         done = gcpi_least_offer(q, least, &q->trial, gcpi_least_fit());
     q->a->scratch = scratch;
     if (done) return 1;
-    if (!q->tried) gcpi_budget_policies(q);
+    if (!q->policies_tried) gcpi_budget_policies(q);
     return gcpi_least_offer(q, least, &q->best, gcpi_least_fit());
 }
 
@@ -13496,34 +13574,34 @@ static int gcpi_least_copies(gcpi_planner *q, gcpi_least *least)
     return done;
 }
 
-static int gcpi_least_effort(gcpi_planner *q, gcpi_least *least, gcpi_search *s, const gcpi_effort *e)
+static int gcpi_least_effort(gcpi_planner *q, gcpi_least *least, gcpi_search *s, const gcpi_effort *e,
+                             gcpi_portion portion)
 {
     /* a small problem takes as many to settle; a large one has no time for more */
     double visits = e->least * GCPI_MIN(GCPI_MAX(q->p->forward, 100), 6000);
-    if (gcpi_least_walk(q, least, s, visits) || gcpi_least_pack(q, least, &least->path, e->hard / 2)) return 1;
-    if (!q->opts->far_only && gcpi_least_chain(q, least, e)) return 1;
+    if (gcpi_least_walk(q, least, s, visits, portion) || gcpi_least_pack(q, least, &least->path, e->hard / 2)) return 1;
+    if (!q->r->far_only && gcpi_least_chain(q, least, e)) return 1;
     return (least->order.peak != least->path.peak && gcpi_least_pack(q, least, &least->order, e->hard / 2)) ||
            gcpi_least_move(q, least, e->layout / 2);
 }
 
-static void gcpi_least_find(gcpi_planner *q, gcpi_least *least)
+static void gcpi_least_find(gcpi_planner *q, gcpi_least *least, gcpi_portion portion)
 {
     static const gcp_effort efforts[] = { GCP_EFFORT_QUICK, GCP_EFFORT_DEFAULT, GCP_EFFORT_THOROUGH };
     gcpi_search s;
     int made = gcpi_search_make(&s, q);
     q->coarse |= !made;
     if (!made) return;
-    gcpi_search_by(&s, q, q->opts->far ? 1 + (q->opts->far_only != 0) : 0);
+    gcpi_search_by(&s, q, q->r->far ? 1 + (q->r->far_only != 0) : 0);
     gcpi_keep_all_order(&q->m, &least->path);
     int done = gcpi_least_offer(q, least, &least->path, gcpi_least_fit()) ||
-               (q->opts->far && gcpi_least_copies(q, least));
+               (q->r->far && gcpi_least_copies(q, least));
     /* where something fits that is not too slow, a little effort tells whether another way is faster */
     for (int e = 0; e < (q->kept.order.seconds < q->bound + q->m.seconds ? 1 : 3) && !done; e++) {
-        int last = efforts[e] == q->opts->effort;
-        gcpi_portion whole = gcpi_watch_part(q, e ? 0.2 : 0, last ? 1 : 0.2);
-        done = gcpi_least_effort(q, least, &s, &gcpi_efforts[efforts[e]]) ||
-               (e == 0 && !q->opts->far_only && gcpi_least_starts(q, least));
-        q->watch->portion = whole;
+        int last = efforts[e] == q->r->effort;
+        done = gcpi_least_effort(q, least, &s, &gcpi_efforts[efforts[e]],
+                                 gcpi_part_of(portion, e ? 0.2 : 0, last ? 1 : 0.2)) ||
+               (e == 0 && !q->r->far_only && gcpi_least_starts(q, least));
         if (last) break;
     }
     gcpi_search_by(&s, q, 0);
@@ -13536,8 +13614,8 @@ static void gcpi_least_holds(gcpi_planner *q, const gcpi_order *o)
     ptrdiff_t scratch = q->a->scratch;
     gcpi_lives l;
     size_t *live;
-    q->least_gradients = q->least_batch = 0;
-    for (int i = o->peak_at; (q->least_task = gcpi_code_task(o, i)) >= p->task_count;) i++;
+    q->lowest.gradients = q->lowest.batch = 0;
+    for (int i = o->peak_at; (q->lowest.task = gcpi_code_task(o, i)) >= p->task_count;) i++;
     gcpi_list_of(p, o, &q->list);
     int made = !p->names && gcpi_lives_make(p, &q->list, &l, &live, q->a);
     for (int b = 0; made && b < l.buffer_count; b++) {
@@ -13545,28 +13623,28 @@ static void gcpi_least_holds(gcpi_planner *q, const gcpi_order *o)
         const gcpi_item *item = &p->items[x->root];
         if (x->joined >= 0 || x->first > l.peak_at || x->last < l.peak_at) continue;
         int weight = item->kind == GCPI_GRADIENT_ITEM && p->tape->tensors[item->tensor].kind == GCPI_PARAMETER;
-        *(weight ? &q->least_gradients : &q->least_batch) += x->bytes;
+        *(weight ? &q->lowest.gradients : &q->lowest.batch) += x->bytes;
     }
     q->a->scratch = scratch;
 }
 
 /* Looks for the least slab; that of an earlier search stays where it is smaller. */
-static void gcpi_budget_way_down(gcpi_planner *q)
+static void gcpi_budget_way_down(gcpi_planner *q, gcpi_portion portion)
 {
     ptrdiff_t scratch = q->a->scratch;
     gcpi_least least;
     gcpi_cut cut;
-    q->by_peak = 0;
+    q->judgement = GCPI_BY_LAYOUT;
     memset(&least, 0, sizeof least);
     least.slab = SIZE_MAX / 2;
     if (gcpi_order_make(&least.order, q->trial.capacity, q->a) &&
         gcpi_order_make(&least.path, q->trial.capacity, q->a) && gcpi_cut_make(&cut, &q->m, q->a)) {
         least.floor = gcpi_least_bytes(&cut);
-        gcpi_least_find(q, &least);
+        gcpi_least_find(q, &least, portion);
     }
     /* no order: the arena is too small to lay anything out */
-    if (least.order.count && (!q->least_slab || least.slab < q->least_slab)) {
-        q->least_slab = least.slab;
+    if (least.order.count && (!q->lowest.slab || least.slab < q->lowest.slab)) {
+        q->lowest.slab = least.slab;
         gcpi_least_holds(q, &least.order);
     }
     q->a->scratch = scratch;
@@ -13576,30 +13654,41 @@ static void gcpi_budget_way_down(gcpi_planner *q)
 
 /* From a request to an answer. The policy runs, with what it needs in scratch. */
 
-/* Inference has only one order. Where it does not fit, less than was found is asked for until nothing is found. */
+/* Keep-all, kept if it has a layout within this limit. */
+static int gcpi_inference_within(gcpi_planner *q, size_t limit)
+{
+    const gcpi_request *asked = q->r;
+    gcpi_request within = *asked;
+    within.limit = limit;
+    q->r = &within;
+    gcpi_none(&q->kept);
+    gcpi_budget_keep_all(q);
+    q->r = asked;
+    return gcpi_has(&q->kept);
+}
+
+/* Inference has only one order, keep-all. Where its first layout does not fit, the limit is lowered to a byte below
+   each layout that is found, until there is none: the last one is the least. */
 static void gcpi_budget_inference(gcpi_planner *q)
 {
-    size_t asked = q->slab_limit;
     gcpi_fit fit = gcpi_fit_free();
-    gcpi_budget_keep_all(q);
+    const int fits = gcpi_inference_within(q, q->r->limit);
     q->bound = q->m.seconds;
-    if (gcpi_has(&q->kept)) return;
+    if (fits) return;
     gcpi_least_holds(q, &q->best);
-    q->least_slab = gcpi_order_slab(q, &q->best, fit);
-    for (int found = 1; found;) {
-        q->slab_limit = q->least_slab - 1;
-        gcpi_budget_keep_all(q);
-        if ((found = gcpi_has(&q->kept)) != 0) { fit = q->kept.fit; q->least_slab = gcpi_order_slab(q, &q->best, fit); }
-        gcpi_none(&q->kept);
+    q->lowest.slab = gcpi_order_slab(q, &q->best, fit).bytes;
+    while (gcpi_inference_within(q, q->lowest.slab - 1)) {
+        fit = q->kept.fit;
+        q->lowest.slab = gcpi_order_slab(q, &q->best, fit).bytes;
     }
-    q->slab_limit = asked;
-    if (q->least_slab <= asked) gcpi_keep(&q->kept, &q->best, "keep_all", fit);
+    gcpi_none(&q->kept);
+    if (q->lowest.slab <= q->r->limit) gcpi_keep(&q->kept, &q->best, "keep_all", fit);
 }
 
 /* Whether .progress lets the search go on, and the plan is so far above the bound, as a share of keep-all. */
 static int gcpi_budget_far_off(const gcpi_planner *q, double share)
 {
-    return !q->watch->stopped && !q->opts->far && gcpi_has(&q->kept) &&
+    return !q->r->watch->stopped && !q->r->far && gcpi_has(&q->kept) &&
            q->kept.order.seconds > q->bound + share * q->m.seconds;
 }
 
@@ -13607,22 +13696,20 @@ static int gcpi_budget_far_off(const gcpi_planner *q, double share)
    other choice of views is known to be faster. */
 static int gcpi_budget_again(const gcpi_planner *q)
 {
-    return q->opts->effort != GCP_EFFORT_QUICK && gcpi_budget_far_off(q, 0.04) &&
-           !(q->known > 0 && q->kept.order.seconds > q->known);
+    return q->r->effort != GCP_EFFORT_QUICK && gcpi_budget_far_off(q, 0.04) &&
+           !(q->r->known > 0 && q->kept.order.seconds > q->r->known);
 }
 
 /* As long as it helps, and the plan is far from the bound, the search goes on; then all of it, with more visits. */
-static void gcpi_budget_more(gcpi_planner *q)
+static void gcpi_budget_more(gcpi_planner *q, gcpi_portion portion)
 {
     for (int again = 0; again < 2; again++) {
         double before = HUGE_VAL;
         if (again && !gcpi_budget_again(q)) return;
-        q->patience = again ? 4 : 1;
-        if (again) gcpi_budget_search(q, 0, GCPI_ROUNDS);
-        q->patience = 1;
+        if (again) gcpi_budget_search(q, 0, GCPI_TURNS, 4, portion);
         while (gcpi_budget_far_off(q, 0.02) && q->kept.order.seconds < before - 0.003 * q->m.seconds) {
             before = q->kept.order.seconds;
-            gcpi_budget_search(q, GCPI_ROUNDS, GCPI_ROUNDS + 1);
+            gcpi_budget_search(q, GCPI_TURNS, GCPI_TURNS + 1, 1, portion);
         }
     }
 }
@@ -13630,81 +13717,69 @@ static void gcpi_budget_more(gcpi_planner *q)
 /* The first search is enough: more is not wanted, or another choice of views is known to be much faster. */
 static int gcpi_budget_enough(const gcpi_planner *q)
 {
-    return q->rough || (q->known > 0 && gcpi_has(&q->kept) && q->kept.order.seconds > q->known + 0.03 * q->m.seconds);
+    const double known = q->r->known;
+    return q->r->rough || (known > 0 && gcpi_has(&q->kept) && q->kept.order.seconds > known + 0.03 * q->m.seconds);
 }
 
-static void gcpi_budget_run(gcpi_planner *q)
+/* What is kept, or `loose`, is what answers this request best. */
+static void gcpi_budget_run(gcpi_planner *q, gcpi_portion portion)
 {
-    gcpi_portion whole = gcpi_watch_part(q, 0, 0.4);
-    gcpi_budget_find(q);
-    q->watch->portion = whole;
+    gcpi_budget_find(q, gcpi_part_of(portion, 0, 0.4));
     if (!gcpi_budget_enough(q)) {
-        double found = q->kept.order.seconds;
-        gcpi_watch_part(q, 0.4, 0.7);
-        const int beaten = q->known > 0 && q->bound >= q->known;
-        if (gcpi_has(&q->kept) ? gcpi_least_wanted(q) : !q->no_least && !beaten) gcpi_budget_way_down(q);
-        q->watch->portion = whole;
-        gcpi_watch_part(q, 0.7, 1);
-        if (GCPI_MIN(q->kept.order.seconds, q->loose.order.seconds) < found)
-            gcpi_budget_search(q, 0, GCPI_ROUNDS);           /* from that order */
-        gcpi_budget_more(q);
-        q->watch->portion = whole;
+        const double found = q->kept.order.seconds;
+        const int beaten = q->r->known > 0 && q->bound >= q->r->known;
+        if (gcpi_has(&q->kept) ? gcpi_least_wanted(q) : !q->r->no_least && !beaten)
+            gcpi_budget_way_down(q, gcpi_part_of(portion, 0.4, 0.7));
+        if (GCPI_MIN(q->kept.order.seconds, q->loose.order.seconds) < found)      /* from that order */
+            gcpi_budget_search(q, 0, GCPI_TURNS, 1, gcpi_part_of(portion, 0.7, 1));
+        gcpi_budget_more(q, gcpi_part_of(portion, 0.7, 1));
     }
     if (gcpi_has(&q->kept)) gcpi_order_copy(&q->best, &q->kept.order);
 }
 
-/* The same with copies alone (far), or without them: for these views what is found is no worse than either. The bounds
-   of these are none where values may be copied and ops run again. */
-static void gcpi_budget_part(gcpi_planner *q, size_t far)
+/* A part of the request: with copies alone (far), or without them. Its bounds do not hold where values may be copied
+   and ops run again. known: as in a request. */
+static void gcpi_budget_part(gcpi_planner *q, size_t far, double known, gcpi_portion portion)
 {
-    const gcp_plan_opts *given = q->opts;
+    const gcpi_request *asked = q->r;
+    gcpi_request part = *asked;
     const size_t size = (size_t)q->p->task_count;
     ptrdiff_t scratch = q->a->scratch;
     unsigned char *again = GCPI_SCRATCH(q->a, unsigned char, q->p->task_count);
-    gcp_plan_opts part = *given;
     if (!again) { q->coarse = 1; q->a->scratch = scratch; return; }
     memcpy(again, q->m.again, size);
     if (far) memset(q->m.again, 0, size);
-    part.far = far;
-    part.far_only = far > 0;
-    q->opts = &part;
-    gcpi_budget_run(q);
-    q->opts = given; q->bound = 0;
+    part.far = far; part.far_only = far > 0; part.known = known;
+    q->r = &part;
+    gcpi_budget_run(q, portion);
+    q->r = asked;
+    q->bound = 0;
     memcpy(q->m.again, again, size);
     q->a->scratch = scratch;
 }
-/* Copies alone, then none; the faster plan of both is kept. */
-static void gcpi_budget_parts(gcpi_planner *q)
+/* Copies alone, then none; the faster order of both is kept. So what is found with both is no worse than either. */
+static void gcpi_budget_parts(gcpi_planner *q, gcpi_portion portion)
 {
     ptrdiff_t scratch = q->a->scratch;
-    const gcpi_portion whole = gcpi_watch_part(q, 0, 0.4);
-    const double known = q->known;
+    double known = q->r->known;
     gcpi_candidate copies;
     memset(&copies, 0, sizeof copies);
-    if (!gcpi_order_make(&copies.order, q->trial.capacity, q->a)) { q->coarse = 1; return; }
-    gcpi_budget_part(q, q->opts->far);
+    if (!gcpi_order_make(&copies.order, q->trial.capacity, q->a)) { q->coarse = 1; q->a->scratch = scratch; return; }
+    gcpi_budget_part(q, q->r->far, known, gcpi_part_of(portion, 0, 0.4));
     gcpi_keep(&copies, &q->kept.order, q->kept.method, q->kept.fit);
-    if (gcpi_has(&copies) && !(known > 0 && known < copies.order.seconds)) q->known = copies.order.seconds;
+    if (gcpi_has(&copies) && !(known > 0 && known < copies.order.seconds)) known = copies.order.seconds;
     gcpi_none(&q->kept);
-    q->watch->portion = whole;
-    gcpi_watch_part(q, 0.4, 1);
-    gcpi_budget_part(q, 0);
-    q->known = known;
+    gcpi_budget_part(q, 0, known, gcpi_part_of(portion, 0.4, 1));
     if (copies.order.seconds < q->kept.order.seconds) gcpi_keep(&q->kept, &copies.order, copies.method, copies.fit);
-    q->watch->portion = whole;
     q->a->scratch = scratch;
 }
 
 static void gcpi_policy_budget(gcpi_planner *q)
 {
     if (!q->p->training) { gcpi_budget_inference(q); return; }
-    const int both = q->opts->far && !q->opts->far_only;
-    gcpi_portion whole = gcpi_watch_part(q, 0, both ? 0.5 : 0);
-    if (both) gcpi_budget_parts(q);
-    q->watch->portion = whole;
-    if (both) gcpi_watch_part(q, 0.5, 1);
-    gcpi_budget_run(q);
-    q->watch->portion = whole;
+    const int both = q->r->far && !q->r->far_only;
+    if (both) gcpi_budget_parts(q, gcpi_part_of(q->r->portion, 0, 0.5));
+    gcpi_budget_run(q, gcpi_part_of(q->r->portion, both ? 0.5 : 0, 1));
 }
 
 static const struct gcpi_policy { const char *name; void (*run)(gcpi_planner *);
@@ -13737,7 +13812,7 @@ static ptrdiff_t gcpi_planner_capacity(gcpi_planner *q)
     const gcpi_problem *p = q->p;
     int depth = 0;
     for (int i = 0; i < p->tape->segment_count; i++) depth = GCPI_MAX(depth, p->tape->segments[i].depth);
-    ptrdiff_t capacity = gcpi_order_capacity(q->opts, p->task_count, p->forward, GCPI_MIN(depth, DEEP));
+    ptrdiff_t capacity = gcpi_order_capacity(q->r->opts, p->task_count, p->forward, GCPI_MIN(depth, DEEP));
     for (int tail = 0; tail < 2 && depth > DEEP; tail++) {
         gcpi_list count;
         memset(&count, 0, sizeof count);
@@ -13757,44 +13832,68 @@ static int gcpi_planner_make(gcpi_planner *q)
     q->list.capacity = capacity;
     q->list.at = GCPI_SCRATCH(q->a, gcpi_instruction, capacity);
     q->front = gcpi_round(p->numbers, p->target.align);
-    q->patience = 1;
+    q->judgement = q->r->by_peak ? GCPI_BY_PEAK : GCPI_BY_LAYOUT;
     q->layout = GCPI_LAYOUT_WORK; q->kept.fit = gcpi_fit_free();
-    int ok = q->list.at && gcpi_model_make(&q->m, p, q->a) && (!q->opts->far || gcpi_far_make(q, (int)capacity));
+    int ok = q->list.at && gcpi_model_make(&q->m, p, q->a) && (!q->r->far || gcpi_far_make(q, (int)capacity));
     gcpi_order *const orders[] = { &q->trial, &q->best, &q->kept.order, &q->loose.order };
     for (int i = 0; ok && i < 4; i++) ok = gcpi_order_make(orders[i], (int)capacity, q->a);
     gcpi_none(&q->kept); gcpi_none(&q->loose);
+    q->best.seconds = HUGE_VAL;
     return ok;
 }
 
 /* The slab of keep-all, to compare with. In large problems (by_peak) a budget's search has no time for layouts. */
-static void gcpi_keep_all_slab(gcpi_planner *q)
+static size_t gcpi_keep_all_slab(gcpi_planner *q)
 {
-    q->keep_all = SIZE_MAX;
-    if (!q->by_peak && gcpi_order_of(q, &q->now, &q->trial))
-        q->keep_all = gcpi_order_slab(q, &q->trial, gcpi_fit_free());
+    size_t slab = SIZE_MAX;
     gcpi_choice_clear(q);
+    if (!q->r->by_peak && gcpi_order_of(q, &q->now, &q->trial))
+        slab = gcpi_order_slab(q, &q->trial, gcpi_fit_free()).bytes;
+    gcpi_choice_clear(q);
+    return slab;
 }
 
-/* Runs the policy; SQRT, RECURSIVE and CHEAP answer with keep-all where that is smaller. 0: not enough arena. */
-static int gcpi_choose(gcpi_planner *q)
+/* SQRT, RECURSIVE and CHEAP answer with keep-all where that is smaller. */
+static void gcpi_or_keep_all(gcpi_planner *q)
 {
-    gcp_policy policy = q->p->training || q->opts->policy == GCP_POLICY_BUDGET ? q->opts->policy : GCP_POLICY_KEEP_ALL;
+    gcpi_choice_clear(q);
+    if (!gcpi_order_of(q, &q->now, &q->trial) ||
+        (gcpi_has_best(q) && q->keep_all > gcpi_order_slab(q, &q->best, gcpi_fit_free()).bytes))
+        return;
+    gcpi_order_copy(&q->best, &q->trial);
+    gcpi_choice_copy(q->p, &q->guide, &q->now);
+}
+
+static gcpi_answer gcpi_answer_of(const gcpi_planner *q)
+{
+    gcpi_answer a;
+    const int fits = !q->r->limit || gcpi_has(&q->kept);
+    memset(&a, 0, sizeof a);
+    a.order = fits && gcpi_has_best(q) ? &q->best : NULL;
+    a.seconds = q->r->limit ? q->kept.order.seconds : q->best.seconds;
+    a.fit = q->kept.fit; a.method = q->kept.method; a.bound = q->bound;
+    a.segments = GCPI_MAX(1, q->guide.segments - 1);
+    a.coarse = q->coarse;
+    a.keep_all = q->keep_all;
+    a.lowest = q->lowest;
+    return a;
+}
+
+/* Answers a request: q's memory is in scratch of a, and so is the order. 0: not enough arena. */
+static int gcpi_choose(gcpi_planner *q, const gcpi_request *r, gcp_arena *a, gcpi_answer *answer)
+{
+    gcp_policy policy = r->p->training || r->policy == GCP_POLICY_BUDGET ? r->policy : GCP_POLICY_KEEP_ALL;
+    memset(q, 0, sizeof *q);
+    q->r = r; q->p = r->p; q->a = a;
     if (!gcpi_planner_make(q)) return 0;
-    if (q->opts->far_only) memset(q->m.again, 0, (size_t)q->p->task_count);
+    if (r->far_only) memset(q->m.again, 0, (size_t)q->p->task_count);
     gcpi_choice_clear(q);
     if (!gcpi_guides(q)) return 0;
-    gcpi_keep_all_slab(q);
+    q->keep_all = gcpi_keep_all_slab(q);
     gcpi_policies[policy].run(q);
-    if (policy < GCP_POLICY_SQRT || policy == GCP_POLICY_BUDGET || q->out_of_memory)
-        return !q->out_of_memory && (q->found || q->watch->stopped);
-    gcpi_choice_clear(q);
-    if (gcpi_order_of(q, &q->now, &q->trial) &&
-        (!q->found || q->keep_all <= gcpi_order_slab(q, &q->best, gcpi_fit_free()))) {
-        q->found = 1;
-        gcpi_order_copy(&q->best, &q->trial);
-        gcpi_choice_copy(q->p, &q->guide, &q->now);
-    }
-    return !q->out_of_memory && q->found;
+    if (policy >= GCP_POLICY_SQRT && policy != GCP_POLICY_BUDGET && !q->out_of_memory) gcpi_or_keep_all(q);
+    *answer = gcpi_answer_of(q);
+    return !q->out_of_memory && (gcpi_has_best(q) || r->watch->stopped);
 }
 
 /* plan: from options to a placed list */
@@ -14065,13 +14164,7 @@ typedef struct gcpi_plan {
     uint64_t *hashes; int *dying, *dying_first;
     /* keep_all: slab bytes of the keep-all plan, 0 where not known */
     size_t slab_bytes, state_bytes, slot_bytes, live_peak, keep_all;
-    const char *method; double bound_seconds; gcpi_fit fit;         /* of the planner's order */
-    /* planned: as the planner judged it; known: of the best plan so far; keep_all: by default views */
-    double planned_seconds, known, keep_all_seconds;
-    /* no_least: where nothing fits, another choice of views may: do not look for the least budget; rough: see
-       gcpi_planner */
-    int no_least, rough;
-    gcpi_watch *watch;                /* while it is planned */
+    const char *method; double bound_seconds, keep_all_seconds; gcpi_fit fit;   /* keep_all: by default views */
     size_t unfused;                   /* slab bytes of the keep-all plan without fused updates; SIZE_MAX: as it is */
     int peak_at, forward_end, slots, segments;          /* forward_end: the instruction after the last F */
     int inputs, leaves_out;           /* inputs that the list reads; whether the loss can leave samples out */
@@ -14256,56 +14349,93 @@ static void gcpi_help_text(const gcpi_plan *in, int task, size_t gradients, size
         snprintf(text + n, size - n, "; half the batch: about %zu less", batch / 2);
 }
 
-static void gcpi_stop_fail(const gcpi_plan *in)
+/* What planning with one choice of views gave: a list with its layout, or why there is none. */
+typedef struct gcpi_outcome {
+    int made;
+    gcpi_list list; gcpi_fit fit; const char *method;
+    double seconds, bound;            /* seconds: as the search judged it */
+    size_t slab, keep_all, checkpoints;           /* bytes; keep_all 0: not known */
+    int segments, coarse;
+    gcpi_lowest lowest;
+    gcp_code code; char message[GCP_MAX_ERROR];   /* GCP_OK: the arena is too small */
+} gcpi_outcome;
+
+GCPI_PRINTF(3, 4)
+static void gcpi_outcome_fail(gcpi_outcome *out, gcp_code code, const char *format, ...)
 {
-    gcpi_fail(in->p.tape, GCP_E_BUDGET, in->opts.at, in->p.tape->planning,
-              ".progress stopped the search before anything was found that fits .budget = %zu bytes", in->opts.budget);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(out->message, sizeof out->message, format, args);
+    va_end(args);
+    out->code = code;
 }
 
-static int gcpi_budget_fail(const gcpi_plan *in, const gcpi_planner *q)
+static void gcpi_stop_fail(const gcpi_plan *in, gcpi_outcome *out)
+{
+    gcpi_outcome_fail(out, GCP_E_BUDGET,
+                      ".progress stopped the search before anything was found that fits .budget = %zu bytes",
+                      in->opts.budget);
+}
+
+static void gcpi_budget_fail(const gcpi_plan *in, const gcpi_watch *watch, gcpi_outcome *out)
 {
     char name[128], help[400];
-    gcp_at at = gcpi_task_at(q->p, q->least_task, in->opts.at);
-    if (!q->least_slab && q->watch->stopped) gcpi_stop_fail(in);
-    if (!q->least_slab) return 0;
-    gcpi_help_text(in, q->least_task, q->least_gradients, q->least_batch, help, sizeof help);
-    gcpi_fail(q->p->tape, GCP_E_BUDGET, in->opts.at, in->p.tape->planning,
-              ".budget allows %zu bytes; the least found to work is %zu%s; %s %.48s (%s:%d) sets it%s", in->opts.budget,
-              in->state_bytes + q->least_slab,
-              q->watch->stopped ? " (.progress stopped the search)"
-              : q->coarse       ? " (the plan's arena had no room for all of the search: gcp_plan_arena)"
-                                : "",
-              q->least_task < q->p->forward ? "forward of" : "backward of",
-              gcpi_task_name(q->p, &q->p->tasks[q->least_task], name, sizeof name), gcpi_basename(at.file), at.line,
-              help);
-    return 0;
+    const gcpi_lowest *lowest = &out->lowest;
+    const gcpi_task *task = &in->p.tasks[lowest->task];
+    gcp_at at = gcpi_task_at(&in->p, lowest->task, in->opts.at);
+    if (!lowest->slab && watch->stopped) gcpi_stop_fail(in, out);
+    if (!lowest->slab) return;
+    gcpi_help_text(in, lowest->task, lowest->gradients, lowest->batch, help, sizeof help);
+    gcpi_outcome_fail(out, GCP_E_BUDGET,
+                      ".budget allows %zu bytes; the least found to work is %zu%s; %s %.48s (%s:%d) sets it%s",
+                      in->opts.budget, in->state_bytes + lowest->slab,
+                      watch->stopped ? " (.progress stopped the search)"
+                      : out->coarse  ? " (the plan's arena had no room for all of the search: gcp_plan_arena)"
+                                     : "",
+                      lowest->task < in->p.forward ? "forward of" : "backward of",
+                      gcpi_task_name(&in->p, task, name, sizeof name), gcpi_basename(at.file), at.line, help);
 }
 
-static int gcpi_plan_choose(gcp_plan *plan, int by_peak, gcp_arena *a)
+/* What a plan of these options asks for. */
+static gcpi_request gcpi_request_of(gcpi_plan *in, gcpi_watch *watch)
 {
-    gcpi_plan *in = plan->in;
+    gcpi_request r;
+    memset(&r, 0, sizeof r);
+    r.p = &in->p; r.opts = &in->opts;
+    r.policy = in->opts.policy; r.effort = in->opts.effort;
+    r.far = in->opts.far; r.far_only = in->opts.far_only;
+    if (r.policy == GCP_POLICY_BUDGET) r.limit = GCPI_MAX(gcpi_slab_limit(in), 1);
+    r.watch = watch; r.portion.to = 1;
+    return r;
+}
+
+/* The answer as a list, at the front of the arena. */
+static void gcpi_outcome_list(gcpi_outcome *out, const gcpi_request *r, const gcpi_answer *found, gcp_arena *a)
+{
+    out->list.capacity = found->order->count + found->fit.moves;
+    out->list.at = GCPI_NEW(a, gcpi_instruction, out->list.capacity);
+    if (out->list.at) gcpi_list_of(r->p, found->order, &out->list);
+    out->made = out->list.at && gcpi_list_reruns(r->p, &out->list, a);
+}
+
+static gcpi_outcome gcpi_plan_choose(const gcpi_plan *in, const gcpi_request *r, gcp_arena *a)
+{
     ptrdiff_t scratch = a->scratch;
     gcpi_planner q;
-    memset(&q, 0, sizeof q);
-    q.p = &in->p; q.opts = &in->opts; q.a = a; q.by_peak = by_peak; q.no_least = in->no_least; q.rough = in->rough;
-    q.known = in->known; q.watch = in->watch;
-    if (in->opts.policy == GCP_POLICY_BUDGET) q.slab_limit = GCPI_MAX(gcpi_slab_limit(in), 1);
-    if (!gcpi_choose(&q)) return 0;
-    plan->least_bytes = q.least_slab && !gcpi_has(&q.kept) ? in->state_bytes + q.least_slab : 0;
-    plan->coarse = q.coarse;
-    in->bound_seconds = q.bound;
-    in->keep_all = in->unfused < SIZE_MAX ? in->unfused : q.keep_all < SIZE_MAX ? q.keep_all : 0;
-    if (q.slab_limit && !gcpi_has(&q.kept)) return gcpi_budget_fail(in, &q);
-    plan->checkpoint_bytes = in->p.training ? gcpi_checkpoint_bytes(&q) : 0;
-    in->segments = GCPI_MAX(1, q.guide.segments - 1);
-    in->method = q.kept.method; in->fit = q.kept.fit;
-    in->planned_seconds = q.slab_limit ? q.kept.order.seconds : q.best.seconds;
-    in->list.capacity = q.best.count + in->fit.moves;
-    in->list.at = GCPI_NEW(a, gcpi_instruction, in->list.capacity);
-    if (in->list.at) gcpi_list_of(&in->p, &q.best, &in->list);
-    int ok = in->list.at && gcpi_list_reruns(&in->p, &in->list, a);
+    gcpi_answer found;
+    gcpi_outcome out;
+    memset(&out, 0, sizeof out);
+    if (!gcpi_choose(&q, r, a, &found)) return out;
+    out.lowest = found.lowest;
+    out.coarse = found.coarse; out.bound = found.bound; out.seconds = found.seconds; out.segments = found.segments;
+    out.method = found.method; out.fit = found.fit;
+    out.keep_all = in->unfused < SIZE_MAX ? in->unfused : found.keep_all < SIZE_MAX ? found.keep_all : 0;
+    if (!found.order) { gcpi_budget_fail(in, r->watch, &out); return out; }
+    memset(&out.lowest, 0, sizeof out.lowest);
+    out.checkpoints = in->p.training ? gcpi_checkpoint_bytes(r) : 0;
+    gcpi_outcome_list(&out, r, &found, a);
     a->scratch = scratch;
-    return ok;
+    return out;
 }
 
 /* The slab of GCP_POLICY_KEEP_ALL, whose updates come last: what a plan is compared with that fuses them by itself. 0:
@@ -14332,18 +14462,21 @@ static size_t gcpi_unfused_slab(const gcpi_plan *in, int root, const gcp_target 
     return slab;
 }
 
-/* The planner's list and its layout. In a large problem a layout takes longer than finding another order. There
+/* The list for a request, and its layout. In a large problem a layout takes longer than finding another order. There
    candidates are judged by their live peak, and only the chosen one gets a layout. If that does not fit, the search
-   runs again and lays out every candidate. */
-static int gcpi_plan_by_views(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_arena *a)
+   runs again and lays out every candidate. l and live stay in scratch. */
+static gcpi_outcome gcpi_plan_by_views(const gcpi_plan *in, const gcpi_request *asked, gcpi_lives *l, size_t **live,
+                                       gcp_arena *a)
 {
-    gcpi_plan *in = plan->in;
     ptrdiff_t used = a->used, scratch = a->scratch;
-    for (int by_peak = in->opts.policy == GCP_POLICY_BUDGET && in->p.task_count > GCPI_LARGE;; by_peak = 0) {
+    gcpi_request r = *asked;
+    for (r.by_peak = r.policy == GCP_POLICY_BUDGET && r.p->task_count > GCPI_LARGE;; r.by_peak = 0) {
         a->used = used; a->scratch = scratch;
-        if (!gcpi_plan_choose(plan, by_peak, a)) return 0;
-        in->slab_bytes = gcpi_arrange(&in->p, &in->list, l, live, in->fit, a);
-        if (!by_peak || in->slab_bytes <= gcpi_slab_limit(in)) return in->slab_bytes != 0;
+        gcpi_outcome out = gcpi_plan_choose(in, &r, a);
+        if (!out.made) return out;
+        out.slab = gcpi_arrange(r.p, &out.list, l, live, out.fit, a);
+        out.made = out.slab != 0;
+        if (!r.by_peak || out.slab <= gcpi_slab_limit(in)) return out;
     }
 }
 
@@ -14492,13 +14625,8 @@ GCPI_DEF size_t gcp_graph_arena_at(const gcp_tape *t, const char *text, gcp_plan
    plan is faster with the flip. Before that the copies of small ops are taken back, where that is faster: near the
    least budget often only the largest concat must be a copy. */
 
-/* What planning with one choice of views gave: a plan, or the error that says why there is none. */
-typedef struct gcpi_trial {
-    int made;
-    gcpi_copied *copied;              /* the choice, per op */
-    gcpi_plan in; gcp_plan plan;
-    gcp_code code; char message[GCP_MAX_ERROR];
-} gcpi_trial;
+/* A choice of views, per op, and what planning with it gave. */
+typedef struct gcpi_trial { gcpi_copied *copied; gcpi_outcome out; } gcpi_trial;
 
 /* A view that may be flipped; in a large network, all of one op. */
 typedef struct gcpi_flip { int op, gradient; uint64_t bits; double bytes; } gcpi_flip;
@@ -14507,22 +14635,24 @@ typedef struct gcpi_flip { int op, gradient; uint64_t bits; double bytes; } gcpi
 enum { GCPI_FLIPS = 25 };
 typedef struct gcpi_trials {
     gcpi_flip flips[GCPI_FLIPS]; int count, tries;
-    gcp_plan *plan, unplanned;
+    gcpi_plan *in;
+    gcpi_request asked;               /* what all of them are for */
     gcp_arena *a;
     int open;                         /* gcpi_views_open */
-    gcp_effort effort;                /* that was asked for */
     gcpi_trial best, trial, quick;    /* quick: what flips have reached */
     double bound;                     /* of all choices */
+    int no_least;                     /* of the trials to come: see gcpi_request */
+    int broken;                       /* an error that no other choice mends is on the tape */
 } gcpi_trials;
 
-/* Whether trial b is worth more than a: a faster plan within the budget, else one of fewer bytes. A policy without a
+/* Whether outcome b is worth more than a: a faster list within the budget, else one of fewer bytes. A policy without a
    budget takes copies only where they save 2 % of the slab. */
-static int gcpi_trial_better(const gcpi_trial *a, const gcpi_trial *b)
+static int gcpi_outcome_better(const gcpi_outcome *a, const gcpi_outcome *b, gcp_policy policy)
 {
     if (a->made != b->made) return b->made;
-    if (!b->made) return b->plan.least_bytes && b->plan.least_bytes < a->plan.least_bytes;
-    if (b->in.opts.policy == GCP_POLICY_BUDGET) return b->in.planned_seconds < a->in.planned_seconds;
-    return (double)b->in.slab_bytes < 0.98 * (double)a->in.slab_bytes;
+    if (!b->made) return b->lowest.slab && b->lowest.slab < a->lowest.slab;
+    if (policy == GCP_POLICY_BUDGET) return b->seconds < a->seconds;
+    return (double)b->slab < 0.98 * (double)a->slab;
 }
 
 static int gcpi_views_use(gcpi_plan *in, const gcpi_copied *copied, gcp_arena *a)
@@ -14533,93 +14663,79 @@ static int gcpi_views_use(gcpi_plan *in, const gcpi_copied *copied, gcp_arena *a
 }
 
 /* Plans with trial->copied. The list stays at the front of the arena. */
-static void gcpi_trial_run(gcpi_trials *r, gcpi_trial *trial)
+static void gcpi_trial_run(gcpi_trials *r, gcpi_trial *trial, const gcpi_request *request)
 {
-    gcp_plan *plan = r->plan;
-    gcp_tape *t = plan->tape;
     gcpi_lives lives;
     size_t *live;
     ptrdiff_t scratch = r->a->scratch;
-    *plan = r->unplanned;
-    trial->made = gcpi_views_use(plan->in, trial->copied, r->a) && gcpi_plan_by_views(plan, &lives, &live, r->a);
+    memset(&trial->out, 0, sizeof trial->out);
+    r->broken |= !gcpi_views_use(r->in, trial->copied, r->a);
+    if (!r->broken) trial->out = gcpi_plan_by_views(r->in, request, &lives, &live, r->a);
     r->a->scratch = scratch;
-    trial->in = *plan->in; trial->plan = *plan;
-    trial->code = t->code;
-    memcpy(trial->message, t->message, sizeof t->message);
-    gcp_error_clear(t);
-}
-
-/* A trial takes the place of the best one, if it is better. */
-static int gcpi_trial_take(gcpi_trial *best, gcpi_trial *trial)
-{
-    const gcpi_trial was = *best;
-    if (!gcpi_trial_better(best, trial)) return 0;
-    trial->in.keep_all = was.in.keep_all;
-    *best = *trial;
-    trial->copied = was.copied;
-    return 1;
 }
 
 static void gcpi_trial_copy(const gcpi_trials *r, gcpi_trial *to, const gcpi_trial *from)      /* its choice */
 {
-    memcpy(to->copied, from->copied, (size_t)r->plan->tape->op_count * sizeof *to->copied);
+    memcpy(to->copied, from->copied, (size_t)r->in->p.tape->op_count * sizeof *to->copied);
+}
+
+/* A trial takes the place of the best one, if it is better. What is compared with stays keep-all by default views. */
+static int gcpi_trial_take(const gcpi_trials *r, gcpi_trial *best, const gcpi_trial *trial)
+{
+    const size_t keep_all = best->out.keep_all;
+    if (!gcpi_outcome_better(&best->out, &trial->out, r->asked.policy)) return 0;
+    best->out = trial->out;
+    best->out.keep_all = keep_all;
+    gcpi_trial_copy(r, best, trial);
+    return 1;
 }
 
 /* Whether another choice of views can gain nothing: keep-all was asked for or is nearly reached, or nothing trains. */
-static int gcpi_trial_enough(const gcpi_trial *first)
+static int gcpi_trial_enough(const gcpi_trials *r)
 {
-    const gcpi_plan *in = &first->in;
-    if (in->opts.policy == GCP_POLICY_KEEP_ALL || in->watch->stopped) return 1;
-    if (in->opts.policy != GCP_POLICY_BUDGET) return !in->p.training;
-    return first->made && in->planned_seconds <= in->keep_all_seconds * (1 + 3e-4);
+    const gcpi_outcome *best = &r->best.out;
+    if (r->asked.policy == GCP_POLICY_KEEP_ALL || r->asked.watch->stopped || r->broken) return 1;
+    if (r->asked.policy != GCP_POLICY_BUDGET) return !r->in->p.training;
+    return best->made && best->seconds <= r->in->keep_all_seconds * (1 + 3e-4);
 }
 
 /* A bound of the seconds of all lists, whatever their views. */
-static double gcpi_views_bound(gcpi_plan *in, gcp_arena *a)
+static double gcpi_views_bound(const gcpi_request *asked, gcp_arena *a)
 {
-    gcpi_planner q;
-    if (in->opts.policy != GCP_POLICY_BUDGET || !in->p.training) return 0;
-    memset(&q, 0, sizeof q);
-    q.p = &in->p; q.opts = &in->opts; q.a = a;
-    q.slab_limit = GCPI_MAX(gcpi_slab_limit(in), 1);
-    q.front = gcpi_round(in->p.numbers, in->p.target.align);
-    return gcpi_relaxed_bound(&q, gcpi_efforts[in->opts.effort].places);
+    return asked->policy == GCP_POLICY_BUDGET && asked->p->training ? gcpi_relaxed_bound(asked, a) : 0;
 }
 
-/* What is under way is this part of the call. The last tenth is for the least budget, which is rarely looked for. */
-static void gcpi_trial_watch(gcpi_plan *in, double from, double to)
+/* The request for a trial that must beat `best`, in this part of the call. The last tenth is for the least budget,
+   which is rarely looked for. */
+static gcpi_request gcpi_trial_request(const gcpi_trials *r, const gcpi_outcome *best, double from, double to)
 {
-    const double begin = in->no_least || !gcpi_slab_limit(in) ? 0 : 0.9, share = begin > 0 ? 0.1 : 0.9;
-    in->watch->portion.from = begin + share * from;
-    in->watch->portion.to = begin + share * to;
-}
-
-/* What the next trial must beat. */
-static void gcpi_trial_known(gcpi_trials *r, const gcpi_trial *best)
-{
-    r->plan->in->known = best->made ? best->in.planned_seconds : 0;
+    const double begin = r->no_least || !gcpi_slab_limit(r->in) ? 0 : 0.9, share = begin > 0 ? 0.1 : 0.9;
+    gcpi_request request = r->asked;
+    request.known = best && best->made ? best->seconds : 0;
+    request.no_least = r->no_least;
+    request.portion.from = begin + share * from;
+    request.portion.to = begin + share * to;
+    return request;
 }
 
 /* Plans with each whole choice that is open, the default first, in the first `share` of the call. For the least budget
    copies of gradients alone are left out, which is seldom the best choice. */
-static void gcpi_trials_whole(gcpi_trials *r, double share)
+static void gcpi_trials_whole(gcpi_trials *r, gcp_effort effort, double share)
 {
     enum { GRADIENTS = 2 };
-    gcpi_plan *in = r->plan->in;
-    const int least = !in->no_least && r->open == 3, choices = least ? 3 : r->open == 3 ? 4 : 2;
+    const int least = !r->no_least && r->open == 3, choices = least ? 3 : r->open == 3 ? 4 : 2;
     int done = 0;
-    for (int copied = 0; copied < 4 && (!copied || !gcpi_trial_enough(&r->best)); copied++) {
+    for (int copied = 0; copied < 4 && (!copied || !gcpi_trial_enough(r)); copied++) {
         if (copied & ~r->open || (least && copied == GRADIENTS)) continue;
         gcpi_trial *trial = copied ? &r->trial : &r->best;
-        if (copied) {
-            in->no_least |= r->best.made;
-            gcpi_trial_known(r, &r->best);
-        }
-        gcpi_trial_watch(in, share * done / choices, share * (done + 1) / choices);
+        r->no_least |= copied && r->best.out.made;
+        gcpi_request request = gcpi_trial_request(r, copied ? &r->best.out : NULL, share * done / choices,
+                                                  share * (done + 1) / choices);
+        request.effort = effort;
         done++;
-        gcpi_copied_set(trial->copied, in->p.tape->op_count, copied);
-        gcpi_trial_run(r, trial);
-        if (copied) gcpi_trial_take(&r->best, trial);
+        gcpi_copied_set(trial->copied, r->in->p.tape->op_count, copied);
+        gcpi_trial_run(r, trial, &request);
+        if (copied) gcpi_trial_take(r, &r->best, trial);
     }
 }
 
@@ -14686,12 +14802,11 @@ static void gcpi_flip_turn(gcpi_trial *trial, const gcpi_flip *flip)
     *bits = *bits & flip->bits ? *bits & ~flip->bits : *bits | flip->bits;
 }
 
-/* Whether flips may gain anything: there is a plan, and it is above what no choice beats. */
-static int gcpi_flips_wanted(const gcpi_trials *r, const gcpi_trial *best)
+/* Whether flips may gain anything: there is a list, and it is above what no choice beats. */
+static int gcpi_flips_wanted(const gcpi_trials *r, const gcpi_outcome *best)
 {
-    const gcpi_plan *in = &best->in;
-    return in->opts.policy == GCP_POLICY_BUDGET && in->p.training && !in->watch->stopped &&
-           (!best->made || in->planned_seconds > r->bound + 0.002 * in->keep_all_seconds);
+    return r->asked.policy == GCP_POLICY_BUDGET && r->in->p.training && !r->asked.watch->stopped && !r->broken &&
+           (!best->made || best->seconds > r->bound + 0.002 * r->in->keep_all_seconds);
 }
 
 /* Leaves copies only to ops of this share of the largest one's bytes, or more. 0: that changes nothing. */
@@ -14716,23 +14831,24 @@ static int gcpi_trial_thin(const gcpi_problem *p, gcpi_trial *trial, double shar
 
 /* Plans quickly with the trial's choice. 1: it takes less than this share of the time that flips have reached, and is
    what they have reached now. */
-static int gcpi_flips_try(gcpi_trials *r, ptrdiff_t used, double share)
+static int gcpi_flips_try(gcpi_trials *r, ptrdiff_t used, double share, double from, double to)
 {
-    const gcpi_plan *before = &r->quick.in, *now = &r->trial.in;
+    const gcpi_outcome *before = &r->quick.out, *now = &r->trial.out;
+    gcpi_request request = gcpi_trial_request(r, before, from, to);
+    request.effort = GCP_EFFORT_QUICK; request.rough = 1;
     r->a->used = used;
-    gcpi_trial_known(r, &r->quick);
-    gcpi_trial_run(r, &r->trial);
-    if (r->quick.made && r->trial.made && now->planned_seconds >= share * before->planned_seconds) return 0;
-    return gcpi_trial_take(&r->quick, &r->trial);
+    gcpi_trial_run(r, &r->trial, &request);
+    if (before->made && now->made && now->seconds >= share * before->seconds) return 0;
+    return gcpi_trial_take(r, &r->quick, &r->trial);
 }
 
 /* Takes the copies of small ops back, more and more of them, where that is clearly faster. 1: it is once. */
 static int gcpi_flips_thin(gcpi_trials *r, ptrdiff_t used)
 {
     int better = 0;
-    for (double rest = 0.5; rest > 0.1 && gcpi_flips_wanted(r, &r->quick); rest /= 2) {
+    for (double rest = 0.5; rest > 0.1 && gcpi_flips_wanted(r, &r->quick.out); rest /= 2) {
         gcpi_trial_copy(r, &r->trial, &r->quick);
-        better |= gcpi_trial_thin(&r->plan->in->p, &r->trial, 1 - rest) && gcpi_flips_try(r, used, 0.98);
+        better |= gcpi_trial_thin(&r->in->p, &r->trial, 1 - rest) && gcpi_flips_try(r, used, 0.98, 0.7, 0.7);
     }
     return better;
 }
@@ -14741,16 +14857,15 @@ static int gcpi_flips_thin(gcpi_trials *r, ptrdiff_t used)
 static int gcpi_flips_quick(gcpi_trials *r)
 {
     const ptrdiff_t used = r->a->used;
+    gcpi_request request = gcpi_trial_request(r, NULL, 0.7, 0.7);
+    request.effort = GCP_EFFORT_QUICK; request.rough = 1;
     gcpi_trial_copy(r, &r->quick, &r->best);
-    r->plan->in->known = 0;
-    gcpi_trial_watch(r->plan->in, 0.7, 0.7);
-    gcpi_trial_run(r, &r->quick);
+    gcpi_trial_run(r, &r->quick, &request);
     int better = gcpi_flips_thin(r, used);
-    for (int n = 0, idle = 0; idle < r->count && n < r->tries && gcpi_flips_wanted(r, &r->quick); n++) {
-        gcpi_trial_watch(r->plan->in, 0.7 + 0.2 * n / r->tries, 0.7 + 0.2 * (n + 1) / r->tries);
+    for (int n = 0, idle = 0; idle < r->count && n < r->tries && gcpi_flips_wanted(r, &r->quick.out); n++) {
         gcpi_trial_copy(r, &r->trial, &r->quick);
         gcpi_flip_turn(&r->trial, &r->flips[n % r->count]);
-        int taken = gcpi_flips_try(r, used, 1);
+        int taken = gcpi_flips_try(r, used, 1, 0.7 + 0.2 * n / r->tries, 0.7 + 0.2 * (n + 1) / r->tries);
         better |= taken;
         idle = taken ? 0 : idle + 1;
     }
@@ -14763,25 +14878,24 @@ static int gcpi_flips_quick(gcpi_trials *r)
 static int gcpi_flips_keep_all(gcpi_trials *r, size_t slab)
 {
     const ptrdiff_t used = r->a->used;
-    gcpi_plan *in = r->plan->in;
-    const size_t limit = gcpi_slab_limit(in), all = r->best.in.keep_all;
+    const size_t limit = gcpi_slab_limit(r->in), all = r->best.out.keep_all;
+    gcpi_request request = r->asked;
     int better = 0;
-    if (!all || slab < all / 5 * 4 || in->watch->stopped) return 0;
-    in->opts.policy = GCP_POLICY_KEEP_ALL;
-    gcpi_copied_set(r->quick.copied, in->p.tape->op_count, 0);
-    gcpi_trial_run(r, &r->quick);
-    for (int n = 0, idle = 0; idle < r->count && n < 4 * r->tries && r->quick.made; n++) {
-        if (r->quick.in.slab_bytes <= limit) break;
+    if (!all || slab < all / 5 * 4 || r->asked.watch->stopped) return 0;
+    request.policy = GCP_POLICY_KEEP_ALL; request.limit = 0;
+    gcpi_copied_set(r->quick.copied, r->in->p.tape->op_count, 0);
+    gcpi_trial_run(r, &r->quick, &request);
+    for (int n = 0, idle = 0; idle < r->count && n < 4 * r->tries && r->quick.out.made && !r->broken; n++) {
+        if (r->quick.out.slab <= limit) break;
         gcpi_trial_copy(r, &r->trial, &r->quick);
         gcpi_flip_turn(&r->trial, &r->flips[n % r->count]);
         r->a->used = used;
-        gcpi_trial_run(r, &r->trial);
-        int taken = r->trial.made && r->trial.in.slab_bytes < r->quick.in.slab_bytes;
-        if (taken) { gcpi_trial_copy(r, &r->quick, &r->trial); r->quick.in = r->trial.in; }
+        gcpi_trial_run(r, &r->trial, &request);
+        int taken = r->trial.out.made && r->trial.out.slab < r->quick.out.slab;
+        if (taken) { gcpi_trial_copy(r, &r->quick, &r->trial); r->quick.out = r->trial.out; }
         better |= taken;
         idle = taken ? 0 : idle + 1;
     }
-    in->opts.policy = GCP_POLICY_BUDGET;
     r->a->used = used;
     return better;
 }
@@ -14789,112 +14903,111 @@ static int gcpi_flips_keep_all(gcpi_trials *r, size_t slab)
 /* Plans in full with the choice of r->quick, in this part of the call. */
 static void gcpi_trials_full(gcpi_trials *r, double from, double to)
 {
+    const gcpi_request request = gcpi_trial_request(r, &r->best.out, from, to);
     gcpi_trial_copy(r, &r->trial, &r->quick);
-    gcpi_trial_known(r, &r->best);
-    gcpi_trial_watch(r->plan->in, from, to);
-    gcpi_trial_run(r, &r->trial);
-    gcpi_trial_take(&r->best, &r->trial);
+    gcpi_trial_run(r, &r->trial, &request);
+    gcpi_trial_take(r, &r->best, &r->trial);
 }
 
 /* Mixtures: those that lower keep-all's bytes, then from the best choice on. What quick plans say is better is planned
    in full. */
 static void gcpi_trials_flip(gcpi_trials *r)
 {
-    gcpi_plan *in = r->plan->in;
-    if (!r->tries || !gcpi_flips_wanted(r, &r->best)) return;
-    if (gcpi_flips_keep_all(r, gcpi_slab_limit(in))) gcpi_trials_full(r, 0.6, 0.7);
-    if (!gcpi_flips_wanted(r, &r->best)) return;
-    in->opts.effort = GCP_EFFORT_QUICK; in->rough = 1;
-    int better = gcpi_flips_quick(r);
-    in->opts.effort = r->effort; in->rough = 0;
-    if (better && !in->watch->stopped) gcpi_trials_full(r, 0.9, 1);
+    if (!r->tries || !gcpi_flips_wanted(r, &r->best.out)) return;
+    if (gcpi_flips_keep_all(r, gcpi_slab_limit(r->in))) gcpi_trials_full(r, 0.6, 0.7);
+    if (!gcpi_flips_wanted(r, &r->best.out)) return;
+    if (gcpi_flips_quick(r) && !r->asked.watch->stopped) gcpi_trials_full(r, 0.9, 1);
 }
 
 /* Looks for the least budget: with little effort for each whole choice, then in full for the best of them. */
 static void gcpi_trials_least(gcpi_trials *r)
 {
-    gcpi_plan *in = r->plan->in;
-    in->no_least = 0;
-    in->known = 0;
-    in->opts.effort = GCP_EFFORT_QUICK;
-    gcpi_trials_whole(r, 0.3);
-    in->opts.effort = r->effort;
-    if (r->effort == GCP_EFFORT_QUICK || in->watch->stopped) return;
-    in->no_least = r->best.made;
+    r->no_least = 0;
+    gcpi_trials_whole(r, GCP_EFFORT_QUICK, 0.3);
+    if (r->asked.effort == GCP_EFFORT_QUICK || r->asked.watch->stopped || r->broken) return;
+    r->no_least = r->best.out.made;
     gcpi_trial_copy(r, &r->quick, &r->best);
     gcpi_trials_full(r, 0.3, 0.6);
-    const size_t least = r->best.plan.least_bytes;
-    if (!r->best.made && least && gcpi_flips_keep_all(r, least - in->state_bytes)) gcpi_trials_full(r, 0.6, 1);
+    const size_t least = r->best.out.lowest.slab;
+    if (!r->best.out.made && least && gcpi_flips_keep_all(r, least)) gcpi_trials_full(r, 0.6, 1);
 }
 
-static int gcpi_trials_make(gcpi_trials *r, gcp_plan *plan, int open, gcp_arena *a)
+static int gcpi_trials_make(gcpi_trials *r, gcpi_plan *in, gcpi_watch *watch, int open, gcp_arena *a)
 {
-    r->best.made = r->trial.made = r->quick.made = 0;
-    r->plan = plan; r->unplanned = *plan; r->a = a; r->open = open; r->effort = plan->in->opts.effort;
+    memset(r, 0, sizeof *r);
+    r->in = in; r->asked = gcpi_request_of(in, watch); r->a = a; r->open = open;
     gcpi_trial *const all[] = { &r->best, &r->trial, &r->quick };
     for (int i = 0; i < 3; i++)
-        if ((all[i]->copied = GCPI_SCRATCH(a, gcpi_copied, plan->tape->op_count)) == NULL) return 0;
-    r->bound = gcpi_views_bound(plan->in, a);
+        if ((all[i]->copied = GCPI_SCRATCH(a, gcpi_copied, in->p.tape->op_count)) == NULL) return 0;
+    r->bound = gcpi_views_bound(&r->asked, a);
     static const int share[] = { 4, 1, 16 }, some[] = { 8, 0, 32 };      /* per effort */
-    const int forward = plan->in->p.forward, small = forward <= 16;
-    r->count = gcpi_flips_list(&plan->in->p, r->flips, GCPI_FLIPS);
-    r->tries = share[r->effort] * (small ? 20 : 120 / (forward + 10)) + some[r->effort];
+    const int forward = in->p.forward, small = forward <= 16;
+    r->count = gcpi_flips_list(&in->p, r->flips, GCPI_FLIPS);
+    r->tries = share[r->asked.effort] * (small ? 20 : 120 / (forward + 10)) + some[r->asked.effort];
     return 1;
 }
 
-/* The plan becomes the best one, or its error is on the tape. */
-static int gcpi_trials_end(gcpi_trials *r, gcpi_lives *l, size_t **live)
+/* The best outcome, laid out again. */
+static gcpi_outcome gcpi_trials_end(gcpi_trials *r, gcpi_lives *l, size_t **live)
 {
-    gcpi_plan *in = r->plan->in;
-    gcp_tape *t = r->plan->tape;
-    *r->plan = r->best.plan; *in = r->best.in;
-    in->opts.effort = r->effort;
-    if (!r->best.made) {
-        t->code = r->best.code;
-        memcpy(t->message, r->best.message, sizeof t->message);
-        if (!t->code && in->watch->stopped) gcpi_stop_fail(in);       /* in a later choice than the best */
-        return 0;
-    }
+    gcpi_outcome out = r->best.out;
+    if (!out.made && !out.code && r->asked.watch->stopped) gcpi_stop_fail(r->in, &out);   /* in a later choice */
+    if (!out.made || r->broken) { out.made = 0; return out; }
     /* what other trials took after the list is free again */
-    r->a->used = (unsigned char *)(in->list.at + in->list.capacity) - r->a->base;
-    if (!gcpi_views_use(in, r->best.copied, r->a)) return 0;
-    in->bound_seconds = r->bound;
-    in->slab_bytes = gcpi_arrange(&in->p, &in->list, l, live, in->fit, r->a);
-    return in->slab_bytes != 0;
+    r->a->used = (unsigned char *)(out.list.at + out.list.capacity) - r->a->base;
+    if (!gcpi_views_use(r->in, r->best.copied, r->a)) { out.made = 0; return out; }
+    out.bound = r->bound;
+    out.slab = gcpi_arrange(&r->in->p, &out.list, l, live, out.fit, r->a);
+    out.made = out.slab != 0;
+    return out;
 }
 
-/* The best plan of all choices of views. The least budget is looked for only where no choice has a plan. l and live
+/* The best outcome of all choices of views. The least budget is looked for only where no choice has a list. l and live
    stay in scratch. */
-static int gcpi_plan_search(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_arena *a)
+static gcpi_outcome gcpi_plan_search(gcpi_plan *in, gcpi_watch *watch, gcpi_lives *l, size_t **live, gcp_arena *a)
 {
-    gcpi_plan *in = plan->in;
-    int open = gcpi_views_open(&in->p);
+    const int open = gcpi_views_open(&in->p), budget = in->opts.policy == GCP_POLICY_BUDGET;
     gcpi_trials r;
-    if (!open) return gcpi_plan_by_views(plan, l, live, a);
-    if (!gcpi_trials_make(&r, plan, open, a)) return 0;
-    in->no_least = 1;
+    if (!open) {
+        const gcpi_request asked = gcpi_request_of(in, watch);
+        return gcpi_plan_by_views(in, &asked, l, live, a);
+    }
+    if (!gcpi_trials_make(&r, in, watch, open, a)) return r.best.out;
+    r.no_least = 1;
     /* in a slab of no bytes nothing fits: gcp_least_budget asks for the least alone */
-    if (in->opts.policy != GCP_POLICY_BUDGET || gcpi_slab_limit(in)) gcpi_trials_whole(&r, 0.6);
-    if (!r.best.made && in->opts.policy == GCP_POLICY_BUDGET && !in->watch->stopped) gcpi_trials_least(&r);
-    if (r.best.made) gcpi_trials_flip(&r);
+    if (!budget || gcpi_slab_limit(in)) gcpi_trials_whole(&r, in->opts.effort, 0.6);
+    if (!r.best.out.made && budget && !watch->stopped) gcpi_trials_least(&r);
+    if (r.best.out.made) gcpi_trials_flip(&r);
     return gcpi_trials_end(&r, l, live);
 }
 
-/* gcpi_plan_search under the eyes of .progress, which hears of the end, too. */
+/* Takes an outcome over into the plan. 0: it is an error, which goes on the tape. */
+static int gcpi_plan_take(gcp_plan *plan, const gcpi_outcome *out)
+{
+    gcpi_plan *in = plan->in;
+    plan->least_bytes = out->lowest.slab ? in->state_bytes + out->lowest.slab : 0;
+    plan->checkpoint_bytes = out->checkpoints;
+    if (out->coarse) plan->coarse = 1;
+    in->list = out->list; in->fit = out->fit; in->method = out->method;
+    in->bound_seconds = out->bound; in->slab_bytes = out->slab; in->keep_all = out->keep_all;
+    in->segments = out->segments;
+    if (!out->made && out->code) gcpi_fail(plan->tape, out->code, in->opts.at, plan->tape->planning, "%s", out->message);
+    return out->made;
+}
+
+/* Plans under the eyes of .progress, which hears of the end, too. */
 static int gcpi_plan_watched(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_arena *a)
 {
     gcpi_plan *in = plan->in;
     gcpi_watch watch;
     memset(&watch, 0, sizeof watch);
     watch.ask = in->opts.progress; watch.context = in->opts.progress_context;
-    watch.portion.to = 1;
-    in->watch = &watch;
-    int made = gcpi_plan_search(plan, l, live, a);
-    in->watch = NULL;
+    const gcpi_outcome out = gcpi_plan_search(in, &watch, l, live, a);
+    const int made = gcpi_plan_take(plan, &out);
     if (watch.stopped) plan->coarse = 2;
     if (!watch.ask || watch.stopped) return made;
     watch.now.share = 1;
-    if (made) { watch.now.seconds = in->planned_seconds; watch.now.keep_all_seconds = in->keep_all_seconds; }
+    if (made) { watch.now.seconds = out.seconds; watch.now.keep_all_seconds = in->keep_all_seconds; }
     watch.ask(watch.context, &watch.now);
     return made;
 }

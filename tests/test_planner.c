@@ -56,7 +56,9 @@ static void incremental(size_t limit)
     gcp_tape *tape = fresh();
     gcp_plan keep = gcp_graph_plan(tape, text, .policy = GCP_POLICY_KEEP_ALL);
     gcp_plan_opts o = { .policy = GCP_POLICY_BUDGET };
-    gcpi_planner q = { .p = keep.in ? &keep.in->p : NULL, .opts = &o, .a = &arena };
+    gcpi_watch watch = { .stopped = 0 };
+    gcpi_request r = { .p = keep.in ? &keep.in->p : NULL, .opts = &o, .policy = o.policy, .watch = &watch };
+    gcpi_planner q = { .r = &r, .p = r.p, .a = &arena };
     gcpi_search s;
     int wrong = 0, moved = 0;
     CHECK(keep.in && gcpi_planner_make(&q) && gcpi_search_make(&s, &q));
@@ -97,15 +99,13 @@ static double portfolio(gcp_tape *tape, size_t budget)
 {
     gcp_plan keep = gcp_graph_plan(tape, text, .policy = GCP_POLICY_KEEP_ALL);
     gcp_plan_opts o = { .policy = GCP_POLICY_BUDGET, .budget = budget };
+    gcpi_watch watch = { .stopped = 0 };
+    const gcpi_request r = { .p = &keep.in->p, .opts = &o, .policy = o.policy, .limit = budget, .by_peak = 1,
+                             .no_exact = 1, .watch = &watch, .portion = { 0, 1 } };
     gcpi_planner q;
-    gcpi_watch watch;
+    gcpi_answer found;
     double best = INFINITY;
-    memset(&q, 0, sizeof q);
-    memset(&watch, 0, sizeof watch);
-    q.watch = &watch;
-    q.p = &keep.in->p; q.opts = &o; q.a = &arena; q.no_exact = q.by_peak = 1;
-    q.slab_limit = budget;
-    if (gcpi_choose(&q) && gcpi_has(&q.kept)) best = q.kept.order.seconds;
+    if (gcpi_choose(&q, &r, &arena, &found) && found.order) best = found.seconds;
     arena.scratch = 0;
     return best;
 }

@@ -41,13 +41,7 @@ typedef struct gcpi_plan {
     uint64_t *hashes; int *dying, *dying_first;
     /* keep_all: slab bytes of the keep-all plan, 0 where not known */
     size_t slab_bytes, state_bytes, slot_bytes, live_peak, keep_all;
-    const char *method; double bound_seconds; gcpi_fit fit;         /* of the planner's order */
-    /* planned: as the planner judged it; known: of the best plan so far; keep_all: by default views */
-    double planned_seconds, known, keep_all_seconds;
-    /* no_least: where nothing fits, another choice of views may: do not look for the least budget; rough: see
-       gcpi_planner */
-    int no_least, rough;
-    gcpi_watch *watch;                /* while it is planned */
+    const char *method; double bound_seconds, keep_all_seconds; gcpi_fit fit;   /* keep_all: by default views */
     size_t unfused;                   /* slab bytes of the keep-all plan without fused updates; SIZE_MAX: as it is */
     int peak_at, forward_end, slots, segments;          /* forward_end: the instruction after the last F */
     int inputs, leaves_out;           /* inputs that the list reads; whether the loss can leave samples out */
@@ -232,56 +226,93 @@ static void gcpi_help_text(const gcpi_plan *in, int task, size_t gradients, size
         snprintf(text + n, size - n, "; half the batch: about %zu less", batch / 2);
 }
 
-static void gcpi_stop_fail(const gcpi_plan *in)
+/* What planning with one choice of views gave: a list with its layout, or why there is none. */
+typedef struct gcpi_outcome {
+    int made;
+    gcpi_list list; gcpi_fit fit; const char *method;
+    double seconds, bound;            /* seconds: as the search judged it */
+    size_t slab, keep_all, checkpoints;           /* bytes; keep_all 0: not known */
+    int segments, coarse;
+    gcpi_lowest lowest;
+    gcp_code code; char message[GCP_MAX_ERROR];   /* GCP_OK: the arena is too small */
+} gcpi_outcome;
+
+GCPI_PRINTF(3, 4)
+static void gcpi_outcome_fail(gcpi_outcome *out, gcp_code code, const char *format, ...)
 {
-    gcpi_fail(in->p.tape, GCP_E_BUDGET, in->opts.at, in->p.tape->planning,
-              ".progress stopped the search before anything was found that fits .budget = %zu bytes", in->opts.budget);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(out->message, sizeof out->message, format, args);
+    va_end(args);
+    out->code = code;
 }
 
-static int gcpi_budget_fail(const gcpi_plan *in, const gcpi_planner *q)
+static void gcpi_stop_fail(const gcpi_plan *in, gcpi_outcome *out)
+{
+    gcpi_outcome_fail(out, GCP_E_BUDGET,
+                      ".progress stopped the search before anything was found that fits .budget = %zu bytes",
+                      in->opts.budget);
+}
+
+static void gcpi_budget_fail(const gcpi_plan *in, const gcpi_watch *watch, gcpi_outcome *out)
 {
     char name[128], help[400];
-    gcp_at at = gcpi_task_at(q->p, q->least_task, in->opts.at);
-    if (!q->least_slab && q->watch->stopped) gcpi_stop_fail(in);
-    if (!q->least_slab) return 0;
-    gcpi_help_text(in, q->least_task, q->least_gradients, q->least_batch, help, sizeof help);
-    gcpi_fail(q->p->tape, GCP_E_BUDGET, in->opts.at, in->p.tape->planning,
-              ".budget allows %zu bytes; the least found to work is %zu%s; %s %.48s (%s:%d) sets it%s", in->opts.budget,
-              in->state_bytes + q->least_slab,
-              q->watch->stopped ? " (.progress stopped the search)"
-              : q->coarse       ? " (the plan's arena had no room for all of the search: gcp_plan_arena)"
-                                : "",
-              q->least_task < q->p->forward ? "forward of" : "backward of",
-              gcpi_task_name(q->p, &q->p->tasks[q->least_task], name, sizeof name), gcpi_basename(at.file), at.line,
-              help);
-    return 0;
+    const gcpi_lowest *lowest = &out->lowest;
+    const gcpi_task *task = &in->p.tasks[lowest->task];
+    gcp_at at = gcpi_task_at(&in->p, lowest->task, in->opts.at);
+    if (!lowest->slab && watch->stopped) gcpi_stop_fail(in, out);
+    if (!lowest->slab) return;
+    gcpi_help_text(in, lowest->task, lowest->gradients, lowest->batch, help, sizeof help);
+    gcpi_outcome_fail(out, GCP_E_BUDGET,
+                      ".budget allows %zu bytes; the least found to work is %zu%s; %s %.48s (%s:%d) sets it%s",
+                      in->opts.budget, in->state_bytes + lowest->slab,
+                      watch->stopped ? " (.progress stopped the search)"
+                      : out->coarse  ? " (the plan's arena had no room for all of the search: gcp_plan_arena)"
+                                     : "",
+                      lowest->task < in->p.forward ? "forward of" : "backward of",
+                      gcpi_task_name(&in->p, task, name, sizeof name), gcpi_basename(at.file), at.line, help);
 }
 
-static int gcpi_plan_choose(gcp_plan *plan, int by_peak, gcp_arena *a)
+/* What a plan of these options asks for. */
+static gcpi_request gcpi_request_of(gcpi_plan *in, gcpi_watch *watch)
 {
-    gcpi_plan *in = plan->in;
+    gcpi_request r;
+    memset(&r, 0, sizeof r);
+    r.p = &in->p; r.opts = &in->opts;
+    r.policy = in->opts.policy; r.effort = in->opts.effort;
+    r.far = in->opts.far; r.far_only = in->opts.far_only;
+    if (r.policy == GCP_POLICY_BUDGET) r.limit = GCPI_MAX(gcpi_slab_limit(in), 1);
+    r.watch = watch; r.portion.to = 1;
+    return r;
+}
+
+/* The answer as a list, at the front of the arena. */
+static void gcpi_outcome_list(gcpi_outcome *out, const gcpi_request *r, const gcpi_answer *found, gcp_arena *a)
+{
+    out->list.capacity = found->order->count + found->fit.moves;
+    out->list.at = GCPI_NEW(a, gcpi_instruction, out->list.capacity);
+    if (out->list.at) gcpi_list_of(r->p, found->order, &out->list);
+    out->made = out->list.at && gcpi_list_reruns(r->p, &out->list, a);
+}
+
+static gcpi_outcome gcpi_plan_choose(const gcpi_plan *in, const gcpi_request *r, gcp_arena *a)
+{
     ptrdiff_t scratch = a->scratch;
     gcpi_planner q;
-    memset(&q, 0, sizeof q);
-    q.p = &in->p; q.opts = &in->opts; q.a = a; q.by_peak = by_peak; q.no_least = in->no_least; q.rough = in->rough;
-    q.known = in->known; q.watch = in->watch;
-    if (in->opts.policy == GCP_POLICY_BUDGET) q.slab_limit = GCPI_MAX(gcpi_slab_limit(in), 1);
-    if (!gcpi_choose(&q)) return 0;
-    plan->least_bytes = q.least_slab && !gcpi_has(&q.kept) ? in->state_bytes + q.least_slab : 0;
-    plan->coarse = q.coarse;
-    in->bound_seconds = q.bound;
-    in->keep_all = in->unfused < SIZE_MAX ? in->unfused : q.keep_all < SIZE_MAX ? q.keep_all : 0;
-    if (q.slab_limit && !gcpi_has(&q.kept)) return gcpi_budget_fail(in, &q);
-    plan->checkpoint_bytes = in->p.training ? gcpi_checkpoint_bytes(&q) : 0;
-    in->segments = GCPI_MAX(1, q.guide.segments - 1);
-    in->method = q.kept.method; in->fit = q.kept.fit;
-    in->planned_seconds = q.slab_limit ? q.kept.order.seconds : q.best.seconds;
-    in->list.capacity = q.best.count + in->fit.moves;
-    in->list.at = GCPI_NEW(a, gcpi_instruction, in->list.capacity);
-    if (in->list.at) gcpi_list_of(&in->p, &q.best, &in->list);
-    int ok = in->list.at && gcpi_list_reruns(&in->p, &in->list, a);
+    gcpi_answer found;
+    gcpi_outcome out;
+    memset(&out, 0, sizeof out);
+    if (!gcpi_choose(&q, r, a, &found)) return out;
+    out.lowest = found.lowest;
+    out.coarse = found.coarse; out.bound = found.bound; out.seconds = found.seconds; out.segments = found.segments;
+    out.method = found.method; out.fit = found.fit;
+    out.keep_all = in->unfused < SIZE_MAX ? in->unfused : found.keep_all < SIZE_MAX ? found.keep_all : 0;
+    if (!found.order) { gcpi_budget_fail(in, r->watch, &out); return out; }
+    memset(&out.lowest, 0, sizeof out.lowest);
+    out.checkpoints = in->p.training ? gcpi_checkpoint_bytes(r) : 0;
+    gcpi_outcome_list(&out, r, &found, a);
     a->scratch = scratch;
-    return ok;
+    return out;
 }
 
 /* The slab of GCP_POLICY_KEEP_ALL, whose updates come last: what a plan is compared with that fuses them by itself. 0:
@@ -308,17 +339,20 @@ static size_t gcpi_unfused_slab(const gcpi_plan *in, int root, const gcp_target 
     return slab;
 }
 
-/* The planner's list and its layout. In a large problem a layout takes longer than finding another order. There
+/* The list for a request, and its layout. In a large problem a layout takes longer than finding another order. There
    candidates are judged by their live peak, and only the chosen one gets a layout. If that does not fit, the search
-   runs again and lays out every candidate. */
-static int gcpi_plan_by_views(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_arena *a)
+   runs again and lays out every candidate. l and live stay in scratch. */
+static gcpi_outcome gcpi_plan_by_views(const gcpi_plan *in, const gcpi_request *asked, gcpi_lives *l, size_t **live,
+                                       gcp_arena *a)
 {
-    gcpi_plan *in = plan->in;
     ptrdiff_t used = a->used, scratch = a->scratch;
-    for (int by_peak = in->opts.policy == GCP_POLICY_BUDGET && in->p.task_count > GCPI_LARGE;; by_peak = 0) {
+    gcpi_request r = *asked;
+    for (r.by_peak = r.policy == GCP_POLICY_BUDGET && r.p->task_count > GCPI_LARGE;; r.by_peak = 0) {
         a->used = used; a->scratch = scratch;
-        if (!gcpi_plan_choose(plan, by_peak, a)) return 0;
-        in->slab_bytes = gcpi_arrange(&in->p, &in->list, l, live, in->fit, a);
-        if (!by_peak || in->slab_bytes <= gcpi_slab_limit(in)) return in->slab_bytes != 0;
+        gcpi_outcome out = gcpi_plan_choose(in, &r, a);
+        if (!out.made) return out;
+        out.slab = gcpi_arrange(r.p, &out.list, l, live, out.fit, a);
+        out.made = out.slab != 0;
+        if (!r.by_peak || out.slab <= gcpi_slab_limit(in)) return out;
     }
 }

@@ -3,13 +3,8 @@
    plan is faster with the flip. Before that the copies of small ops are taken back, where that is faster: near the
    least budget often only the largest concat must be a copy. */
 
-/* What planning with one choice of views gave: a plan, or the error that says why there is none. */
-typedef struct gcpi_trial {
-    int made;
-    gcpi_copied *copied;              /* the choice, per op */
-    gcpi_plan in; gcp_plan plan;
-    gcp_code code; char message[GCP_MAX_ERROR];
-} gcpi_trial;
+/* A choice of views, per op, and what planning with it gave. */
+typedef struct gcpi_trial { gcpi_copied *copied; gcpi_outcome out; } gcpi_trial;
 
 /* A view that may be flipped; in a large network, all of one op. */
 typedef struct gcpi_flip { int op, gradient; uint64_t bits; double bytes; } gcpi_flip;
@@ -18,22 +13,24 @@ typedef struct gcpi_flip { int op, gradient; uint64_t bits; double bytes; } gcpi
 enum { GCPI_FLIPS = 25 };
 typedef struct gcpi_trials {
     gcpi_flip flips[GCPI_FLIPS]; int count, tries;
-    gcp_plan *plan, unplanned;
+    gcpi_plan *in;
+    gcpi_request asked;               /* what all of them are for */
     gcp_arena *a;
     int open;                         /* gcpi_views_open */
-    gcp_effort effort;                /* that was asked for */
     gcpi_trial best, trial, quick;    /* quick: what flips have reached */
     double bound;                     /* of all choices */
+    int no_least;                     /* of the trials to come: see gcpi_request */
+    int broken;                       /* an error that no other choice mends is on the tape */
 } gcpi_trials;
 
-/* Whether trial b is worth more than a: a faster plan within the budget, else one of fewer bytes. A policy without a
+/* Whether outcome b is worth more than a: a faster list within the budget, else one of fewer bytes. A policy without a
    budget takes copies only where they save 2 % of the slab. */
-static int gcpi_trial_better(const gcpi_trial *a, const gcpi_trial *b)
+static int gcpi_outcome_better(const gcpi_outcome *a, const gcpi_outcome *b, gcp_policy policy)
 {
     if (a->made != b->made) return b->made;
-    if (!b->made) return b->plan.least_bytes && b->plan.least_bytes < a->plan.least_bytes;
-    if (b->in.opts.policy == GCP_POLICY_BUDGET) return b->in.planned_seconds < a->in.planned_seconds;
-    return (double)b->in.slab_bytes < 0.98 * (double)a->in.slab_bytes;
+    if (!b->made) return b->lowest.slab && b->lowest.slab < a->lowest.slab;
+    if (policy == GCP_POLICY_BUDGET) return b->seconds < a->seconds;
+    return (double)b->slab < 0.98 * (double)a->slab;
 }
 
 static int gcpi_views_use(gcpi_plan *in, const gcpi_copied *copied, gcp_arena *a)
@@ -44,93 +41,79 @@ static int gcpi_views_use(gcpi_plan *in, const gcpi_copied *copied, gcp_arena *a
 }
 
 /* Plans with trial->copied. The list stays at the front of the arena. */
-static void gcpi_trial_run(gcpi_trials *r, gcpi_trial *trial)
+static void gcpi_trial_run(gcpi_trials *r, gcpi_trial *trial, const gcpi_request *request)
 {
-    gcp_plan *plan = r->plan;
-    gcp_tape *t = plan->tape;
     gcpi_lives lives;
     size_t *live;
     ptrdiff_t scratch = r->a->scratch;
-    *plan = r->unplanned;
-    trial->made = gcpi_views_use(plan->in, trial->copied, r->a) && gcpi_plan_by_views(plan, &lives, &live, r->a);
+    memset(&trial->out, 0, sizeof trial->out);
+    r->broken |= !gcpi_views_use(r->in, trial->copied, r->a);
+    if (!r->broken) trial->out = gcpi_plan_by_views(r->in, request, &lives, &live, r->a);
     r->a->scratch = scratch;
-    trial->in = *plan->in; trial->plan = *plan;
-    trial->code = t->code;
-    memcpy(trial->message, t->message, sizeof t->message);
-    gcp_error_clear(t);
-}
-
-/* A trial takes the place of the best one, if it is better. */
-static int gcpi_trial_take(gcpi_trial *best, gcpi_trial *trial)
-{
-    const gcpi_trial was = *best;
-    if (!gcpi_trial_better(best, trial)) return 0;
-    trial->in.keep_all = was.in.keep_all;
-    *best = *trial;
-    trial->copied = was.copied;
-    return 1;
 }
 
 static void gcpi_trial_copy(const gcpi_trials *r, gcpi_trial *to, const gcpi_trial *from)      /* its choice */
 {
-    memcpy(to->copied, from->copied, (size_t)r->plan->tape->op_count * sizeof *to->copied);
+    memcpy(to->copied, from->copied, (size_t)r->in->p.tape->op_count * sizeof *to->copied);
+}
+
+/* A trial takes the place of the best one, if it is better. What is compared with stays keep-all by default views. */
+static int gcpi_trial_take(const gcpi_trials *r, gcpi_trial *best, const gcpi_trial *trial)
+{
+    const size_t keep_all = best->out.keep_all;
+    if (!gcpi_outcome_better(&best->out, &trial->out, r->asked.policy)) return 0;
+    best->out = trial->out;
+    best->out.keep_all = keep_all;
+    gcpi_trial_copy(r, best, trial);
+    return 1;
 }
 
 /* Whether another choice of views can gain nothing: keep-all was asked for or is nearly reached, or nothing trains. */
-static int gcpi_trial_enough(const gcpi_trial *first)
+static int gcpi_trial_enough(const gcpi_trials *r)
 {
-    const gcpi_plan *in = &first->in;
-    if (in->opts.policy == GCP_POLICY_KEEP_ALL || in->watch->stopped) return 1;
-    if (in->opts.policy != GCP_POLICY_BUDGET) return !in->p.training;
-    return first->made && in->planned_seconds <= in->keep_all_seconds * (1 + 3e-4);
+    const gcpi_outcome *best = &r->best.out;
+    if (r->asked.policy == GCP_POLICY_KEEP_ALL || r->asked.watch->stopped || r->broken) return 1;
+    if (r->asked.policy != GCP_POLICY_BUDGET) return !r->in->p.training;
+    return best->made && best->seconds <= r->in->keep_all_seconds * (1 + 3e-4);
 }
 
 /* A bound of the seconds of all lists, whatever their views. */
-static double gcpi_views_bound(gcpi_plan *in, gcp_arena *a)
+static double gcpi_views_bound(const gcpi_request *asked, gcp_arena *a)
 {
-    gcpi_planner q;
-    if (in->opts.policy != GCP_POLICY_BUDGET || !in->p.training) return 0;
-    memset(&q, 0, sizeof q);
-    q.p = &in->p; q.opts = &in->opts; q.a = a;
-    q.slab_limit = GCPI_MAX(gcpi_slab_limit(in), 1);
-    q.front = gcpi_round(in->p.numbers, in->p.target.align);
-    return gcpi_relaxed_bound(&q, gcpi_efforts[in->opts.effort].places);
+    return asked->policy == GCP_POLICY_BUDGET && asked->p->training ? gcpi_relaxed_bound(asked, a) : 0;
 }
 
-/* What is under way is this part of the call. The last tenth is for the least budget, which is rarely looked for. */
-static void gcpi_trial_watch(gcpi_plan *in, double from, double to)
+/* The request for a trial that must beat `best`, in this part of the call. The last tenth is for the least budget,
+   which is rarely looked for. */
+static gcpi_request gcpi_trial_request(const gcpi_trials *r, const gcpi_outcome *best, double from, double to)
 {
-    const double begin = in->no_least || !gcpi_slab_limit(in) ? 0 : 0.9, share = begin > 0 ? 0.1 : 0.9;
-    in->watch->portion.from = begin + share * from;
-    in->watch->portion.to = begin + share * to;
-}
-
-/* What the next trial must beat. */
-static void gcpi_trial_known(gcpi_trials *r, const gcpi_trial *best)
-{
-    r->plan->in->known = best->made ? best->in.planned_seconds : 0;
+    const double begin = r->no_least || !gcpi_slab_limit(r->in) ? 0 : 0.9, share = begin > 0 ? 0.1 : 0.9;
+    gcpi_request request = r->asked;
+    request.known = best && best->made ? best->seconds : 0;
+    request.no_least = r->no_least;
+    request.portion.from = begin + share * from;
+    request.portion.to = begin + share * to;
+    return request;
 }
 
 /* Plans with each whole choice that is open, the default first, in the first `share` of the call. For the least budget
    copies of gradients alone are left out, which is seldom the best choice. */
-static void gcpi_trials_whole(gcpi_trials *r, double share)
+static void gcpi_trials_whole(gcpi_trials *r, gcp_effort effort, double share)
 {
     enum { GRADIENTS = 2 };
-    gcpi_plan *in = r->plan->in;
-    const int least = !in->no_least && r->open == 3, choices = least ? 3 : r->open == 3 ? 4 : 2;
+    const int least = !r->no_least && r->open == 3, choices = least ? 3 : r->open == 3 ? 4 : 2;
     int done = 0;
-    for (int copied = 0; copied < 4 && (!copied || !gcpi_trial_enough(&r->best)); copied++) {
+    for (int copied = 0; copied < 4 && (!copied || !gcpi_trial_enough(r)); copied++) {
         if (copied & ~r->open || (least && copied == GRADIENTS)) continue;
         gcpi_trial *trial = copied ? &r->trial : &r->best;
-        if (copied) {
-            in->no_least |= r->best.made;
-            gcpi_trial_known(r, &r->best);
-        }
-        gcpi_trial_watch(in, share * done / choices, share * (done + 1) / choices);
+        r->no_least |= copied && r->best.out.made;
+        gcpi_request request = gcpi_trial_request(r, copied ? &r->best.out : NULL, share * done / choices,
+                                                  share * (done + 1) / choices);
+        request.effort = effort;
         done++;
-        gcpi_copied_set(trial->copied, in->p.tape->op_count, copied);
-        gcpi_trial_run(r, trial);
-        if (copied) gcpi_trial_take(&r->best, trial);
+        gcpi_copied_set(trial->copied, r->in->p.tape->op_count, copied);
+        gcpi_trial_run(r, trial, &request);
+        if (copied) gcpi_trial_take(r, &r->best, trial);
     }
 }
 
@@ -197,12 +180,11 @@ static void gcpi_flip_turn(gcpi_trial *trial, const gcpi_flip *flip)
     *bits = *bits & flip->bits ? *bits & ~flip->bits : *bits | flip->bits;
 }
 
-/* Whether flips may gain anything: there is a plan, and it is above what no choice beats. */
-static int gcpi_flips_wanted(const gcpi_trials *r, const gcpi_trial *best)
+/* Whether flips may gain anything: there is a list, and it is above what no choice beats. */
+static int gcpi_flips_wanted(const gcpi_trials *r, const gcpi_outcome *best)
 {
-    const gcpi_plan *in = &best->in;
-    return in->opts.policy == GCP_POLICY_BUDGET && in->p.training && !in->watch->stopped &&
-           (!best->made || in->planned_seconds > r->bound + 0.002 * in->keep_all_seconds);
+    return r->asked.policy == GCP_POLICY_BUDGET && r->in->p.training && !r->asked.watch->stopped && !r->broken &&
+           (!best->made || best->seconds > r->bound + 0.002 * r->in->keep_all_seconds);
 }
 
 /* Leaves copies only to ops of this share of the largest one's bytes, or more. 0: that changes nothing. */
@@ -227,23 +209,24 @@ static int gcpi_trial_thin(const gcpi_problem *p, gcpi_trial *trial, double shar
 
 /* Plans quickly with the trial's choice. 1: it takes less than this share of the time that flips have reached, and is
    what they have reached now. */
-static int gcpi_flips_try(gcpi_trials *r, ptrdiff_t used, double share)
+static int gcpi_flips_try(gcpi_trials *r, ptrdiff_t used, double share, double from, double to)
 {
-    const gcpi_plan *before = &r->quick.in, *now = &r->trial.in;
+    const gcpi_outcome *before = &r->quick.out, *now = &r->trial.out;
+    gcpi_request request = gcpi_trial_request(r, before, from, to);
+    request.effort = GCP_EFFORT_QUICK; request.rough = 1;
     r->a->used = used;
-    gcpi_trial_known(r, &r->quick);
-    gcpi_trial_run(r, &r->trial);
-    if (r->quick.made && r->trial.made && now->planned_seconds >= share * before->planned_seconds) return 0;
-    return gcpi_trial_take(&r->quick, &r->trial);
+    gcpi_trial_run(r, &r->trial, &request);
+    if (before->made && now->made && now->seconds >= share * before->seconds) return 0;
+    return gcpi_trial_take(r, &r->quick, &r->trial);
 }
 
 /* Takes the copies of small ops back, more and more of them, where that is clearly faster. 1: it is once. */
 static int gcpi_flips_thin(gcpi_trials *r, ptrdiff_t used)
 {
     int better = 0;
-    for (double rest = 0.5; rest > 0.1 && gcpi_flips_wanted(r, &r->quick); rest /= 2) {
+    for (double rest = 0.5; rest > 0.1 && gcpi_flips_wanted(r, &r->quick.out); rest /= 2) {
         gcpi_trial_copy(r, &r->trial, &r->quick);
-        better |= gcpi_trial_thin(&r->plan->in->p, &r->trial, 1 - rest) && gcpi_flips_try(r, used, 0.98);
+        better |= gcpi_trial_thin(&r->in->p, &r->trial, 1 - rest) && gcpi_flips_try(r, used, 0.98, 0.7, 0.7);
     }
     return better;
 }
@@ -252,16 +235,15 @@ static int gcpi_flips_thin(gcpi_trials *r, ptrdiff_t used)
 static int gcpi_flips_quick(gcpi_trials *r)
 {
     const ptrdiff_t used = r->a->used;
+    gcpi_request request = gcpi_trial_request(r, NULL, 0.7, 0.7);
+    request.effort = GCP_EFFORT_QUICK; request.rough = 1;
     gcpi_trial_copy(r, &r->quick, &r->best);
-    r->plan->in->known = 0;
-    gcpi_trial_watch(r->plan->in, 0.7, 0.7);
-    gcpi_trial_run(r, &r->quick);
+    gcpi_trial_run(r, &r->quick, &request);
     int better = gcpi_flips_thin(r, used);
-    for (int n = 0, idle = 0; idle < r->count && n < r->tries && gcpi_flips_wanted(r, &r->quick); n++) {
-        gcpi_trial_watch(r->plan->in, 0.7 + 0.2 * n / r->tries, 0.7 + 0.2 * (n + 1) / r->tries);
+    for (int n = 0, idle = 0; idle < r->count && n < r->tries && gcpi_flips_wanted(r, &r->quick.out); n++) {
         gcpi_trial_copy(r, &r->trial, &r->quick);
         gcpi_flip_turn(&r->trial, &r->flips[n % r->count]);
-        int taken = gcpi_flips_try(r, used, 1);
+        int taken = gcpi_flips_try(r, used, 1, 0.7 + 0.2 * n / r->tries, 0.7 + 0.2 * (n + 1) / r->tries);
         better |= taken;
         idle = taken ? 0 : idle + 1;
     }
@@ -274,25 +256,24 @@ static int gcpi_flips_quick(gcpi_trials *r)
 static int gcpi_flips_keep_all(gcpi_trials *r, size_t slab)
 {
     const ptrdiff_t used = r->a->used;
-    gcpi_plan *in = r->plan->in;
-    const size_t limit = gcpi_slab_limit(in), all = r->best.in.keep_all;
+    const size_t limit = gcpi_slab_limit(r->in), all = r->best.out.keep_all;
+    gcpi_request request = r->asked;
     int better = 0;
-    if (!all || slab < all / 5 * 4 || in->watch->stopped) return 0;
-    in->opts.policy = GCP_POLICY_KEEP_ALL;
-    gcpi_copied_set(r->quick.copied, in->p.tape->op_count, 0);
-    gcpi_trial_run(r, &r->quick);
-    for (int n = 0, idle = 0; idle < r->count && n < 4 * r->tries && r->quick.made; n++) {
-        if (r->quick.in.slab_bytes <= limit) break;
+    if (!all || slab < all / 5 * 4 || r->asked.watch->stopped) return 0;
+    request.policy = GCP_POLICY_KEEP_ALL; request.limit = 0;
+    gcpi_copied_set(r->quick.copied, r->in->p.tape->op_count, 0);
+    gcpi_trial_run(r, &r->quick, &request);
+    for (int n = 0, idle = 0; idle < r->count && n < 4 * r->tries && r->quick.out.made && !r->broken; n++) {
+        if (r->quick.out.slab <= limit) break;
         gcpi_trial_copy(r, &r->trial, &r->quick);
         gcpi_flip_turn(&r->trial, &r->flips[n % r->count]);
         r->a->used = used;
-        gcpi_trial_run(r, &r->trial);
-        int taken = r->trial.made && r->trial.in.slab_bytes < r->quick.in.slab_bytes;
-        if (taken) { gcpi_trial_copy(r, &r->quick, &r->trial); r->quick.in = r->trial.in; }
+        gcpi_trial_run(r, &r->trial, &request);
+        int taken = r->trial.out.made && r->trial.out.slab < r->quick.out.slab;
+        if (taken) { gcpi_trial_copy(r, &r->quick, &r->trial); r->quick.out = r->trial.out; }
         better |= taken;
         idle = taken ? 0 : idle + 1;
     }
-    in->opts.policy = GCP_POLICY_BUDGET;
     r->a->used = used;
     return better;
 }
@@ -300,112 +281,111 @@ static int gcpi_flips_keep_all(gcpi_trials *r, size_t slab)
 /* Plans in full with the choice of r->quick, in this part of the call. */
 static void gcpi_trials_full(gcpi_trials *r, double from, double to)
 {
+    const gcpi_request request = gcpi_trial_request(r, &r->best.out, from, to);
     gcpi_trial_copy(r, &r->trial, &r->quick);
-    gcpi_trial_known(r, &r->best);
-    gcpi_trial_watch(r->plan->in, from, to);
-    gcpi_trial_run(r, &r->trial);
-    gcpi_trial_take(&r->best, &r->trial);
+    gcpi_trial_run(r, &r->trial, &request);
+    gcpi_trial_take(r, &r->best, &r->trial);
 }
 
 /* Mixtures: those that lower keep-all's bytes, then from the best choice on. What quick plans say is better is planned
    in full. */
 static void gcpi_trials_flip(gcpi_trials *r)
 {
-    gcpi_plan *in = r->plan->in;
-    if (!r->tries || !gcpi_flips_wanted(r, &r->best)) return;
-    if (gcpi_flips_keep_all(r, gcpi_slab_limit(in))) gcpi_trials_full(r, 0.6, 0.7);
-    if (!gcpi_flips_wanted(r, &r->best)) return;
-    in->opts.effort = GCP_EFFORT_QUICK; in->rough = 1;
-    int better = gcpi_flips_quick(r);
-    in->opts.effort = r->effort; in->rough = 0;
-    if (better && !in->watch->stopped) gcpi_trials_full(r, 0.9, 1);
+    if (!r->tries || !gcpi_flips_wanted(r, &r->best.out)) return;
+    if (gcpi_flips_keep_all(r, gcpi_slab_limit(r->in))) gcpi_trials_full(r, 0.6, 0.7);
+    if (!gcpi_flips_wanted(r, &r->best.out)) return;
+    if (gcpi_flips_quick(r) && !r->asked.watch->stopped) gcpi_trials_full(r, 0.9, 1);
 }
 
 /* Looks for the least budget: with little effort for each whole choice, then in full for the best of them. */
 static void gcpi_trials_least(gcpi_trials *r)
 {
-    gcpi_plan *in = r->plan->in;
-    in->no_least = 0;
-    in->known = 0;
-    in->opts.effort = GCP_EFFORT_QUICK;
-    gcpi_trials_whole(r, 0.3);
-    in->opts.effort = r->effort;
-    if (r->effort == GCP_EFFORT_QUICK || in->watch->stopped) return;
-    in->no_least = r->best.made;
+    r->no_least = 0;
+    gcpi_trials_whole(r, GCP_EFFORT_QUICK, 0.3);
+    if (r->asked.effort == GCP_EFFORT_QUICK || r->asked.watch->stopped || r->broken) return;
+    r->no_least = r->best.out.made;
     gcpi_trial_copy(r, &r->quick, &r->best);
     gcpi_trials_full(r, 0.3, 0.6);
-    const size_t least = r->best.plan.least_bytes;
-    if (!r->best.made && least && gcpi_flips_keep_all(r, least - in->state_bytes)) gcpi_trials_full(r, 0.6, 1);
+    const size_t least = r->best.out.lowest.slab;
+    if (!r->best.out.made && least && gcpi_flips_keep_all(r, least)) gcpi_trials_full(r, 0.6, 1);
 }
 
-static int gcpi_trials_make(gcpi_trials *r, gcp_plan *plan, int open, gcp_arena *a)
+static int gcpi_trials_make(gcpi_trials *r, gcpi_plan *in, gcpi_watch *watch, int open, gcp_arena *a)
 {
-    r->best.made = r->trial.made = r->quick.made = 0;
-    r->plan = plan; r->unplanned = *plan; r->a = a; r->open = open; r->effort = plan->in->opts.effort;
+    memset(r, 0, sizeof *r);
+    r->in = in; r->asked = gcpi_request_of(in, watch); r->a = a; r->open = open;
     gcpi_trial *const all[] = { &r->best, &r->trial, &r->quick };
     for (int i = 0; i < 3; i++)
-        if ((all[i]->copied = GCPI_SCRATCH(a, gcpi_copied, plan->tape->op_count)) == NULL) return 0;
-    r->bound = gcpi_views_bound(plan->in, a);
+        if ((all[i]->copied = GCPI_SCRATCH(a, gcpi_copied, in->p.tape->op_count)) == NULL) return 0;
+    r->bound = gcpi_views_bound(&r->asked, a);
     static const int share[] = { 4, 1, 16 }, some[] = { 8, 0, 32 };      /* per effort */
-    const int forward = plan->in->p.forward, small = forward <= 16;
-    r->count = gcpi_flips_list(&plan->in->p, r->flips, GCPI_FLIPS);
-    r->tries = share[r->effort] * (small ? 20 : 120 / (forward + 10)) + some[r->effort];
+    const int forward = in->p.forward, small = forward <= 16;
+    r->count = gcpi_flips_list(&in->p, r->flips, GCPI_FLIPS);
+    r->tries = share[r->asked.effort] * (small ? 20 : 120 / (forward + 10)) + some[r->asked.effort];
     return 1;
 }
 
-/* The plan becomes the best one, or its error is on the tape. */
-static int gcpi_trials_end(gcpi_trials *r, gcpi_lives *l, size_t **live)
+/* The best outcome, laid out again. */
+static gcpi_outcome gcpi_trials_end(gcpi_trials *r, gcpi_lives *l, size_t **live)
 {
-    gcpi_plan *in = r->plan->in;
-    gcp_tape *t = r->plan->tape;
-    *r->plan = r->best.plan; *in = r->best.in;
-    in->opts.effort = r->effort;
-    if (!r->best.made) {
-        t->code = r->best.code;
-        memcpy(t->message, r->best.message, sizeof t->message);
-        if (!t->code && in->watch->stopped) gcpi_stop_fail(in);       /* in a later choice than the best */
-        return 0;
-    }
+    gcpi_outcome out = r->best.out;
+    if (!out.made && !out.code && r->asked.watch->stopped) gcpi_stop_fail(r->in, &out);   /* in a later choice */
+    if (!out.made || r->broken) { out.made = 0; return out; }
     /* what other trials took after the list is free again */
-    r->a->used = (unsigned char *)(in->list.at + in->list.capacity) - r->a->base;
-    if (!gcpi_views_use(in, r->best.copied, r->a)) return 0;
-    in->bound_seconds = r->bound;
-    in->slab_bytes = gcpi_arrange(&in->p, &in->list, l, live, in->fit, r->a);
-    return in->slab_bytes != 0;
+    r->a->used = (unsigned char *)(out.list.at + out.list.capacity) - r->a->base;
+    if (!gcpi_views_use(r->in, r->best.copied, r->a)) { out.made = 0; return out; }
+    out.bound = r->bound;
+    out.slab = gcpi_arrange(&r->in->p, &out.list, l, live, out.fit, r->a);
+    out.made = out.slab != 0;
+    return out;
 }
 
-/* The best plan of all choices of views. The least budget is looked for only where no choice has a plan. l and live
+/* The best outcome of all choices of views. The least budget is looked for only where no choice has a list. l and live
    stay in scratch. */
-static int gcpi_plan_search(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_arena *a)
+static gcpi_outcome gcpi_plan_search(gcpi_plan *in, gcpi_watch *watch, gcpi_lives *l, size_t **live, gcp_arena *a)
 {
-    gcpi_plan *in = plan->in;
-    int open = gcpi_views_open(&in->p);
+    const int open = gcpi_views_open(&in->p), budget = in->opts.policy == GCP_POLICY_BUDGET;
     gcpi_trials r;
-    if (!open) return gcpi_plan_by_views(plan, l, live, a);
-    if (!gcpi_trials_make(&r, plan, open, a)) return 0;
-    in->no_least = 1;
+    if (!open) {
+        const gcpi_request asked = gcpi_request_of(in, watch);
+        return gcpi_plan_by_views(in, &asked, l, live, a);
+    }
+    if (!gcpi_trials_make(&r, in, watch, open, a)) return r.best.out;
+    r.no_least = 1;
     /* in a slab of no bytes nothing fits: gcp_least_budget asks for the least alone */
-    if (in->opts.policy != GCP_POLICY_BUDGET || gcpi_slab_limit(in)) gcpi_trials_whole(&r, 0.6);
-    if (!r.best.made && in->opts.policy == GCP_POLICY_BUDGET && !in->watch->stopped) gcpi_trials_least(&r);
-    if (r.best.made) gcpi_trials_flip(&r);
+    if (!budget || gcpi_slab_limit(in)) gcpi_trials_whole(&r, in->opts.effort, 0.6);
+    if (!r.best.out.made && budget && !watch->stopped) gcpi_trials_least(&r);
+    if (r.best.out.made) gcpi_trials_flip(&r);
     return gcpi_trials_end(&r, l, live);
 }
 
-/* gcpi_plan_search under the eyes of .progress, which hears of the end, too. */
+/* Takes an outcome over into the plan. 0: it is an error, which goes on the tape. */
+static int gcpi_plan_take(gcp_plan *plan, const gcpi_outcome *out)
+{
+    gcpi_plan *in = plan->in;
+    plan->least_bytes = out->lowest.slab ? in->state_bytes + out->lowest.slab : 0;
+    plan->checkpoint_bytes = out->checkpoints;
+    if (out->coarse) plan->coarse = 1;
+    in->list = out->list; in->fit = out->fit; in->method = out->method;
+    in->bound_seconds = out->bound; in->slab_bytes = out->slab; in->keep_all = out->keep_all;
+    in->segments = out->segments;
+    if (!out->made && out->code) gcpi_fail(plan->tape, out->code, in->opts.at, plan->tape->planning, "%s", out->message);
+    return out->made;
+}
+
+/* Plans under the eyes of .progress, which hears of the end, too. */
 static int gcpi_plan_watched(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_arena *a)
 {
     gcpi_plan *in = plan->in;
     gcpi_watch watch;
     memset(&watch, 0, sizeof watch);
     watch.ask = in->opts.progress; watch.context = in->opts.progress_context;
-    watch.portion.to = 1;
-    in->watch = &watch;
-    int made = gcpi_plan_search(plan, l, live, a);
-    in->watch = NULL;
+    const gcpi_outcome out = gcpi_plan_search(in, &watch, l, live, a);
+    const int made = gcpi_plan_take(plan, &out);
     if (watch.stopped) plan->coarse = 2;
     if (!watch.ask || watch.stopped) return made;
     watch.now.share = 1;
-    if (made) { watch.now.seconds = in->planned_seconds; watch.now.keep_all_seconds = in->keep_all_seconds; }
+    if (made) { watch.now.seconds = out.seconds; watch.now.keep_all_seconds = in->keep_all_seconds; }
     watch.ask(watch.context, &watch.now);
     return made;
 }

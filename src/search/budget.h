@@ -15,7 +15,7 @@ static int gcpi_cut_order(gcpi_planner *q, gcpi_cut *c, double price)
 
 /* Tries keep-sets for prices, by bisection on whether the order fits. Of the orders that fit, those of lower prices are
    faster, so they are laid out first. */
-static void gcpi_budget_cuts(gcpi_planner *q, int prices)
+static void gcpi_cuts_try(gcpi_planner *q, int prices)
 {
     enum { MOST = 32 };
     ptrdiff_t scratch = q->a->scratch;
@@ -31,17 +31,17 @@ static void gcpi_budget_cuts(gcpi_planner *q, int prices)
         else low = price;
     }
     while (fits-- > 0)
-        if (gcpi_cut_order(q, &c, fit[fits]) && gcpi_offer(q, &q->trial, "cuts") <= q->slab_limit) break;
+        if (gcpi_cut_order(q, &c, fit[fits]) && gcpi_offer(q, &q->trial) <= q->r->limit) break;
     /* lower prices keep too much, and copies take the excess away */
-    for (double price = high; q->opts->far && price > -12; price -= 0.5) {
+    for (double price = high; q->r->far && price > -12; price -= 0.5) {
         gcpi_cut_order(q, &c, q->m.seconds / GCPI_MAX(all, 1) * exp2(price));
-        if (gcpi_far_relieve(q, &q->trial, gcpi_room(q))) gcpi_offer_copies(q, &q->trial, "cuts");
+        if (gcpi_far_relieve(q, &q->trial, gcpi_room(q))) gcpi_offer_copies(q, &q->trial);
     }
     q->a->scratch = scratch;
 }
 
 /* Slots from many to few: the first orders that fit are the fastest. */
-static void gcpi_budget_chain(gcpi_planner *q, size_t bytes, int stages, int slots)
+static void gcpi_chain_try(gcpi_planner *q, size_t bytes, int stages, int slots)
 {
     ptrdiff_t scratch = q->a->scratch;
     gcpi_chain c;
@@ -56,17 +56,17 @@ static void gcpi_budget_chain(gcpi_planner *q, size_t bytes, int stages, int slo
     for (int k = made ? c.slots : 0, after = 0; k > 0 && after < 4; k--) {
         if (!gcpi_chain_order(&c, &q->trial, k)) continue;
         if (q->trial.peak > gcpi_room(q)) continue;
-        gcpi_offer(q, &q->trial, "chain");
+        gcpi_offer(q, &q->trial);
         after += q->kept.order.seconds <= q->trial.seconds;
     }
     q->a->scratch = scratch;
 }
 
-/* The search's rounds: where each starts, its share of the visits, its first heat (in seconds of keep-all), price and
+/* The search's turns: where each starts, its share of the visits, its first heat (in seconds of keep-all), price and
    rate. The last one runs only where a policy was faster than all the others. */
-enum { GCPI_FROM_KEPT, GCPI_FROM_KEEP_ALL, GCPI_ROUNDS = 6 };
-static const struct gcpi_round { int from; double share, heat, price, rate;
-} gcpi_rounds[] = { { GCPI_FROM_KEPT, 0.1, 0.001, 3, 0 },       { GCPI_FROM_KEEP_ALL, 0.3, 0.003, 0.2, 50 },
+enum { GCPI_FROM_KEPT, GCPI_FROM_KEEP_ALL, GCPI_TURNS = 6 };
+typedef struct gcpi_turn { int from; double share, heat, price, rate; } gcpi_turn;
+static const gcpi_turn gcpi_turns[] = { { GCPI_FROM_KEPT, 0.1, 0.001, 3, 0 },       { GCPI_FROM_KEEP_ALL, 0.3, 0.003, 0.2, 50 },
                     { GCPI_FROM_KEEP_ALL, 0.3, 0.01, 0.3, 50 }, { GCPI_FROM_KEEP_ALL, 0.2, 0.01, 1, 3 },
                     { GCPI_FROM_KEPT, 0.2, 0.001, 1, 10 },      { GCPI_FROM_KEPT, 0.1, 0.0005, 1, 10 },
                     { GCPI_FROM_KEPT, 0.4, 0.001, 3, 0 } };
@@ -122,23 +122,23 @@ static void gcpi_keep_all_order(const gcpi_model *m, gcpi_order *o)
 /* What could still be gained is not worth a search, or .progress stopped it. */
 static int gcpi_search_over(const gcpi_planner *q)
 {
-    return q->watch->stopped || (gcpi_has(&q->kept) && q->kept.order.seconds <= q->bound * (1 + 3e-4));
+    return q->r->watch->stopped || (gcpi_has(&q->kept) && q->kept.order.seconds <= q->bound * (1 + 3e-4));
 }
 
-/* Offers what a round found. Where it has no layout that fits, the search goes on from it and aims lower, as later
-   rounds will. */
-static void gcpi_budget_mend(gcpi_planner *q, gcpi_search *s, double visits, double scale)
+/* Offers what a turn found. Where it has no layout that fits, the search goes on from it and aims lower, as later
+   turns will. */
+static void gcpi_budget_mend(gcpi_planner *q, gcpi_search *s, double visits, double scale, gcpi_portion portion)
 {
     enum { TRIES = 2 };
     for (int i = 0; s->found; i++) {
-        size_t slab = q->opts->far_only ? gcpi_offer_copies(q, &s->best, "search") : gcpi_offer(q, &s->best, "search");
-        int fits = slab <= q->slab_limit;
+        size_t slab = q->r->far_only ? gcpi_offer_copies(q, &s->best) : gcpi_offer(q, &s->best);
+        int fits = slab <= q->r->limit;
         if (slab) gcpi_search_aim(s, s->aim + (fits ? 0.002 : -0.008));
-        if (fits || i == TRIES || q->watch->stopped) break;
+        if (fits || i == TRIES || q->r->watch->stopped) break;
         s->limit = GCPI_MIN(s->limit, s->best.peak - 1);
         gcpi_order_copy(&s->now, &s->best);
         s->found = 0; s->price = 3; s->rate = 0;
-        gcpi_search_run(s, visits, 0.001 * scale, 4e-5 * scale);
+        gcpi_search_run(s, visits, 0.001 * scale, 4e-5 * scale, portion);
     }
     s->found = 0;
 }
@@ -147,85 +147,81 @@ static void gcpi_budget_mend(gcpi_planner *q, gcpi_search *s, double visits, dou
    limit, then moves. 1: one of these is kept. */
 static int gcpi_budget_pack(gcpi_planner *q)
 {
-    const gcpi_effort *e = &gcpi_efforts[q->opts->effort];
+    const gcpi_effort *e = &gcpi_efforts[q->r->effort];
     gcpi_fit fits[3];
-    fits[0] = gcpi_fit_of(q->slab_limit, e->hard, 0);
+    fits[0] = gcpi_fit_of(q->r->limit, e->hard, 0);
     fits[1] = gcpi_fit_free();
-    fits[2] = gcpi_fit_of(q->slab_limit, e->layout / 2, GCPI_MOST_MOVES);
+    fits[2] = gcpi_fit_of(q->r->limit, e->layout / 2, GCPI_MOST_MOVES);
     int kept = 0;
     for (int i = 0; i < 3 && !kept && q->loose.order.seconds < q->kept.order.seconds; i++) {
-        if (gcpi_order_slab(q, &q->loose.order, fits[i]) > q->slab_limit ||
-            q->loose.order.seconds + q->moving >= q->kept.order.seconds)
-            continue;
+        const gcpi_slab slab = gcpi_order_slab(q, &q->loose.order, fits[i]);
+        if (slab.bytes > q->r->limit || q->loose.order.seconds + slab.moving >= q->kept.order.seconds) continue;
         gcpi_keep(&q->kept, &q->loose.order, q->loose.method, fits[i]);
-        q->kept.order.seconds += q->moving;
+        q->kept.order.seconds += slab.moving;
         kept = 1;
     }
     gcpi_none(&q->loose);
     return kept;
 }
 
-static void gcpi_budget_round(gcpi_planner *q, gcpi_search *s, const struct gcpi_round *r, double visits, double scale,
-                              double mending)
+static void gcpi_budget_round(gcpi_planner *q, gcpi_search *s, const gcpi_turn *r, double visits, double mending,
+                              gcpi_portion portion)
 {
     /* what fits only by its bytes may be so much faster that it is worth mending */
     const gcpi_candidate *kept =
         q->loose.order.seconds < q->kept.order.seconds - 0.1 * q->m.seconds ? &q->loose : &q->kept;
     if (r->from == GCPI_FROM_KEPT && gcpi_has(kept)) gcpi_order_copy(&s->now, &kept->order);
     else gcpi_keep_all_order(s->m, &s->now);
+    const double scale = gcpi_search_scale(q);
     gcpi_far_strip(q, &s->now);
     s->price = r->price; s->rate = r->rate;
     gcpi_search_aim(s, s->aim);
-    gcpi_search_run(s, visits * r->share, r->heat * scale, 4e-5 * scale);
-    gcpi_budget_mend(q, s, visits * mending, scale);
+    gcpi_search_run(s, visits * r->share, r->heat * scale, 4e-5 * scale, portion);
+    gcpi_budget_mend(q, s, visits * mending, scale, portion);
 }
 
 /* Searches with copies. An order is judged by the timeline of its copies, once they are placed: a second of the link
    does not cost the same everywhere. This takes more visits than without copies: each move looks at the whole order. */
-static void gcpi_budget_far(gcpi_planner *q, gcpi_search *s, double visits, double scale)
+static void gcpi_budget_far(gcpi_planner *q, gcpi_search *s, double visits, gcpi_portion portion)
 {
-    static const struct gcpi_round rounds[] = { { GCPI_FROM_KEPT, 1.5, 0.001, 1, 3 },
+    static const gcpi_turn turns[] = { { GCPI_FROM_KEPT, 1.5, 0.001, 1, 3 },
                                                 { GCPI_FROM_KEPT, 2, 0.003, 0.3, 10 },
                                                 { GCPI_FROM_KEPT, 1.5, 0.002, 1, 3 },
                                                 { GCPI_FROM_KEPT, 1, 0.001, 1, 10 } };
     s->judge = 1;
-    const double count = sizeof rounds / sizeof *rounds;
+    const double count = sizeof turns / sizeof *turns;
     for (int i = 0; i < count && !gcpi_search_over(q); i++) {
-        gcpi_portion whole = gcpi_watch_part(q, i / count, (i + 1) / count);
-        gcpi_search_by(s, q, i == 0 || q->opts->far_only ? 2 : 1);
-        gcpi_budget_round(q, s, &rounds[i], visits, scale, 0.3);
-        q->watch->portion = whole;
+        gcpi_search_by(s, q, i == 0 || q->r->far_only ? 2 : 1);
+        gcpi_budget_round(q, s, &turns[i], visits, 0.3, gcpi_part_of(portion, i / count, (i + 1) / count));
     }
     s->judge = 0;
     gcpi_search_by(s, q, 0);
 }
 
-static double gcpi_budget_visits(const gcpi_planner *q)              /* larger problems get more */
+static double gcpi_budget_visits(const gcpi_planner *q, double patience)      /* larger problems get more */
 {
-    const gcpi_effort *e = &gcpi_efforts[q->opts->effort];
+    const gcpi_effort *e = &gcpi_efforts[q->r->effort];
     double growth = GCPI_MIN(e->growth, GCPI_MAX(1, sqrt(q->p->task_count / 800.0)));
-    return q->patience * GCPI_MIN(e->visits * growth, 150000.0 * q->p->forward);
+    return patience * GCPI_MIN(e->visits * growth, 150000.0 * q->p->forward);
 }
 
-static void gcpi_budget_search(gcpi_planner *q, int from, int to)
+/* Turns [from, to). patience: how many times the visits of the effort. */
+static void gcpi_budget_search(gcpi_planner *q, int from, int to, double patience, gcpi_portion portion)
 {
-    double visits = gcpi_budget_visits(q);
+    double visits = gcpi_budget_visits(q, patience);
     ptrdiff_t scratch = q->a->scratch;
     gcpi_search s;
     int ok = gcpi_search_make(&s, q);
     q->coarse |= !ok;
-    double scale = gcpi_search_scale(q);
+    q->method = "search";
     s.whole = gcpi_room(q);
     gcpi_search_aim(&s, 1);
-    double near = q->opts->far ? 0.2 : 1;              /* the share of searches without copies */
+    double near = q->r->far ? 0.2 : 1;              /* the share of searches without copies */
     for (int i = from; ok && i < to && !gcpi_search_over(q); i++) {
-        gcpi_portion whole = gcpi_watch_part(q, near * (i - from) / (to - from), near * (i + 1 - from) / (to - from));
-        gcpi_budget_round(q, &s, &gcpi_rounds[i], visits, scale, 0.06);
-        q->watch->portion = whole;
+        const double begin = near * (i - from) / (to - from), end = near * (i + 1 - from) / (to - from);
+        gcpi_budget_round(q, &s, &gcpi_turns[i], visits, 0.06, gcpi_part_of(portion, begin, end));
     }
-    gcpi_portion whole = gcpi_watch_part(q, near, 1);
-    if (ok && q->opts->far) gcpi_budget_far(q, &s, visits, scale);
-    q->watch->portion = whole;
+    if (ok && q->r->far) gcpi_budget_far(q, &s, visits, gcpi_part_of(portion, near, 1));
     q->a->scratch = scratch;
     gcpi_budget_pack(q);
 }
@@ -237,7 +233,7 @@ static void gcpi_budget_copies(gcpi_planner *q)
     for (int less = 0; less < 6; less++) {
         gcpi_keep_all_order(&q->m, &q->trial);
         if (gcpi_far_relieve(q, &q->trial, room - room / 16 * (size_t)less) &&
-            gcpi_offer_copies(q, &q->trial, "copies") <= q->slab_limit)
+            gcpi_offer_copies(q, &q->trial) <= q->r->limit)
             break;
     }
 }
@@ -252,8 +248,8 @@ static void gcpi_budget_exact(gcpi_planner *q)
     int made = limit && gcpi_exact_make(&x, &q->m, q->a);
     q->coarse |= limit && !made && gcpi_exact_small(&q->m);
     for (int i = 0; made && i < TRIES && gcpi_exact_search(&x, limit, &q->trial); i++) {
-        if (i == 0 && !q->opts->far) q->bound = q->trial.seconds;
-        if (gcpi_offer(q, &q->trial, "exact") <= q->slab_limit) break;
+        if (i == 0 && !q->r->far) q->bound = q->trial.seconds;
+        if (gcpi_offer(q, &q->trial) <= q->r->limit) break;
         limit = q->trial.peak - 1;
     }
     q->a->scratch = scratch;
@@ -272,10 +268,10 @@ static double gcpi_far_bound(gcpi_planner *q, gcpi_cut *c, int places, double *e
     gcpi_keep_all_order(m, &q->trial);
     for (int i = 0; i < STEPS && low < high; i++) {
         double seconds = (low + high) / 2, least = HUGE_VAL,
-               away = GCPI_MIN((double)q->opts->far, q->p->target.far_bytes_per_second * seconds / 2);
+               away = GCPI_MIN((double)q->r->far, q->p->target.far_bytes_per_second * seconds / 2);
         size_t room = gcpi_room(q) + (size_t)GCPI_MIN(away + aligning, (double)q->trial.peak);
         memset(excess, 0, ((size_t)q->p->task_count + 2) * sizeof *excess);
-        if (!q->opts->far_only) least = gcpi_bound(c, room, places, excess);
+        if (!q->r->far_only) least = gcpi_bound(c, room, places, excess);
         else if (q->trial.peak <= room) least = m->seconds;
         if (least < seconds) { low = GCPI_MAX(low, least); high = seconds; }
         else low = seconds;
@@ -291,7 +287,7 @@ static void gcpi_budget_bound(gcpi_planner *q, int places)
     if (!gcpi_room(q)) q->bound = HUGE_VAL;
     else if (excess && gcpi_cut_make(&c, &q->m, q->a)) {
         double bound =
-            q->opts->far ? gcpi_far_bound(q, &c, places, excess) : gcpi_bound(&c, gcpi_room(q), places, excess);
+            q->r->far ? gcpi_far_bound(q, &c, places, excess) : gcpi_bound(&c, gcpi_room(q), places, excess);
         q->bound = GCPI_MAX(q->bound, bound);
     }
     q->a->scratch = scratch;
@@ -309,22 +305,29 @@ static void gcpi_policy_replay(gcpi_planner *q)
     }
 }
 
+static void gcpi_policies_try(gcpi_planner *q)
+{
+    const int all = gcpi_efforts[q->r->effort].policies;
+    q->best.seconds = HUGE_VAL;
+    q->tries = 0;
+    q->method = "segments";  gcpi_policy_segments(q);
+    q->method = "cheap";     gcpi_policy_cheap(q);
+    q->method = "sqrt";      if (all || !gcpi_has(&q->kept)) gcpi_policy_sqrt(q);
+    q->method = "recursive"; if (all || !gcpi_has(&q->kept)) gcpi_policy_recursive(q);
+    q->method = "replay";    if (all || !gcpi_has(&q->kept)) gcpi_policy_replay(q);
+}
+
 /* The policies. First the fastest of all their orders whose bytes fit is laid out; where that fails, each order that
    may be faster. Where nothing fits, q->best does not depend on the limit: it is offered on the way down. */
 static void gcpi_budget_policies(gcpi_planner *q)
 {
-    for (q->lazy = q->tried = 1; !q->watch->stopped; q->lazy = 0) {
-        q->found = q->tries = 0;
-        q->method = "segments";  gcpi_policy_segments(q);
-        q->method = "cheap";     gcpi_policy_cheap(q);
-        int all = gcpi_efforts[q->opts->effort].policies;
-        q->method = "sqrt";      if (all || !gcpi_has(&q->kept)) gcpi_policy_sqrt(q);
-        q->method = "recursive"; if (all || !gcpi_has(&q->kept)) gcpi_policy_recursive(q);
-        q->method = "replay";    if (all || !gcpi_has(&q->kept)) gcpi_policy_replay(q);
-        if (!q->lazy) return;
-        if (!gcpi_has(&q->loose) || gcpi_budget_pack(q)) break;
-    }
-    q->lazy = 0;
+    const gcpi_judgement judgement = q->judgement;
+    q->policies_tried = 1;
+    if (q->r->watch->stopped) return;
+    if (judgement == GCPI_BY_LAYOUT) q->judgement = GCPI_LAID_OUT_LATER;
+    gcpi_policies_try(q);
+    q->judgement = judgement;
+    if (gcpi_has(&q->loose) && !gcpi_budget_pack(q) && !q->r->watch->stopped) gcpi_policies_try(q);
 }
 
 /* Keep-all. 1: it fits without a move, and nothing is faster. */
@@ -338,25 +341,73 @@ static int gcpi_budget_keep_all(gcpi_planner *q)
     return 1;
 }
 
-/* The candidates for slab_limit. Where the bound says that nothing fits, there is nothing to look for. */
-static void gcpi_budget_find(gcpi_planner *q)
+/* ---- the methods, in turn ---- */
+
+static int gcpi_any(const gcpi_planner *q) { (void)q; return 1; }
+static int gcpi_may_be_exact(const gcpi_planner *q) { return !q->r->no_exact; }
+static int gcpi_may_run_again(const gcpi_planner *q) { return !q->r->far_only; }
+static int gcpi_only_copies(const gcpi_planner *q) { return q->r->far_only; }
+static int gcpi_copies_too(const gcpi_planner *q) { return q->r->far > 0; }
+
+static void gcpi_method_exact(gcpi_planner *q, gcpi_portion portion) { (void)portion; gcpi_budget_exact(q); }
+static void gcpi_method_chain(gcpi_planner *q, gcpi_portion portion)
 {
-    const gcpi_effort *e = &gcpi_efforts[q->opts->effort];
+    const gcpi_effort *e = &gcpi_efforts[q->r->effort];
+    gcpi_chain_try(q, gcpi_bytes_from(1.6 * (double)q->r->limit), e->stages, e->slots);
+    (void)portion;
+}
+static void gcpi_method_cuts(gcpi_planner *q, gcpi_portion portion)
+{
+    gcpi_cuts_try(q, gcpi_efforts[q->r->effort].prices);
+    (void)portion;
+}
+static void gcpi_method_copies(gcpi_planner *q, gcpi_portion portion) { (void)portion; gcpi_budget_copies(q); }
+static void gcpi_method_bound(gcpi_planner *q, gcpi_portion portion)
+{
+    gcpi_budget_bound(q, gcpi_efforts[q->r->effort].places);
+    (void)portion;
+}
+static void gcpi_method_search(gcpi_planner *q, gcpi_portion portion)
+{
+    gcpi_budget_search(q, 0, GCPI_TURNS, 1, portion);
+}
+/* The search goes on from a policy's order that is faster than all before. */
+static void gcpi_method_policies(gcpi_planner *q, gcpi_portion portion)
+{
+    const double searched = q->kept.order.seconds;
+    gcpi_budget_policies(q);
+    if (q->kept.order.seconds < searched) gcpi_budget_search(q, GCPI_TURNS, GCPI_TURNS + 1, 1, portion);
+}
+
+/* name: of the candidates that it offers; share: of what .progress counts. */
+typedef struct gcpi_method {
+    const char *name;
+    int (*applies)(const gcpi_planner *q);
+    void (*run)(gcpi_planner *q, gcpi_portion portion);
+    double share;
+} gcpi_method;
+static const gcpi_method gcpi_methods[] = {
+    { "exact", gcpi_may_be_exact, gcpi_method_exact, 0.1 },    { "chain", gcpi_may_run_again, gcpi_method_chain, 0 },
+    { "cuts", gcpi_may_run_again, gcpi_method_cuts, 0 },       { "copies", gcpi_only_copies, gcpi_method_copies, 0 },
+    { "bound", gcpi_copies_too, gcpi_method_bound, 0 },        { "search", gcpi_any, gcpi_method_search, 0.8 },
+    { "policies", gcpi_may_run_again, gcpi_method_policies, 0.1 },
+};
+
+/* The candidates for the limit. Where the bound says that nothing fits, there is nothing to look for. */
+static void gcpi_budget_find(gcpi_planner *q, gcpi_portion portion)
+{
+    const gcpi_effort *e = &gcpi_efforts[q->r->effort];
+    double done = 0;
     q->bound = 0;
     gcpi_none(&q->loose);
     if (gcpi_budget_keep_all(q)) return;
     q->layout = e->layout;
-    if (!q->opts->far) gcpi_budget_bound(q, e->places);
-    if (q->bound >= (q->known > 0 ? q->known : HUGE_VAL)) return;
-    if (!q->no_exact) gcpi_budget_exact(q);
-    gcpi_portion whole = gcpi_watch_part(q, 0.1, 0.9);
-    if (!q->opts->far_only) gcpi_budget_chain(q, gcpi_bytes_from(1.6 * (double)q->slab_limit), e->stages, e->slots);
-    if (!q->opts->far_only) gcpi_budget_cuts(q, e->prices);
-    if (q->opts->far_only) gcpi_budget_copies(q);
-    if (q->opts->far) gcpi_budget_bound(q, e->places);
-    gcpi_budget_search(q, 0, GCPI_ROUNDS);
-    q->watch->portion = whole;
-    double searched = q->kept.order.seconds;
-    if (!q->opts->far_only) gcpi_budget_policies(q);
-    if (q->kept.order.seconds < searched) gcpi_budget_search(q, GCPI_ROUNDS, GCPI_ROUNDS + 1);
+    if (!q->r->far) gcpi_budget_bound(q, e->places);
+    if (q->bound >= (q->r->known > 0 ? q->r->known : HUGE_VAL)) return;
+    for (size_t k = 0; k < sizeof gcpi_methods / sizeof *gcpi_methods; k++) {
+        const gcpi_method *method = &gcpi_methods[k];
+        q->method = method->name;
+        if (method->applies(q)) method->run(q, gcpi_part_of(portion, done, done + method->share));
+        done += method->share;
+    }
 }

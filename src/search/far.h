@@ -113,13 +113,13 @@ static const gcpi_order *gcpi_far_place(gcpi_planner *q, gcpi_order *o, size_t l
     gcpi_far *f = &q->far;
     int copies = 0, placed = 0;
     double link = 0, due = HUGE_VAL;
-    for (int i = 0; q->opts->far && i < o->count; i++) {
+    for (int i = 0; q->r->far && i < o->count; i++) {
         copies += gcpi_code_task(o, i) >= q->p->task_count;
         placed |= o->at[i] >= q->p->task_count;
     }
     if (!copies || placed) return o;
     gcpi_simulate(&q->m, o, f->live);
-    if (!o->valid || gcpi_far_scan(q, o) > q->opts->far) return NULL;
+    if (!o->valid || gcpi_far_scan(q, o) > q->r->far) return NULL;
     for (int i = 0; i < o->count; i++)
         for
             GCPI_WRITES(&q->m, gcpi_code_task(o, i), k)
@@ -216,8 +216,8 @@ static int gcpi_far_relieve(gcpi_planner *q, gcpi_order *o, size_t room)
     gcpi_far *f = &q->far;
     size_t used, left;
     gcpi_simulate(&q->m, o, f->live);
-    if (!o->valid || (used = gcpi_far_scan(q, o)) > q->opts->far) return 0;
-    left = q->opts->far - used;
+    if (!o->valid || (used = gcpi_far_scan(q, o)) > q->r->far) return 0;
+    left = q->r->far - used;
     for (;;) {
         int at = 0;
         for (int i = 1; i < o->count; i++) if (f->live[i] > f->live[at]) at = i;

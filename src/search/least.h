@@ -8,9 +8,9 @@ typedef struct gcpi_least { gcpi_order order, path; size_t slab, floor; } gcpi_l
    is wanted once .progress stopped the search. */
 static int gcpi_least_wanted(const gcpi_planner *q)
 {
-    if (q->watch->stopped) return 0;
+    if (q->r->watch->stopped) return 0;
     if (!gcpi_has(&q->kept)) return 1;
-    return !q->opts->far && q->kept.order.seconds > q->bound + 0.1 * q->m.seconds;
+    return !q->r->far && q->kept.order.seconds > q->bound + 0.1 * q->m.seconds;
 }
 
 /* The slab of an order on the way; it is kept if it is the fastest that fits, and `loose` if only its bytes fit.
@@ -20,13 +20,14 @@ static size_t gcpi_least_slab(gcpi_planner *q, size_t most, gcpi_order *found, g
     /* limit 0: each copy is waited for at once, which takes the fewest bytes */
     const gcpi_order *o = *placed = found->valid ? gcpi_far_place(q, found, 0) : found;
     if (!o || !o->valid || q->front + o->peak > gcpi_round(most, q->p->target.align)) return SIZE_MAX;
-    size_t slab = gcpi_order_slab(q, o, fit);
-    if (slab > q->slab_limit && o->peak <= gcpi_room(q) && o->seconds < q->loose.order.seconds)
+    const gcpi_slab laid = gcpi_order_slab(q, o, fit);
+    const size_t slab = laid.bytes;
+    if (slab > q->r->limit && o->peak <= gcpi_room(q) && o->seconds < q->loose.order.seconds)
         gcpi_keep(&q->loose, o, "least", fit);
     if (fit.enough && slab > fit.enough) return SIZE_MAX;
-    if (slab <= q->slab_limit && o->seconds + q->moving < q->kept.order.seconds) {
+    if (slab <= q->r->limit && o->seconds + laid.moving < q->kept.order.seconds) {
         gcpi_keep(&q->kept, o, "least", fit);
-        q->kept.order.seconds += q->moving;
+        q->kept.order.seconds += laid.moving;
     }
     return slab;
 }
@@ -35,7 +36,7 @@ static size_t gcpi_least_slab(gcpi_planner *q, size_t most, gcpi_order *found, g
 static int gcpi_least_offer(gcpi_planner *q, gcpi_least *least, gcpi_order *found, gcpi_fit fit)
 {
     const gcpi_order *o;
-    size_t slab = gcpi_least_slab(q, GCPI_MAX(least->slab, q->slab_limit), found, fit, &o);
+    size_t slab = gcpi_least_slab(q, GCPI_MAX(least->slab, q->r->limit), found, fit, &o);
     if (slab < least->slab || (slab == least->slab && o->seconds < least->order.seconds)) {
         least->slab = slab;
         gcpi_order_copy(&least->order, o);
@@ -49,28 +50,27 @@ static gcpi_fit gcpi_least_fit(void) { return gcpi_fit_of(0, 5e5, 0); }
 static int gcpi_least_early(gcpi_planner *q, gcpi_order *found)
 {
     const gcpi_order *o;
-    gcpi_least_slab(q, q->slab_limit, found, gcpi_least_fit(), &o);
+    gcpi_least_slab(q, q->r->limit, found, gcpi_least_fit(), &o);
     return !gcpi_least_wanted(q);
 }
 
 /* From the end of the path down. Each search stops at the first order within its limit. Where one fails, a hotter one
    follows, and where these fail, a smaller step. */
-static int gcpi_least_walk(gcpi_planner *q, gcpi_least *least, gcpi_search *s, double visits)
+static int gcpi_least_walk(gcpi_planner *q, gcpi_least *least, gcpi_search *s, double visits, gcpi_portion portion)
 {
     enum { HEATS = 3 };
     static const double heats[HEATS] = { 0.03, 0.1, 0.3 };
     const gcpi_fit fit = gcpi_least_fit();
     double used = 0, scale = gcpi_search_scale(q), step = 0.1;
     s->first = 1;
-    for (int failed = 0; step > 0.002 && used < visits && least->path.peak > least->floor && !q->watch->stopped;) {
+    for (int failed = 0; step > 0.002 && used < visits && least->path.peak > least->floor && !q->r->watch->stopped;) {
         double heat = heats[failed] * scale;
         s->limit = GCPI_MAX(least->floor, gcpi_bytes_from((double)least->path.peak * (1 - step)));
         s->found = 0; s->price = 3 * scale; s->rate = 50;
         gcpi_order_copy(&s->now, &least->path);
         gcpi_far_strip(q, &s->now);
-        gcpi_portion whole = gcpi_watch_part(q, used / visits, GCPI_MIN(1, used / visits + 1.0 / 24));
-        used += gcpi_search_run(s, visits / 24, heat, 0.3 * heat);
-        q->watch->portion = whole;
+        used += gcpi_search_run(s, visits / 24, heat, 0.3 * heat,
+                                gcpi_part_of(portion, used / visits, GCPI_MIN(1, used / visits + 1.0 / 24)));
         failed = s->found ? 0 : (failed + 1) % HEATS;
         if (!s->found && !failed) step /= 2;
         if (!s->found) continue;
@@ -130,11 +130,11 @@ static int gcpi_least_starts(gcpi_planner *q, gcpi_least *least)
     ptrdiff_t scratch = q->a->scratch;
     gcpi_exact exact;
     int done = 0;
-    if (!q->no_exact && gcpi_exact_make(&exact, &q->m, q->a) && gcpi_exact_search(&exact, 0, &q->trial))
+    if (!q->r->no_exact && gcpi_exact_make(&exact, &q->m, q->a) && gcpi_exact_search(&exact, 0, &q->trial))
         done = gcpi_least_offer(q, least, &q->trial, gcpi_least_fit());
     q->a->scratch = scratch;
     if (done) return 1;
-    if (!q->tried) gcpi_budget_policies(q);
+    if (!q->policies_tried) gcpi_budget_policies(q);
     return gcpi_least_offer(q, least, &q->best, gcpi_least_fit());
 }
 
@@ -153,34 +153,34 @@ static int gcpi_least_copies(gcpi_planner *q, gcpi_least *least)
     return done;
 }
 
-static int gcpi_least_effort(gcpi_planner *q, gcpi_least *least, gcpi_search *s, const gcpi_effort *e)
+static int gcpi_least_effort(gcpi_planner *q, gcpi_least *least, gcpi_search *s, const gcpi_effort *e,
+                             gcpi_portion portion)
 {
     /* a small problem takes as many to settle; a large one has no time for more */
     double visits = e->least * GCPI_MIN(GCPI_MAX(q->p->forward, 100), 6000);
-    if (gcpi_least_walk(q, least, s, visits) || gcpi_least_pack(q, least, &least->path, e->hard / 2)) return 1;
-    if (!q->opts->far_only && gcpi_least_chain(q, least, e)) return 1;
+    if (gcpi_least_walk(q, least, s, visits, portion) || gcpi_least_pack(q, least, &least->path, e->hard / 2)) return 1;
+    if (!q->r->far_only && gcpi_least_chain(q, least, e)) return 1;
     return (least->order.peak != least->path.peak && gcpi_least_pack(q, least, &least->order, e->hard / 2)) ||
            gcpi_least_move(q, least, e->layout / 2);
 }
 
-static void gcpi_least_find(gcpi_planner *q, gcpi_least *least)
+static void gcpi_least_find(gcpi_planner *q, gcpi_least *least, gcpi_portion portion)
 {
     static const gcp_effort efforts[] = { GCP_EFFORT_QUICK, GCP_EFFORT_DEFAULT, GCP_EFFORT_THOROUGH };
     gcpi_search s;
     int made = gcpi_search_make(&s, q);
     q->coarse |= !made;
     if (!made) return;
-    gcpi_search_by(&s, q, q->opts->far ? 1 + (q->opts->far_only != 0) : 0);
+    gcpi_search_by(&s, q, q->r->far ? 1 + (q->r->far_only != 0) : 0);
     gcpi_keep_all_order(&q->m, &least->path);
     int done = gcpi_least_offer(q, least, &least->path, gcpi_least_fit()) ||
-               (q->opts->far && gcpi_least_copies(q, least));
+               (q->r->far && gcpi_least_copies(q, least));
     /* where something fits that is not too slow, a little effort tells whether another way is faster */
     for (int e = 0; e < (q->kept.order.seconds < q->bound + q->m.seconds ? 1 : 3) && !done; e++) {
-        int last = efforts[e] == q->opts->effort;
-        gcpi_portion whole = gcpi_watch_part(q, e ? 0.2 : 0, last ? 1 : 0.2);
-        done = gcpi_least_effort(q, least, &s, &gcpi_efforts[efforts[e]]) ||
-               (e == 0 && !q->opts->far_only && gcpi_least_starts(q, least));
-        q->watch->portion = whole;
+        int last = efforts[e] == q->r->effort;
+        done = gcpi_least_effort(q, least, &s, &gcpi_efforts[efforts[e]],
+                                 gcpi_part_of(portion, e ? 0.2 : 0, last ? 1 : 0.2)) ||
+               (e == 0 && !q->r->far_only && gcpi_least_starts(q, least));
         if (last) break;
     }
     gcpi_search_by(&s, q, 0);
@@ -193,8 +193,8 @@ static void gcpi_least_holds(gcpi_planner *q, const gcpi_order *o)
     ptrdiff_t scratch = q->a->scratch;
     gcpi_lives l;
     size_t *live;
-    q->least_gradients = q->least_batch = 0;
-    for (int i = o->peak_at; (q->least_task = gcpi_code_task(o, i)) >= p->task_count;) i++;
+    q->lowest.gradients = q->lowest.batch = 0;
+    for (int i = o->peak_at; (q->lowest.task = gcpi_code_task(o, i)) >= p->task_count;) i++;
     gcpi_list_of(p, o, &q->list);
     int made = !p->names && gcpi_lives_make(p, &q->list, &l, &live, q->a);
     for (int b = 0; made && b < l.buffer_count; b++) {
@@ -202,28 +202,28 @@ static void gcpi_least_holds(gcpi_planner *q, const gcpi_order *o)
         const gcpi_item *item = &p->items[x->root];
         if (x->joined >= 0 || x->first > l.peak_at || x->last < l.peak_at) continue;
         int weight = item->kind == GCPI_GRADIENT_ITEM && p->tape->tensors[item->tensor].kind == GCPI_PARAMETER;
-        *(weight ? &q->least_gradients : &q->least_batch) += x->bytes;
+        *(weight ? &q->lowest.gradients : &q->lowest.batch) += x->bytes;
     }
     q->a->scratch = scratch;
 }
 
 /* Looks for the least slab; that of an earlier search stays where it is smaller. */
-static void gcpi_budget_way_down(gcpi_planner *q)
+static void gcpi_budget_way_down(gcpi_planner *q, gcpi_portion portion)
 {
     ptrdiff_t scratch = q->a->scratch;
     gcpi_least least;
     gcpi_cut cut;
-    q->by_peak = 0;
+    q->judgement = GCPI_BY_LAYOUT;
     memset(&least, 0, sizeof least);
     least.slab = SIZE_MAX / 2;
     if (gcpi_order_make(&least.order, q->trial.capacity, q->a) &&
         gcpi_order_make(&least.path, q->trial.capacity, q->a) && gcpi_cut_make(&cut, &q->m, q->a)) {
         least.floor = gcpi_least_bytes(&cut);
-        gcpi_least_find(q, &least);
+        gcpi_least_find(q, &least, portion);
     }
     /* no order: the arena is too small to lay anything out */
-    if (least.order.count && (!q->least_slab || least.slab < q->least_slab)) {
-        q->least_slab = least.slab;
+    if (least.order.count && (!q->lowest.slab || least.slab < q->lowest.slab)) {
+        q->lowest.slab = least.slab;
         gcpi_least_holds(q, &least.order);
     }
     q->a->scratch = scratch;

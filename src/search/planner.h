@@ -15,42 +15,62 @@ typedef struct gcpi_far {
 /* seconds of the order HUGE_VAL: there is no candidate */
 typedef struct gcpi_candidate { gcpi_order order; const char *method; gcpi_fit fit; } gcpi_candidate;
 
-/* .progress of a call. What is under way goes from one share of the call to another. */
+/* .progress of a call, and what was said last. A portion is the share of the call that something goes through. */
 typedef struct gcpi_portion { double from, to; } gcpi_portion;
-typedef struct gcpi_watch {
-    gcp_progress_fn ask; void *context;
-    gcp_progress now;                 /* what was said last */
-    gcpi_portion portion;
-    int stopped;
-} gcpi_watch;
+typedef struct gcpi_watch { gcp_progress_fn ask; void *context; gcp_progress now; int stopped; } gcpi_watch;
 
+/* A request: what is looked for. Nothing changes it while it is answered. */
+typedef struct gcpi_request {
+    gcpi_problem *p;                  /* searches price its copies to far memory (gcpi_search_by) */
+    const gcp_plan_opts *opts;        /* the numbers of policies: .segments, .checkpoints, ... */
+    gcp_policy policy; gcp_effort effort;
+    size_t limit;                     /* most bytes of the slab; 0: not GCP_POLICY_BUDGET */
+    size_t far; int far_only;         /* bytes of far memory; nothing runs again */
+    double known;                     /* seconds of a plan for another choice of views: find a faster one. 0: none */
+    /* by_peak: an order's peak stands for its slab; no_least: the least budget is not wanted where nothing fits; rough:
+       what the first search finds is enough; no_exact: for tests */
+    int by_peak, no_least, rough, no_exact;
+    gcpi_watch *watch; gcpi_portion portion;
+} gcpi_request;
+
+/* Where nothing fits: the smallest slab found, 0: none; the task at its peak; bytes there of weight gradients, and of
+   what grows with the batch. */
+typedef struct gcpi_lowest { size_t slab; int task; size_t gradients, batch; } gcpi_lowest;
+
+/* The answer. order: in scratch, NULL: nothing fits; keep_all: slab of keep-all, SIZE_MAX: not known. coarse: some part
+   of the search did not fit in the arena. */
+typedef struct gcpi_answer {
+    const gcpi_order *order; gcpi_fit fit; const char *method;
+    double seconds, bound;            /* of the order; lower bound of any order's */
+    int segments, coarse;
+    size_t keep_all;
+    gcpi_lowest lowest;
+} gcpi_answer;
+
+/* How a candidate is judged: by its layout; by its live bytes, which stand for its slab; by live bytes for now: the
+   fastest becomes `loose`, to be laid out later. */
+typedef enum gcpi_judgement { GCPI_BY_LAYOUT, GCPI_BY_PEAK, GCPI_LAID_OUT_LATER } gcpi_judgement;
+
+/* The search's own memory. */
 typedef struct gcpi_planner {
-    gcpi_problem *p; const gcp_plan_opts *opts; gcp_arena *a;
-    gcpi_watch *watch;
+    const gcpi_request *r;            /* that is being answered; in parts of a search, a part of the one asked */
+    gcpi_problem *p; gcp_arena *a;
     gcpi_model m;
     gcpi_choice now, guide;           /* guide: that of the best order */
     gcpi_list list;                   /* the list of an order, reused */
     gcpi_order trial, best;           /* of the current choice; of least peak, then least time */
-    int found, tries;
+    int tries, policies_tried;        /* policies_tried: best is the least of them all */
     /* per forward task f: bytes that a cut after f keeps; bytes of its outputs that backward reads */
     size_t *crossing, *saved;
-    int out_of_memory, coarse;        /* coarse: some part of the search did not fit in the arena */
-    double layout, moving;            /* layout work for each candidate; seconds of the last one's moves */
-    size_t front, slab_limit;         /* bytes of the step's numbers; most bytes of the slab (0: not BUDGET) */
+    int out_of_memory, coarse;
+    gcpi_judgement judgement;
+    double layout;                    /* layout work for each candidate */
+    size_t front, keep_all;           /* bytes of the step's numbers; slab of keep-all */
     gcpi_candidate kept, loose;       /* the fastest whose slab fits; whose bytes fit, but not its slab */
     const char *method;               /* of the current candidate */
     gcpi_far far;                     /* where .far is given */
-    double bound; size_t least_slab;  /* lower bound of seconds; where nothing fits: the smallest slab found, */
-    int least_task;                   /* and the task at its peak, */
-    size_t least_gradients, least_batch;      /* bytes there of weight gradients, and of what grows with the batch */
-    int tried;                        /* the policies of a budget: best is the least of them */
-    int lazy;                         /* candidates are not laid out; the fastest whose bytes fit becomes `loose` */
-    size_t keep_all;                  /* slab of keep-all; SIZE_MAX: not known */
-    /* no_exact: for tests; no_least: the least budget is not wanted where nothing fits; by_peak: an order's peak stands
-       for its slab, see gcpi_plan_by_views; rough: what the first search finds is enough */
-    int no_exact, no_least, by_peak, rough;
-    double patience;                  /* of the search: how many times the visits of its effort */
-    double known;                     /* seconds of a plan for another choice of views: find a faster one. 0: none */
+    double bound;
+    gcpi_lowest lowest;
 } gcpi_planner;
 
 static int gcpi_choice_make(gcpi_planner *q, gcpi_choice *c)
@@ -114,40 +134,42 @@ static void gcpi_list_of(const gcpi_problem *p, const gcpi_order *o, gcpi_list *
     }
 }
 
-/* The slab that an order needs after layout; SIZE_MAX where the arena is too small to tell. */
-static size_t gcpi_order_slab(gcpi_planner *q, const gcpi_order *o, gcpi_fit fit)
+/* The slab that an order needs after layout, SIZE_MAX where the arena is too small to tell; seconds of its moves. */
+typedef struct gcpi_slab { size_t bytes; double moving; } gcpi_slab;
+static gcpi_slab gcpi_order_slab(gcpi_planner *q, const gcpi_order *o, gcpi_fit fit)
 {
     ptrdiff_t scratch = q->a->scratch;
     gcpi_lives lives;
-    size_t *live, slab = 0;
+    gcpi_slab slab;
+    size_t *live;
     gcpi_list_of(q->p, o, &q->list);
-    q->moving = q->list.seconds;
-    slab = gcpi_arrange(q->p, &q->list, &lives, &live, fit, q->a);
-    q->moving = q->list.seconds - q->moving;
+    const double still = q->list.seconds;
+    slab.bytes = gcpi_arrange(q->p, &q->list, &lives, &live, fit, q->a);
+    slab.moving = q->list.seconds - still;
     q->a->scratch = scratch;
-    return slab ? slab : SIZE_MAX;
+    if (!slab.bytes) slab.bytes = SIZE_MAX;
+    return slab;
 }
 
-/* The most live bytes that slab_limit allows: buffers count rounded up to align, but the slab ends at its last byte. */
+/* The most live bytes that the limit allows: buffers count rounded up to align, but the slab ends at its last byte. */
 static size_t gcpi_room(const gcpi_planner *q)
 {
-    return q->slab_limit > q->front ? gcpi_round(q->slab_limit - q->front, q->p->target.align) : 0;
+    return q->r->limit > q->front ? gcpi_round(q->r->limit - q->front, q->p->target.align) : 0;
 }
 
-/* What is under way is now a part of the portion; returns the whole, to go back to. */
-static gcpi_portion gcpi_watch_part(gcpi_planner *q, double from, double to)
+static gcpi_portion gcpi_part_of(gcpi_portion whole, double from, double to)
 {
-    gcpi_portion whole = q->watch->portion, *s = &q->watch->portion;
-    s->from = whole.from + from * (whole.to - whole.from);
-    s->to = whole.from + to * (whole.to - whole.from);
-    return whole;
+    gcpi_portion part;
+    part.from = whole.from + from * (whole.to - whole.from);
+    part.to = whole.from + to * (whole.to - whole.from);
+    return part;
 }
 
-/* Tells .progress that so much of what is under way is done, where that is news. 1: it stopped the search. */
-static int gcpi_stopped(gcpi_planner *q, double done)
+/* Tells .progress that so much of a portion is done, where that is news. 1: it stopped the search. */
+static int gcpi_stopped(const gcpi_planner *q, gcpi_portion portion, double done)
 {
-    gcpi_watch *w = q->watch;
-    double share = w->portion.from + GCPI_MIN(1, done) * (w->portion.to - w->portion.from);
+    gcpi_watch *w = q->r->watch;
+    double share = portion.from + GCPI_MIN(1, done) * (portion.to - portion.from);
     double seconds = q->kept.order.seconds;
     int faster = seconds < HUGE_VAL && (w->now.seconds == 0 || seconds < w->now.seconds);
     if (!w->ask || w->stopped || (share < w->now.share + 0.002 && !faster)) return w->stopped;

@@ -11,31 +11,34 @@ static void gcpi_keep(gcpi_candidate *c, const gcpi_order *o, const char *method
 }
 
 /* A candidate of GCP_POLICY_BUDGET: kept if its slab fits and it is faster than the kept one; if only its bytes fit,
-   the fastest is remembered in `loose`. Returns its slab (lazy or by_peak: the limit), or 0: no candidate. */
-static size_t gcpi_offer_order(gcpi_planner *q, const gcpi_order *o, const char *method)
+   the fastest is remembered in `loose`. Returns its slab (where it is not laid out: the limit), or 0: no candidate. */
+static size_t gcpi_offer_order(gcpi_planner *q, const gcpi_order *o)
 {
-    size_t slab = q->slab_limit;
-    const gcpi_fit fit = gcpi_fit_of(q->slab_limit, q->layout, 0);
+    size_t slab = q->r->limit;
+    const gcpi_fit fit = gcpi_fit_of(q->r->limit, q->layout, 0);
     if (!o || !o->valid || o->seconds >= q->kept.order.seconds || o->peak > gcpi_room(q)) return 0;
-    int loose = !q->by_peak && (q->lazy || (slab = gcpi_order_slab(q, o, fit)) > q->slab_limit);
-    if (!loose) gcpi_keep(&q->kept, o, method, fit);
-    else if (slab < SIZE_MAX && o->seconds < q->loose.order.seconds) gcpi_keep(&q->loose, o, method, fit);
+    if (q->judgement == GCPI_BY_LAYOUT) slab = gcpi_order_slab(q, o, fit).bytes;
+    const int loose = q->judgement == GCPI_LAID_OUT_LATER || slab > q->r->limit;
+    if (!loose) gcpi_keep(&q->kept, o, q->method, fit);
+    else if (slab < SIZE_MAX && o->seconds < q->loose.order.seconds) gcpi_keep(&q->loose, o, q->method, fit);
     return slab;
 }
 
-static size_t gcpi_offer(gcpi_planner *q, gcpi_order *found, const char *method)
+static size_t gcpi_offer(gcpi_planner *q, gcpi_order *found)
 {
-    return gcpi_offer_order(q, found->valid ? gcpi_far_place(q, found, gcpi_room(q)) : found, method);
+    return gcpi_offer_order(q, found->valid ? gcpi_far_place(q, found, gcpi_room(q)) : found);
 }
 
 /* Places copies in all the room; where the slab then does not fit, in somewhat less. Returns what gcpi_offer does. */
-static size_t gcpi_offer_copies(gcpi_planner *q, gcpi_order *found, const char *method)
+static size_t gcpi_offer_copies(gcpi_planner *q, gcpi_order *found)
 {
-    size_t room = gcpi_room(q), slab = gcpi_offer(q, found, method);
-    for (int less = 1; less < 4 && slab > q->slab_limit; less++)
-        slab = gcpi_offer_order(q, gcpi_far_place(q, found, room - room / 32 * (size_t)less), method);
+    size_t room = gcpi_room(q), slab = gcpi_offer(q, found);
+    for (int less = 1; less < 4 && slab > q->r->limit; less++)
+        slab = gcpi_offer_order(q, gcpi_far_place(q, found, room - room / 32 * (size_t)less));
     return slab;
 }
+
+static int gcpi_has_best(const gcpi_planner *q) { return q->best.seconds < HUGE_VAL; }
 
 /* Tries the order of the current choice; it becomes the best if it is. */
 static void gcpi_try(gcpi_planner *q)
@@ -43,9 +46,8 @@ static void gcpi_try(gcpi_planner *q)
     gcpi_order *o = &q->trial;
     q->tries++;
     if (!gcpi_order_of(q, &q->now, o) || !o->valid) return;
-    if (q->slab_limit) gcpi_offer(q, o, q->method);
-    if (q->found && (o->peak > q->best.peak || (o->peak == q->best.peak && o->seconds >= q->best.seconds))) return;
-    q->found = 1;
+    if (q->r->limit) gcpi_offer(q, o);
+    if (gcpi_has_best(q) && (o->peak > q->best.peak || (o->peak == q->best.peak && o->seconds >= q->best.seconds))) return;
     gcpi_order_copy(&q->best, o);
     gcpi_choice_copy(q->p, &q->guide, &q->now);
 }
@@ -126,7 +128,7 @@ static void gcpi_policy_sqrt(gcpi_planner *q)
     for (int f = 0; f < p->forward; f++) total += q->saved[f];
     for (int family = 0; family < 3; family++)
         /* about k segments; more than sqrt(8 n) never pays */
-        for (int k = 1; k <= 64; k += q->slab_limit ? 1 + k / 8 : 1) {
+        for (int k = 1; k <= 64; k += q->r->limit ? 1 + k / 8 : 1) {
             size_t budget = total / (size_t)k + 1;
             if (k > 4 && (double)k * k > 8.0 * p->forward) break;
             if (budget == last_budget || !gcpi_chen_cuts(q, budget, family, cut)) continue;
@@ -134,9 +136,9 @@ static void gcpi_policy_sqrt(gcpi_planner *q)
             gcpi_segments_from(q, cut);
             gcpi_try(q);
         }
-    for (int round = 0; round < 3 && q->found; round++) {      /* then move single cuts by one task */
+    for (int round = 0; round < 3 && gcpi_has_best(q); round++) {      /* then move single cuts by one task */
         for (int f = 0;
-             f + 1 < p->forward && q->tries < 400 && (double)q->tries * p->task_count < (q->slab_limit ? 1e5 : 5e5);
+             f + 1 < p->forward && q->tries < 400 && (double)q->tries * p->task_count < (q->r->limit ? 1e5 : 5e5);
              f++) {
             if (q->guide.segment[f] == q->guide.segment[f + 1]) continue;
             for (int to = f - 1; to <= f + 1; to += 2) {
@@ -245,11 +247,11 @@ static void gcpi_runs(gcpi_planner *q, const int *boundary, int boundaries, int 
 static void gcpi_policy_uniform(gcpi_planner *q)
 {
     const gcpi_problem *p = q->p;
-    int runs = q->opts->segments, *boundary = GCPI_SCRATCH(q->a, int, p->units + 1);
+    int runs = q->r->opts->segments, *boundary = GCPI_SCRATCH(q->a, int, p->units + 1);
     if (!boundary) { q->out_of_memory = 1; return; }
     for (int i = 0; i + 1 < runs; i++) boundary[i] = (i + 1) * (p->units / runs);
     gcpi_runs(q, boundary, runs - 1, 0);
-    if (!q->opts->balance) return;
+    if (!q->r->opts->balance) return;
     size_t total = 0, sum = 0;
     int n = 0;
     for (int f = 0; f < p->forward; f++) total += q->saved[f];
@@ -271,19 +273,19 @@ static int gcpi_checkpoint_unit(int units, int k, int i)
 
 static void gcpi_policy_checkpoints(gcpi_planner *q)
 {
-    int k = q->opts->checkpoints, *boundary = GCPI_SCRATCH(q->a, int, k + 1);
+    int k = q->r->opts->checkpoints, *boundary = GCPI_SCRATCH(q->a, int, k + 1);
     if (!boundary) { q->out_of_memory = 1; return; }
     for (int i = 0; i < k; i++) boundary[i] = gcpi_checkpoint_unit(q->p->units, k, i) + 1;
-    gcpi_runs(q, boundary, k, q->opts->replay);
+    gcpi_runs(q, boundary, k, q->r->opts->replay);
 }
 
 /* Bytes of the checkpoints: outputs of the chosen units that other units read. Views of the input do not count. */
-static size_t gcpi_checkpoint_bytes(const gcpi_planner *q)
+static size_t gcpi_checkpoint_bytes(const gcpi_request *r)
 {
-    const gcpi_problem *p = q->p;
+    const gcpi_problem *p = r->p;
     size_t bytes = 0;
-    for (int i = 0; q->opts->policy == GCP_POLICY_CHECKPOINTS && i < q->opts->checkpoints; i++) {
-        int unit = gcpi_checkpoint_unit(p->units, q->opts->checkpoints, i);
+    for (int i = 0; r->policy == GCP_POLICY_CHECKPOINTS && i < r->opts->checkpoints; i++) {
+        int unit = gcpi_checkpoint_unit(p->units, r->opts->checkpoints, i);
         for (int x = 0; x < p->item_count; x++) {
             const gcpi_item *e = &p->items[x];
             int crosses = 0;

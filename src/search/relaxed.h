@@ -302,19 +302,22 @@ static double gcpi_relaxed_floor(const gcpi_problem *p)
     return seconds;
 }
 
-/* What no list of any choice of views beats, in q's room. */
-static double gcpi_relaxed_bound(const gcpi_planner *q, int places)
+/* What no list of any choice of views beats, for this request. */
+static double gcpi_relaxed_bound(const gcpi_request *asked, gcp_arena *a)
 {
-    ptrdiff_t scratch = q->a->scratch;
-    gcpi_planner own = *q;
+    ptrdiff_t scratch = a->scratch;
+    gcpi_planner q;
     gcpi_relaxed r;
-    own.bound = gcpi_relaxed_floor(q->p);
-    gcpi_none(&own.kept);
-    if (gcpi_relaxed_make(&r, q->p, q->a) && gcpi_order_make(&own.trial, r.p.task_count, q->a)) {
-        own.p = &r.p; own.m = r.m;
-        if (q->opts->far_only) own.bound = r.m.seconds;
-        else gcpi_budget_bound(&own, places);
+    memset(&q, 0, sizeof q);
+    q.r = asked; q.a = a;
+    q.front = gcpi_round(asked->p->numbers, asked->p->target.align);
+    q.bound = gcpi_relaxed_floor(asked->p);
+    gcpi_none(&q.kept);
+    if (gcpi_relaxed_make(&r, asked->p, a) && gcpi_order_make(&q.trial, r.p.task_count, a)) {
+        q.p = &r.p; q.m = r.m;
+        if (asked->far_only) q.bound = r.m.seconds;
+        else gcpi_budget_bound(&q, gcpi_efforts[asked->effort].places);
     }
-    q->a->scratch = scratch;
-    return own.bound;
+    a->scratch = scratch;
+    return q.bound;
 }

@@ -369,13 +369,13 @@ static int gcpi_search_step(gcpi_search *s, double heat)
 }
 
 /* Moves until `visits` instructions were simulated, from the order in s->now. Returns how many were. */
-static double gcpi_search_run(gcpi_search *s, double visits, double hot, double cold)
+static double gcpi_search_run(gcpi_search *s, double visits, double hot, double cold, gcpi_portion portion)
 {
     double done = s->now.count;
     if (!s->now.count) return visits;
     gcpi_search_begin(s);
     gcpi_search_keep(s);
-    while (done < visits && !(s->first && s->found) && !gcpi_stopped(s->q, done / visits)) {
+    while (done < visits && !(s->first && s->found) && !gcpi_stopped(s->q, portion, done / visits)) {
         double heat = hot * pow(cold / hot, done / visits), turn = 0;
         for (int i = 0; i < 16 && !(s->first && s->found); i++) {          /* so many steps at one heat and price */
             int looked = gcpi_search_step(s, heat);
