@@ -209,7 +209,7 @@ build() {                            # exit status: 124 out of time
             -I"$CUDA_INCLUDE" -Xcompiler=-fno-threadsafe-statics,-fno-exceptions,-fno-rtti "$root/kernels.cu"
     fi
     object library "$CC" "${flags[@]}" "$root/tests/gcp_cuda.c"
-    for part in "${parts[@]}"; do object $part "$CC" "${flags[@]}" "$(compgen -G "$root/*/$part.c")"; done
+    for part in "${parts[@]}"; do object $part "$CC" "${flags[@]}" "$(compgen -G "$root/tests/$part.c" || echo "$root/bench/speed/$part.c")"; done
     await_objects || return
     for part in "${parts[@]}"; do
         timeout --kill-after=2 $limit "$link" "$work/$part.o" "$work"/{library,kernels}.o "${libraries[@]}" -lm \
@@ -289,7 +289,7 @@ compare() {                          # keep_all's milliseconds a step over those
 
 torch_step() {                       # BATCH
     local row
-    step "torch_$1" 120 "$PYTHON" "$root/bench/peers/torch_resnet50.py" --batch "$1" "${torch[@]}"
+    step "torch_$1" 120 "$PYTHON" "$root/bench/speed/peers/torch_resnet50.py" --batch "$1" "${torch[@]}"
     while read -r row; do torch_rows+=("$row"); done < <(output_of_step | grep '^{')
     [ ${#torch_rows[@]} -gt 0 ] || return
     printf '%s\n' "${torch_rows[@]}" | sed -e '1s/^/[ /; 1!s/^/  /; $!s/$/,/; $s/$/ ]/' >"$out/torch.json.new"

@@ -4,7 +4,7 @@
 #include "data.h"
 #include "scatter.h"
 #include "support/svg.h"
-#include "../bench/table.h"
+#include "support/table.h"
 
 #define DIGITS TEST_DATA "/examples/data/digits-"
 

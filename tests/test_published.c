@@ -2,7 +2,7 @@
    tf.recompute_grad tutorial (3 partitions of 3 blocks), at 64x64 for figures and smaller where steps are run;
    efficient_densenet_pytorch (DenseNet-BC-100-12 at batch 64). */
 #include "../examples/networks.h"
-#include "../bench/published.h"
+#include "support/published.h"
 #include "support/check.h"
 #include <stdlib.h>
 
@@ -316,7 +316,7 @@ static void residual_rows(void)
     }
 }
 
-/* The tables of 002 (bench/published.h): in the least bytes that any of its systems needed, planned for a card as
+/* The tables of 002 (support/published.h): in the least bytes that any of its systems needed, planned for a card as
    theirs, a step is no slower beside plain than that system's. (Those of ResNet-18 and -34 are given as faster than
    plain; ResNet-200 has no plain one.) With far memory beside it a plan is no slower than without. */
 static void tables_of_002(void)

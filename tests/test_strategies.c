@@ -2,7 +2,7 @@
    the end; what a step takes is what was planned. Plans are made quickly, but for 20 steps.
    Usage: test_strategies [STEPS]: then every network is trained for so many, the large ones too. */
 #include <stdlib.h>
-#include "../bench/strategies.h"
+#include "support/strategies.h"
 #include "../examples/networks.h"
 #include "support/check.h"
 

@@ -5,7 +5,7 @@
 #define PUBLISHED_H
 #include <stdlib.h>
 #include <string.h>
-#include "../examples/networks.h"
+#include "../../examples/networks.h"
 #include "strategies.h"
 
 enum { PUBLISHED = 6 };

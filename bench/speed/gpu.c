@@ -18,8 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clock.h"
-#include "../examples/networks.h"
+#include "../../tests/support/clock.h"
+#include "../../examples/networks.h"
 #include "gcp_cuda.h"
 
 enum { REPEATS = 7 };                                /* once with --small */

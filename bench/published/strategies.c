@@ -25,10 +25,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "clock.h"
-#include "published.h"
+#include "../../tests/support/clock.h"
+#include "../../tests/support/published.h"
 #include "scatter.h"
-#include "table.h"
+#include "../../tests/support/table.h"
 #include "words.h"
 
 enum { ROOM = 700, MOST_STEPS = 100, POINTS = SCATTER_MAX };

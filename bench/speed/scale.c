@@ -16,9 +16,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "clock.h"
+#include "../../tests/support/clock.h"
 #include "networks.h"
-#include "table.h"
+#include "../../tests/support/table.h"
 #include "workers.h"
 
 enum { MOST_STEPS = 100, REPEATS = 5 };

@@ -21,8 +21,8 @@
 #include <time.h>
 #include "networks.h"
 #include "peer.h"
-#include "clock.h"
-#include "table.h"
+#include "../../tests/support/clock.h"
+#include "../../tests/support/table.h"
 
 enum { TOOLS = 3, MOST_ROUNDS = 64 };
 

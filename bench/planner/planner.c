@@ -16,10 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "clock.h"
+#include "../../tests/support/clock.h"
 #include "methods.h"
 #include "networks.h"
-#include "table.h"
+#include "../../tests/support/table.h"
 
 enum { MAX_GRAPHS = 16, MAX_SHARES = 16, PARTS = 4, REPEATS = 5, ATTEMPTS = 8, MOST_SEGMENTS = 64, LABEL = 24 };
 enum { CHEN, RECURSIVE, REVOLVE, ROTOR, METHODS };

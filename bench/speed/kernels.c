@@ -14,9 +14,9 @@
 #include "gcp.h"
 #include <math.h>
 #include <signal.h>
-#include "clock.h"
+#include "../../tests/support/clock.h"
 #include "gates.h"
-#include "table.h"
+#include "../../tests/support/table.h"
 #include "rivals.h"
 #ifdef _OPENMP
 #include <omp.h>

@@ -14,8 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "published.h"
-#include "table.h"
+#include "../../tests/support/published.h"
+#include "../../tests/support/table.h"
 #include "words.h"
 
 enum { ROOM = 700, REACHED = 4 };

@@ -14,8 +14,8 @@
 #define GCP_STATIC
 #define GCP_IMPLEMENTATION
 #include "gcp.h"
-#include "clock.h"
-#include "table.h"
+#include "../../tests/support/clock.h"
+#include "../../tests/support/table.h"
 
 enum { MOST_ROUNDS = 64, CHAIN = 2000, NARROW = 64 };       /* NARROW: channels of a convolution's input */
 static gcp_target target;
@@ -73,7 +73,7 @@ static void operands_open(int n, int h, int c)
                                   .dw = 1,
                                   .groups = 1 };
     workspace = memory_of(gcpi_conv2d_room(&conv.conv, &target) + gcpi_sum_workspace(shape, 2));
-    norm.number.a = 1e-5; norm.number.b = 0.1;
+    norm.norm.epsilon = 1e-5; norm.norm.momentum = 0.1;
 }
 
 static void operands_close(void)

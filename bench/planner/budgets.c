@@ -17,10 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "clock.h"
+#include "../../tests/support/clock.h"
 #include "layered.h"
 #include "networks.h"
-#include "table.h"
+#include "../../tests/support/table.h"
 
 enum { MAX_GRAPHS = 16 };
 
