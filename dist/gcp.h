@@ -7126,7 +7126,7 @@ enum { GCPI_READ, GCPI_WRITE, GCPI_ADD, GCPI_ALIAS };
 /* The kinds of tasks: the letter in a list, the word in the key of a cost. From OFFLOAD on they are by item: copies to
    far memory, back, the wait for the first; a move to another place in the slab. */
 #define GCPI_TASK_KINDS(X)                                                                                             \
-    X(FORWARD, 'F', "forward") X(SEED, 'B', "seed") X(BACKWARD, 'B', "backward") X(NORM, 'U', "norm")                  \
+    X(FORWARD, 'F', "forward") X(SEED, 'B', "seed") X(BACKWARD, 'B', "backward") X(GRADIENT_NORM, 'U', "norm")                  \
     X(UPDATE, 'U', "update") X(HOOK, 'H', "hook") X(WAIT, 'W', "wait") X(OFFLOAD, 'O', "offload")                      \
     X(PREFETCH, 'P', "prefetch") X(ARRIVE, 'A', "arrive") X(MOVE, 'M', "move")
 #define GCPI_TASK_KIND(kind, letter, word) GCPI_TASK_##kind,
@@ -7135,24 +7135,28 @@ enum { GCPI_READ, GCPI_WRITE, GCPI_ADD, GCPI_ALIAS };
 enum { GCPI_TASK_KINDS(GCPI_TASK_KIND) };
 static const char gcpi_letters[] = { GCPI_TASK_KINDS(GCPI_TASK_LETTER) };
 
+/* A pinned item lives to the end of the step; or from its beginning, too. */
+enum { GCPI_PINNED_TO_END = 1, GCPI_PINNED_ALWAYS };
+/* An item's pitch is fixed in any case; by a view of it. */
+enum { GCPI_DENSE_ANYWAY = 1, GCPI_DENSE_BY_VIEW = 2 };
+
 typedef struct gcpi_item {
     size_t bytes, offset;             /* own bytes; where they begin in the root's */
     ptrdiff_t pitch, row;             /* elements from row to row, and in one row; row 0: no rows, one run of bytes */
     int kind, tensor, producer;       /* tensor of the tape; producer: forward task (in a graph any task) or -1 */
     int root, next;                   /* alias group; next member, -1 at the end */
-    /* pinned: 1: lives to the end of the step, 2: from its beginning, too; dense: its pitch is fixed, 1: in any case,
-       2: by a view of it */
-    int active, pinned, dense;
+    int active, pinned, dense;        /* pinned: 0, or GCPI_PINNED_...; dense: bits that say why its pitch is fixed */
     int stored, kept;                 /* stored: every policy keeps it; kept: by gcp_keep, nothing may write it again */
     int alone;                        /* shares its bytes with no other item, for some choice of views */
     int move, updated;                /* the task that moves it; the task that updates its parameter; 0: none */
 } gcpi_item;
 
-typedef struct gcpi_operand { int item, mode, slot; } gcpi_operand;      /* slot: which of its op's operands it is */
+typedef struct gcpi_operand { int item, mode, role; } gcpi_operand;      /* role: which of its op's operands it is */
 
 typedef struct gcpi_task {          /* an op group run forward, an op run backward, ... */
-    /* op: of the tape, for a group its last; for updates and hooks the parameter; for far tasks and moves the item */
-    int kind, op;
+    int kind;
+    /* op: of the tape, of a group the last; parameter: of an update or a hook; item: of a far task or a move */
+    union { int op, parameter, item; };
     /* forward: how many ops it runs: 1, or more for a group (GCP_ROW_APPLY); op is the last of them */
     int ops;
     int operands, count;              /* first one in problem->operands; how many */
@@ -7184,7 +7188,7 @@ typedef struct gcpi_problem {
     int units, root, training, tensors;
     gcpi_uses uses;
     gcpi_copied *copied;                              /* per op; see views.h. NULL for a graph */
-    char **names, **item_names;                       /* of a graph; NULL for a tape */
+    char **task_names, **item_names;                  /* of a graph; NULL for a tape */
     size_t numbers, state;                            /* bytes of the step's numbers, first in the slab; of state */
     int optimizer, costed;                            /* costed: how many tasks have their seconds from .costs, */
     double costed_share;                              /* and which share of all tasks' seconds that is */
@@ -7194,12 +7198,13 @@ typedef struct gcpi_problem {
     double (*rates)[2];                               /* of each parameter: what multiplies .lr, and its weight decay;
                                                          NULL: 1 and the option, for all */
 } gcpi_problem;
+static int gcpi_is_graph(const gcpi_problem *p) { return p->task_names != NULL; }
 enum { GCPI_NUMBERS_BYTES = 64 };                     /* what a tape's steps need for gcp_step_numbers */
 typedef char gcpi_numbers_room[sizeof(gcp_step_numbers) <= GCPI_NUMBERS_BYTES ? 1 : -1];
 
-/* A slot is one of these four plus an index below GCPI_SLOTS. */
-enum { GCPI_SLOTS = GCP_MAX_INPUTS, GCPI_SLOT_IN = 0, GCPI_SLOT_OUT = GCPI_SLOTS, GCPI_SLOT_DIN = 2 * GCPI_SLOTS,
-       GCPI_SLOT_DOUT = 3 * GCPI_SLOTS };
+/* A role is one of these four plus an index below GCPI_ROLES. */
+enum { GCPI_ROLES = GCP_MAX_INPUTS, GCPI_ROLE_IN = 0, GCPI_ROLE_OUT = GCPI_ROLES, GCPI_ROLE_DIN = 2 * GCPI_ROLES,
+       GCPI_ROLE_DOUT = 3 * GCPI_ROLES };
 
 static size_t gcpi_round(size_t n, size_t align) { return (n + align - 1) & ~(align - 1); }
 
@@ -7210,10 +7215,10 @@ static size_t gcpi_view_bytes(gcp_shape s, gcp_dtype type, ptrdiff_t pitch)
     return ((gcpi_pixels(s) - 1) * (size_t)pitch + (size_t)s.d[3]) * sizeof(gcp_real);
 }
 
-static void gcpi_operand_add(gcpi_problem *p, gcpi_task *task, int item, int mode, int slot)
+static void gcpi_operand_add(gcpi_problem *p, gcpi_task *task, int item, int mode, int role)
 {
     gcpi_operand *o = &p->operands[p->operand_count++];
-    o->item = item; o->mode = mode; o->slot = slot;
+    o->item = item; o->mode = mode; o->role = role;
     task->count++;
 }
 
@@ -7257,6 +7262,7 @@ static int gcpi_trains(const gcp_tape *t, int tensor, const gcp_plan_opts *o)
    depends on its tensor). */
 static void gcpi_mark_gradients(gcpi_problem *p, const unsigned char *needed, const gcp_plan_opts *opts)
 {
+    enum { WANTED = 1, FLOWS };                   /* wanted; wanted and flows */
     const gcp_tape *t = p->tape;
     gcpi_item *gradient = p->items + t->tensor_count;
     for (int i = 1; i < t->tensor_count; i++) {
@@ -7272,16 +7278,15 @@ static void gcpi_mark_gradients(gcpi_problem *p, const unsigned char *needed, co
         for (int j = 0; j < op->outputs; j++)
             gradient[op->out + j].active = wanted && t->tensors[op->out + j].dtype == GCP_DTYPE_REAL;
     }
-    for (int i = 1; i < t->tensor_count; i++) gradient[i].active *= 2;          /* 2: wanted; 3: wanted and flows */
-    if (gradient[p->root].active) gradient[p->root].active = 3;
+    if (gradient[p->root].active) gradient[p->root].active = FLOWS;
     for (int o = t->op_count - 1; o >= 0; o--) {
         const gcpi_op *op = &t->ops[o];
         int flows = 0;
-        for (int j = 0; j < op->outputs; j++) flows |= gradient[op->out + j].active == 3;
+        for (int j = 0; j < op->outputs; j++) flows |= gradient[op->out + j].active == FLOWS;
         for (int i = 0; flows && i < op->inputs; i++)
-            if (gradient[gcpi_edge(t, op, i)].active) gradient[gcpi_edge(t, op, i)].active = 3;
+            if (gradient[gcpi_edge(t, op, i)].active) gradient[gcpi_edge(t, op, i)].active = FLOWS;
     }
-    for (int i = 1; i < t->tensor_count; i++) gradient[i].active = gradient[i].active == 3;
+    for (int i = 1; i < t->tensor_count; i++) gradient[i].active = gradient[i].active == FLOWS;
 }
 
 static int gcpi_has_backward(const gcpi_problem *p, const gcpi_op *op)
@@ -7386,7 +7391,7 @@ static void gcpi_forward_output(gcpi_problem *p, gcpi_task *task, int op, int j,
     item->pinned = item->kept || tensor == p->root;
     item->stored = item->kept || flags & GCP_FLAG_ONCE || keep >> kind & 1;
     if (item->active)
-        gcpi_operand_add(p, task, tensor, flags & GCP_FLAG_VIEW ? GCPI_ALIAS : GCPI_WRITE, GCPI_SLOT_OUT + j);
+        gcpi_operand_add(p, task, tensor, flags & GCP_FLAG_VIEW ? GCPI_ALIAS : GCPI_WRITE, GCPI_ROLE_OUT + j);
 }
 
 static void gcpi_task_traits(const gcpi_problem *p, gcpi_task *task, const gcpi_op *op)
@@ -7404,7 +7409,7 @@ static void gcpi_forward_task(gcpi_problem *p, int o, const unsigned char *read)
     gcpi_task *task = gcpi_task_add(p, GCPI_TASK_FORWARD, o);
     task->ops = 1;
     for (int i = 0; i < op->inputs; i++)
-        gcpi_operand_add(p, task, gcpi_edge(p->tape, op, i), GCPI_READ, GCPI_SLOT_IN + i);
+        gcpi_operand_add(p, task, gcpi_edge(p->tape, op, i), GCPI_READ, GCPI_ROLE_IN + i);
     for (int j = 0; j < op->outputs; j++) gcpi_forward_output(p, task, o, j, read);
     task->once = !!(op->row->flags & GCP_FLAG_ONCE);
     task->concat = gcpi_facts_of(op).view == GCPI_VIEW_JOINED;
@@ -7413,26 +7418,26 @@ static void gcpi_forward_task(gcpi_problem *p, int o, const unsigned char *read)
 
 static void gcpi_item_name(const gcpi_problem *p, int item, char *buffer, size_t size)
 {
-    if (p->names) snprintf(buffer, size, "%s", p->item_names[item]);
+    if (gcpi_is_graph(p)) snprintf(buffer, size, "%s", p->item_names[item]);
     else gcpi_name_text(p->tape, p->tape->tensors[p->items[item].tensor].name, buffer, size);
 }
 
 static const char *gcpi_task_name(const gcpi_problem *p, const gcpi_task *task, char *buffer, size_t size)
 {
     const gcp_tape *t = p->tape;
-    if (p->names && task->kind < GCPI_TASK_OFFLOAD) {
-        snprintf(buffer, size, "%s", p->names[task - p->tasks]);
+    if (gcpi_is_graph(p) && task->kind < GCPI_TASK_OFFLOAD) {
+        snprintf(buffer, size, "%s", p->task_names[task - p->tasks]);
         return buffer;
     }
     if (task->kind >= GCPI_TASK_OFFLOAD) {
-        const char *of = !p->names && p->items[task->op].kind == GCPI_GRADIENT_ITEM ? "gradient of " : "";
+        const char *of = !gcpi_is_graph(p) && p->items[task->item].kind == GCPI_GRADIENT_ITEM ? "gradient of " : "";
         snprintf(buffer, size, "%s", of);
-        gcpi_item_name(p, task->op, buffer + strlen(of), size - strlen(of));
+        gcpi_item_name(p, task->item, buffer + strlen(of), size - strlen(of));
         return buffer;
     }
     if (task->kind == GCPI_TASK_SEED) snprintf(buffer, size, "seed");
-    else if (task->kind == GCPI_TASK_NORM) snprintf(buffer, size, "norm");
-    else if (task->kind > GCPI_TASK_NORM) snprintf(buffer, size, "%s", t->parameters[task->op].path);
+    else if (task->kind == GCPI_TASK_GRADIENT_NORM) snprintf(buffer, size, "norm");
+    else if (task->kind > GCPI_TASK_GRADIENT_NORM) snprintf(buffer, size, "%s", t->parameters[task->parameter].path);
     else gcpi_name_text(t, t->ops[task->op - GCPI_MAX(task->ops, 1) + 1].name, buffer, size);
     /* the name of a group: a+b+c */
     for (int o = task->op - task->ops + 2; task->kind == GCPI_TASK_FORWARD && o <= task->op; o++) {
@@ -7494,7 +7499,7 @@ static int gcpi_takes_pitch(const gcpi_problem *p, int item, ptrdiff_t pitch)
 }
 static void gcpi_dense_group(gcpi_problem *p, int item)
 {
-    for (int i = p->items[item].root; i >= 0; i = p->items[i].next) p->items[i].dense |= 2;
+    for (int i = p->items[item].root; i >= 0; i = p->items[i].next) p->items[i].dense |= GCPI_DENSE_BY_VIEW;
 }
 
 /* Whether the target's kernels take an item's rows there (gcp_target.row_align). */
@@ -7666,9 +7671,9 @@ static void gcpi_task_in_place(const gcpi_problem *p, gcpi_task *task, const gcp
     task->over = task->under[0] = task->under[1] = -1;
     if (!facts.in_place || !(op->row->flags & (back ? GCP_FLAG_GRAD_IN_PLACE : GCP_FLAG_IN_PLACE))) return;
     for (int k = 0; k < task->count; k++) {
-        if (o[k].slot == (back ? GCPI_SLOT_DOUT : GCPI_SLOT_IN)) task->under[0] = k;
-        if (pair && o[k].slot == GCPI_SLOT_IN + 1) task->under[1] = k;
-        if (o[k].slot == (back ? GCPI_SLOT_DIN : GCPI_SLOT_OUT) && o[k].mode == GCPI_WRITE) task->over = k;
+        if (o[k].role == (back ? GCPI_ROLE_DOUT : GCPI_ROLE_IN)) task->under[0] = k;
+        if (pair && o[k].role == GCPI_ROLE_IN + 1) task->under[1] = k;
+        if (o[k].role == (back ? GCPI_ROLE_DIN : GCPI_ROLE_OUT) && o[k].mode == GCPI_WRITE) task->over = k;
         /* x * x: the gradient is written, then added to, so not in place */
         else if (task->over >= 0 && o[k].item == o[task->over].item) { task->over = -1; return; }
     }
@@ -7701,7 +7706,7 @@ static void gcpi_backward_views(gcpi_problem *p, const gcpi_task *task)
     gcpi_operand *o = &p->operands[task->operands];
     for (int k = 0; k < task->count; k++)
         if (o[k].mode == GCPI_WRITE || o[k].mode == GCPI_ALIAS)
-            o[k].mode = gcpi_gradient_alias(p, task->op, o[k].slot - GCPI_SLOT_DIN) ? GCPI_ALIAS : GCPI_WRITE;
+            o[k].mode = gcpi_gradient_alias(p, task->op, o[k].role - GCPI_ROLE_DIN) ? GCPI_ALIAS : GCPI_WRITE;
 }
 
 /* ==== src/problem/costs.h ==== */
@@ -7950,12 +7955,12 @@ static void gcpi_group_task(gcpi_problem *p, int o, int ops, const unsigned char
                                                                : NULL;
     gcpi_task *task = gcpi_task_add(p, GCPI_TASK_FORWARD, o + ops - 1);
     task->ops = ops;
-    gcpi_operand_add(p, task, gcpi_edge(t, op, 0), GCPI_READ, GCPI_SLOT_IN);
+    gcpi_operand_add(p, task, gcpi_edge(t, op, 0), GCPI_READ, GCPI_ROLE_IN);
     if (add)
         gcpi_operand_add(p, task, gcpi_edge(t, add, add == op || gcpi_edge(t, add, 0) == op->out), GCPI_READ,
-                         GCPI_SLOT_IN + 1);
+                         GCPI_ROLE_IN + 1);
     for (int i = 1; gcpi_is_part(op, GCPI_PART_NORM) && i < 5; i++)
-        gcpi_operand_add(p, task, gcpi_edge(t, op, i), GCPI_READ, GCPI_SLOT_IN + 1 + i);
+        gcpi_operand_add(p, task, gcpi_edge(t, op, i), GCPI_READ, GCPI_ROLE_IN + 1 + i);
     /* values that are never made count as made by this task */
     for (const gcpi_op *k = op; k < last; k++) p->items[k->out].producer = p->task_count - 1;
     for (int j = 0; j < last->outputs; j++) gcpi_forward_output(p, task, o + ops - 1, j, read);
@@ -7995,7 +8000,7 @@ static void gcpi_backward_gradient(gcpi_problem *p, gcpi_task *task, int i, unsi
     const gcpi_op *op = &t->ops[task->op];
     int x = gcpi_edge(t, op, i);
     if (!p->items[t->tensor_count + x].active) return;
-    gcpi_operand_add(p, task, t->tensor_count + x, defined[x] ? GCPI_ADD : GCPI_WRITE, GCPI_SLOT_DIN + i);
+    gcpi_operand_add(p, task, t->tensor_count + x, defined[x] ? GCPI_ADD : GCPI_WRITE, GCPI_ROLE_DIN + i);
     defined[x] = 1;
 }
 
@@ -8010,12 +8015,12 @@ static void gcpi_backward_task(gcpi_problem *p, int o, const unsigned char *read
     task->unit = p->tasks[task->forward].unit;
     gcpi_backward_reads(p, op, read[op->out], &in, &out);
     for (int i = 0; i < op->inputs; i++)
-        if (in >> i & 1) gcpi_operand_add(p, task, gcpi_edge(t, op, i), GCPI_READ, GCPI_SLOT_IN + i);
+        if (in >> i & 1) gcpi_operand_add(p, task, gcpi_edge(t, op, i), GCPI_READ, GCPI_ROLE_IN + i);
     for (int j = 0; j < op->outputs; j++) {
         int gradient = t->tensor_count + op->out + j;
-        if (out >> j & 1) gcpi_operand_add(p, task, op->out + j, GCPI_READ, GCPI_SLOT_OUT + j);
+        if (out >> j & 1) gcpi_operand_add(p, task, op->out + j, GCPI_READ, GCPI_ROLE_OUT + j);
         if (p->items[gradient].active && defined[op->out + j])
-            gcpi_operand_add(p, task, gradient, GCPI_READ, GCPI_SLOT_DOUT + j);
+            gcpi_operand_add(p, task, gradient, GCPI_READ, GCPI_ROLE_DOUT + j);
     }
     for (int late = 0; late < 2; late++)
         for (int i = 0; i < op->inputs; i++)
@@ -8046,7 +8051,7 @@ static void gcpi_parameter_task(gcpi_problem *p, int kind, int parameter, int mo
 {
     int gradient = p->tensors + p->tape->parameters[parameter].tensor;
     gcpi_task *task = gcpi_task_add(p, kind, parameter);
-    gcpi_operand_add(p, task, gradient, mode, GCPI_SLOT_DIN);
+    gcpi_operand_add(p, task, gradient, mode, GCPI_ROLE_DIN);
     if (kind == GCPI_TASK_UPDATE) p->items[gradient].updated = (int)(task - p->tasks);
     task->seconds = 3.0 * (double)p->items[gradient].bytes / p->target.bytes_per_second;
     if (kind == GCPI_TASK_UPDATE && p->far_slots) gcpi_far_slots_cost(p, task, p->tape->parameters[parameter].shape);
@@ -8106,10 +8111,10 @@ static void gcpi_updates(gcpi_problem *p, const gcp_plan_opts *opts)
     int trained = 0;
     for (int i = 0; i < t->parameter_count; i++) trained |= gcpi_trained(p, i);
     if (opts->clip_norm > 0 && trained) {
-        gcpi_task *norm = gcpi_task_add(p, GCPI_TASK_NORM, 0);
+        gcpi_task *norm = gcpi_task_add(p, GCPI_TASK_GRADIENT_NORM, 0);
         for (int i = 0; i < t->parameter_count; i++)
             if (gcpi_trained(p, i)) {
-                gcpi_operand_add(p, norm, t->tensor_count + t->parameters[i].tensor, GCPI_READ, GCPI_SLOT_DIN);
+                gcpi_operand_add(p, norm, t->tensor_count + t->parameters[i].tensor, GCPI_READ, GCPI_ROLE_DIN);
                 norm->workspace = GCPI_MAX(norm->workspace, gcpi_norm_bytes(p, &t->parameters[i].shape));
             }
     }
@@ -8157,10 +8162,10 @@ static void gcpi_far_tasks(gcpi_problem *p)
         const gcpi_item *x = &p->items[i];
         if (x->kind != GCPI_FORWARD_ITEM || !x->active || !x->alone || x->pinned) continue;
         /* masks and the like share their op's name */
-        if (!p->names && p->tape->ops[p->tape->tensors[i].producer].out != i) continue;
+        if (!gcpi_is_graph(p) && p->tape->ops[p->tape->tensors[i].producer].out != i) continue;
         for (int kind = GCPI_TASK_OFFLOAD; kind <= GCPI_TASK_ARRIVE; kind++)
             gcpi_operand_add(p, gcpi_task_add(p, kind, i), i, kind == GCPI_TASK_PREFETCH ? GCPI_WRITE : GCPI_READ,
-                             GCPI_SLOT_OUT);
+                             GCPI_ROLE_OUT);
     }
 }
 
@@ -8168,9 +8173,9 @@ static int gcpi_may_move(const gcpi_problem *p, int i, int hooks)
 {
     const gcpi_item *x = &p->items[i];
     if ((x->kind != GCPI_FORWARD_ITEM && x->kind != GCPI_GRADIENT_ITEM) || !x->active || !x->alone ||
-        x->pinned == 2 || !x->bytes)
+        x->pinned == GCPI_PINNED_ALWAYS || !x->bytes)
         return 0;
-    if (p->names) return 1;
+    if (gcpi_is_graph(p)) return 1;
     const gcpi_tensor *e = &p->tape->tensors[x->tensor];
     if (hooks && e->kind == GCPI_PARAMETER) return 0;          /* on_gradient's address is good until on_wait returns */
     return e->producer < 0 || (p->tape->ops[e->producer].out == x->tensor &&
@@ -8184,9 +8189,9 @@ static void gcpi_move_tasks(gcpi_problem *p, int hooks)
     for (int i = 0; i < p->item_count; i++) {
         if (!gcpi_may_move(p, i, hooks)) continue;
         gcpi_task *task = gcpi_task_add(p, GCPI_TASK_MOVE, i);
-        gcpi_operand_add(p, task, i, GCPI_READ, GCPI_SLOT_IN);
-        gcpi_operand_add(p, task, i, GCPI_WRITE, GCPI_SLOT_OUT);
-        task->seconds = p->names ? p->tasks[p->items[i].producer].seconds
+        gcpi_operand_add(p, task, i, GCPI_READ, GCPI_ROLE_IN);
+        gcpi_operand_add(p, task, i, GCPI_WRITE, GCPI_ROLE_OUT);
+        task->seconds = gcpi_is_graph(p) ? p->tasks[p->items[i].producer].seconds
                                  : 2 * (double)gcpi_bytes_alone(p, i) / p->target.bytes_per_second;
         p->items[i].move = (int)(task - p->tasks);
     }
@@ -8217,7 +8222,7 @@ static void gcpi_problem_backward(gcpi_problem *p, const unsigned char *needed, 
 {
     const gcp_tape *t = p->tape;
     gcpi_task *seed = gcpi_task_add(p, GCPI_TASK_SEED, t->tensors[p->root].producer);
-    gcpi_operand_add(p, seed, t->tensor_count + p->root, GCPI_WRITE, GCPI_SLOT_DOUT);
+    gcpi_operand_add(p, seed, t->tensor_count + p->root, GCPI_WRITE, GCPI_ROLE_DOUT);
     defined[p->root] = 1;
     for (int o = t->op_count - 1; o >= 0; o--) {
         if (!needed[o] || !gcpi_has_backward(p, &t->ops[o])) continue;
@@ -8228,8 +8233,8 @@ static void gcpi_problem_backward(gcpi_problem *p, const unsigned char *needed, 
     for (int i = 1; i < t->tensor_count; i++) {
         gcpi_item *gradient = &p->items[t->tensor_count + i];
         if (!gradient->active) continue;
-        if (t->tensors[i].kind == GCPI_PARAMETER) gradient->pinned = opts->accumulate > 1 ? 2 : !opts->optimizer;
-        if (t->tensors[i].kind == GCPI_INPUT) gradient->pinned = 1;
+        if (t->tensors[i].kind == GCPI_PARAMETER) gradient->pinned = opts->accumulate > 1 ? GCPI_PINNED_ALWAYS : opts->optimizer ? 0 : GCPI_PINNED_TO_END;
+        if (t->tensors[i].kind == GCPI_INPUT) gradient->pinned = GCPI_PINNED_TO_END;
     }
 }
 
@@ -8269,7 +8274,7 @@ static void gcpi_views_choose(gcpi_problem *p, int copied)
 static int gcpi_views_open(const gcpi_problem *p)
 {
     int open = 0;
-    for (int k = 0; k < p->task_count && !p->names; k++) {
+    for (int k = 0; k < p->task_count && !gcpi_is_graph(p); k++) {
         const gcpi_task *task = &p->tasks[k];
         if (task->kind != GCPI_TASK_FORWARD && task->kind != GCPI_TASK_BACKWARD) continue;
         const gcpi_op *op = &p->tape->ops[task->op];
@@ -8318,7 +8323,7 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
     if (p->training) gcpi_mark_gradients(p, needed, opts);
     gcpi_mark_reads(p, needed, read);
     for (int i = 1; i < t->tensor_count; i++)
-        if (p->items[i].kind == GCPI_INPUT_ITEM) p->items[i].pinned = 2;
+        if (p->items[i].kind == GCPI_INPUT_ITEM) p->items[i].pinned = GCPI_PINNED_ALWAYS;
     for (int o = 0, n; o < t->op_count; o += n) {
         n = needed[o] && !opts->no_groups ? gcpi_group(p, o, read) : 1;
         if (n > 1) gcpi_group_task(p, o, n, read);
@@ -8398,7 +8403,7 @@ static int gcpi_bytes_token(gcpi_reader *r, const char *token, size_t *n)
 
 static int *gcpi_name_place(gcpi_reader *r, const char *name, int task)      /* the entry where name is, or would be */
 {
-    char *const *names = task ? r->p->names : r->p->item_names;
+    char *const *names = task ? r->p->task_names : r->p->item_names;
     uint64_t at = gcpi_hash(name);
     for (;; at++) {
         int *entry = &r->table[2 * (at % (uint32_t)r->table_size) + (uint32_t)task];
@@ -8467,10 +8472,10 @@ static int gcpi_graph_tensor(gcpi_reader *r)
         else if (!strcmp(token, "gradient")) x->kind = GCPI_GRADIENT_ITEM;
         else if (!strcmp(token, "stored")) x->stored = 1;
         else if (!strcmp(token, "keep")) x->kept = x->stored = 1;
-        else if (!strcmp(token, "end")) x->pinned = 1;
+        else if (!strcmp(token, "end")) x->pinned = GCPI_PINNED_TO_END;
         else if (!strcmp(token, "state")) x->kind = GCPI_STATE_ITEM;
         else if (!strcmp(token, "always")) {
-            x->pinned = 2;
+            x->pinned = GCPI_PINNED_ALWAYS;
             if (x->kind == GCPI_FORWARD_ITEM) x->kind = GCPI_INPUT_ITEM;
         } else return gcpi_graph_bad(r, "unknown:", token);
     }
@@ -8504,7 +8509,7 @@ static int gcpi_graph_write(gcpi_reader *r, gcpi_task *task, char *token, int mo
     if (item >= 0 && r->p->items[item].kind == GCPI_STATE_ITEM) return gcpi_graph_bad(r, "no op may write", token);
     if (item < 0) return 0;
     if (r->p->items[item].producer < 0) r->p->items[item].producer = (int)(task - r->p->tasks);
-    gcpi_operand_add(r->p, task, item, mode, GCPI_SLOT_OUT);
+    gcpi_operand_add(r->p, task, item, mode, GCPI_ROLE_OUT);
     return 1;
 }
 
@@ -8547,11 +8552,11 @@ static int gcpi_graph_operands(gcpi_reader *r, gcpi_task *task)
         int add = r->version > 1 && *token == '+';
         if ((item = gcpi_graph_find(r, token + add)) < 0) return 0;
         const gcpi_item *x = &r->p->items[item];
-        if (x->producer < 0 && x->pinned != 2 && r->p->items[x->root].kind != GCPI_STATE_ITEM)
+        if (x->producer < 0 && x->pinned != GCPI_PINNED_ALWAYS && r->p->items[x->root].kind != GCPI_STATE_ITEM)
             return gcpi_graph_bad(r, "is read before any op writes it:", token + add);
         if (add && (r->p->forward < 0 || r->p->items[item].producer < r->p->forward))
             return gcpi_graph_bad(r, "only a gradient that an earlier op wrote can be added to:", token + 1);
-        gcpi_operand_add(r->p, task, item, add ? GCPI_ADD : GCPI_READ, GCPI_SLOT_IN);
+        gcpi_operand_add(r->p, task, item, add ? GCPI_ADD : GCPI_READ, GCPI_ROLE_IN);
     }
     return 1;
 }
@@ -8598,7 +8603,7 @@ static int gcpi_graph_op(gcpi_reader *r, char kind)
     gcpi_task *task = gcpi_task_add(p, kind == 'b' ? GCPI_TASK_BACKWARD : GCPI_TASK_FORWARD, p->task_count);
     int *place = gcpi_name_place(r, name, 1);
     if (*place) return gcpi_graph_bad(r, "a second op", name);
-    p->names[p->task_count - 1] = name;
+    p->task_names[p->task_count - 1] = name;
     *place = p->task_count;
     task->seconds = seconds; task->once = kind == 'o'; task->ops = 1; task->unit = p->task_count - 1;
     if (!gcpi_bytes_token(r, gcpi_token(r), &task->workspace)) return gcpi_graph_bad(r, "no workspace bytes of", name);
@@ -8609,7 +8614,7 @@ static int gcpi_graph_op(gcpi_reader *r, char kind)
     if (item < 0) return 0;
     p->items[item].kind = kind == 'b' ? GCPI_GRADIENT_ITEM : GCPI_FORWARD_ITEM;
     p->items[item].producer = p->task_count - 1;
-    gcpi_operand_add(p, task, item, GCPI_WRITE, GCPI_SLOT_OUT);
+    gcpi_operand_add(p, task, item, GCPI_WRITE, GCPI_ROLE_OUT);
     return 1;
 }
 
@@ -8651,12 +8656,12 @@ static int gcpi_graph_arrays(gcpi_reader *r, const char *text, const gcp_plan_op
     p->items = GCPI_NEW(r->a, gcpi_item, lines);
     p->tasks = GCPI_NEW(r->a, gcpi_task, (1 + far + moves) * lines);
     p->operands = GCPI_NEW(r->a, gcpi_operand, words + (far + 2 * moves) * lines);
-    p->names = GCPI_NEW(r->a, char *, lines);
+    p->task_names = GCPI_NEW(r->a, char *, lines);
     p->item_names = GCPI_NEW(r->a, char *, lines);
     if (lines > INT32_MAX / 8 || words > INT32_MAX / 8) return 0;
     r->table_size = 2 * (int)lines + 1;
     r->table = GCPI_SCRATCH(r->a, int, 2 * r->table_size);
-    if (!r->text || !p->items || !p->tasks || !p->operands || !p->names || !p->item_names || !r->table) return 0;
+    if (!r->text || !p->items || !p->tasks || !p->operands || !gcpi_is_graph(p) || !p->item_names || !r->table) return 0;
     memcpy(r->text, text, n + 1);
     return 1;
 }
@@ -8727,7 +8732,7 @@ static void gcpi_graph_print_tensor(const gcpi_problem *p, int item, unsigned ch
     if (x->row) gcpi_say(w, " rows=%td/%td", x->pitch, x->row);
     gcpi_item_name(p, item, name, sizeof name);
     gcpi_say(w, "%s%s%s%s%s%s # %s\n", x->kind == GCPI_GRADIENT_ITEM ? " gradient" : "", x->stored ? " stored" : "",
-             x->kept ? " keep" : "", x->pinned == 1 ? " end" : "", x->pinned == 2 ? " always" : "",
+             x->kept ? " keep" : "", x->pinned == GCPI_PINNED_TO_END ? " end" : "", x->pinned == GCPI_PINNED_ALWAYS ? " always" : "",
              x->kind == GCPI_STATE_ITEM ? " state" : "", name);
 }
 
@@ -8739,7 +8744,7 @@ static void gcpi_graph_print_op(const gcpi_problem *p, int task, gcp_writer w)
     static const char *const modes[] = { "", ">", "+", "=" };
     gcpi_say(w, "%c ", task >= p->forward ? 'b' : t->once ? 'o' : 'f');
     if (task < p->forward || t->kind == GCPI_TASK_BACKWARD)
-        gcpi_say(w, "%s%s", gcpi_task_name(p, t, name, sizeof name), task < p->forward || p->names ? "" : "_b");
+        gcpi_say(w, "%s%s", gcpi_task_name(p, t, name, sizeof name), task < p->forward || gcpi_is_graph(p) ? "" : "_b");
     else gcpi_say(w, "%c:%d", gcpi_letters[t->kind], task);
     gcpi_say(w, " %.17g %zu", t->seconds, t->workspace);
     for (int k = 0; k < t->count; k++) {
@@ -9150,7 +9155,7 @@ static int gcpi_copied_line(gcpi_problem *p, gcpi_lines *l)
     int back = !strncmp(l->name, gradient, sizeof gradient - 1), task;
     char *name = l->name + (back ? sizeof gradient - 1 : 0), *inputs = gcpi_numbers_after(name), first = *inputs;
     *inputs = 0;
-    task = p->names ? -1 : gcpi_list_find(p, 'F', name, 0);
+    task = gcpi_is_graph(p) ? -1 : gcpi_list_find(p, 'F', name, 0);
     int view = task < 0 ? GCPI_VIEW_NONE : gcpi_facts_of(&p->tape->ops[p->tasks[task].op]).view;
     if (view != GCPI_VIEW_JOINED && (view != GCPI_VIEW_PART || back)) {
         snprintf(l->message, l->size, "line %d: no concat%s '%.120s' in this network; its inputs follow as numbers",
@@ -9293,13 +9298,13 @@ static void gcpi_values_make(const gcpi_problem *p, const gcpi_list *list, gcpi_
     int end = (int)list->count - 1, n = 0;
     for (int i = 0; i < p->item_count; i++) {
         current[i] = -1;
-        if (p->items[i].active && p->items[i].pinned == 2) gcpi_value_new(l, i, 0, current);
+        if (p->items[i].active && p->items[i].pinned == GCPI_PINNED_ALWAYS) gcpi_value_new(l, i, 0, current);
     }
     for (int i = 0; i <= end; i++) {
         const gcpi_task *t = &p->tasks[list->at[i].task];
         for (int k = 0; k < t->count; k++, n++) {
             const gcpi_operand *o = &p->operands[t->operands + k];
-            int fresh = (o->mode == GCPI_WRITE || o->mode == GCPI_ALIAS) && p->items[o->item].pinned != 2;
+            int fresh = (o->mode == GCPI_WRITE || o->mode == GCPI_ALIAS) && p->items[o->item].pinned != GCPI_PINNED_ALWAYS;
             l->operand_value[n] = -1;
             if (p->items[p->items[o->item].root].kind == GCPI_STATE_ITEM) continue;
             if (fresh) gcpi_value_new(l, o->item, i, current);
@@ -10042,11 +10047,11 @@ static int gcpi_verify_order(gcpi_verifier *v, int i)
 {
     int task = v->list->at[i].task, kind = v->list->at[i].kind;
     const gcpi_task *t = &v->p->tasks[task];
-    if (t->kind == GCPI_TASK_OFFLOAD) v->far[t->op] = 1;
-    if ((t->kind == GCPI_TASK_PREFETCH || t->kind == GCPI_TASK_ARRIVE) && !v->far[t->op])
+    if (t->kind == GCPI_TASK_OFFLOAD) v->far[t->item] = 1;
+    if ((t->kind == GCPI_TASK_PREFETCH || t->kind == GCPI_TASK_ARRIVE) && !v->far[t->item])
         return gcpi_verify_fail(v, i, "has no earlier copy to far memory (O)", -1);
     if (t->kind >= GCPI_TASK_OFFLOAD)
-        return gcpi_alone(v->p, t->op) || gcpi_verify_fail(v, i, "shares its bytes with another tensor", -1);
+        return gcpi_alone(v->p, t->item) || gcpi_verify_fail(v, i, "shares its bytes with another tensor", -1);
     if (kind == 'F' && v->done[task]) return gcpi_verify_fail(v, i, "runs forward a second time", -1);
     if (kind == 'F' && task > 0 && !v->done[task - 1])
         return gcpi_verify_fail(v, i, "runs before the forward op that precedes it", -1);
@@ -10208,7 +10213,7 @@ static int gcpi_verify(const gcpi_problem *p, const gcpi_list *list, const gcpi_
     for (int i = 0; i < (int)list->count; i++)         /* inputs and lasting gradients are there from the start */
         for (int k = 0; k < p->tasks[list->at[i].task].count; k++, initial++) {
             int item = p->operands[p->tasks[list->at[i].task].operands + k].item;
-            if (p->items[item].pinned != 2 || placed[initial].offset < 0 || v.next[item]) continue;
+            if (p->items[item].pinned != GCPI_PINNED_ALWAYS || placed[initial].offset < 0 || v.next[item]) continue;
             gcpi_region r = gcpi_region_of(p, item, (size_t)placed[initial].offset);
             gcpi_hold_region(&v, &r);
         }
@@ -10235,7 +10240,7 @@ typedef struct gcpi_transfer { size_t at, end; int item, back; double done; } gc
    touches. placed: where its operands lie; NULL: items are compared instead. */
 static int gcpi_meets(const gcpi_problem *p, const gcpi_task *t, const gcpi_placed *placed, const gcpi_transfer *f)
 {
-    int meets = f->end && ((t->kind >= GCPI_TASK_OFFLOAD && t->op == f->item) ||
+    int meets = f->end && ((t->kind >= GCPI_TASK_OFFLOAD && t->item == f->item) ||
                            (placed && t->workspace && f->at < gcpi_round(p->numbers, p->target.align) + t->workspace));
     for (int k = 0; f->end && k < t->count; k++) {
         const gcpi_operand *o = &p->operands[t->operands + k];
@@ -10259,7 +10264,7 @@ static double gcpi_timeline(const gcpi_problem *p, const gcpi_list *list, const 
     gcpi_transfer flying[GCP_COPIES];
     double now = 0, link = 0;
     unsigned first = 0, next = 0;      /* flying, modulo GCP_COPIES: the link is done with the first of them first */
-    int at_once = !p->names && !p->target.copy_start;
+    int at_once = !gcpi_is_graph(p) && !p->target.copy_start;
     memset(flying, 0, sizeof flying);
     for (ptrdiff_t i = 0, n = 0; i < list->count; i++) {
         const gcpi_task *t = &p->tasks[list->at[i].task];
@@ -10275,14 +10280,14 @@ static double gcpi_timeline(const gcpi_problem *p, const gcpi_list *list, const 
         double begin = copies ? GCPI_MAX(now, link) : now,
                seconds = t->kind == GCPI_TASK_ARRIVE       ? 0
                          : measured && measured[i] > 0     ? measured[i]
-                         : copies ? (double)p->items[t->op].bytes / p->target.far_bytes_per_second
+                         : copies ? (double)p->items[t->item].bytes / p->target.far_bytes_per_second
                                   : t->seconds;
         if (spans) { spans[i].begin = begin; spans[i].end = begin + seconds; }
         if (copies) {
             gcpi_transfer *f = &flying[next++ % GCP_COPIES];
             link = f->done = begin + seconds;
-            f->at = placed ? (size_t)placed[n].offset : 0; f->end = f->at + p->items[t->op].bytes;
-            f->item = t->op; f->back = t->kind == GCPI_TASK_PREFETCH;
+            f->at = placed ? (size_t)placed[n].offset : 0; f->end = f->at + p->items[t->item].bytes;
+            f->item = t->item; f->back = t->kind == GCPI_TASK_PREFETCH;
             if (at_once) now = link;
         } else now += seconds;
         n += t->count;
@@ -10492,7 +10497,7 @@ static int gcpi_model_make(gcpi_model *m, const gcpi_problem *p, gcp_arena *a)
     for (int t = 0; t < all; t++) gcpi_model_task(m, t, &reads, &writes);
     m->read_first[all] = reads; m->written_first[all] = writes;
     for (int t = p->task_count; t < all; t++)
-        if (p->tasks[t].kind == GCPI_TASK_PREFETCH && gcpi_alone(p, p->tasks[t].op))
+        if (p->tasks[t].kind == GCPI_TASK_PREFETCH && gcpi_alone(p, p->tasks[t].item))
             m->fetch[m->written[m->written_first[t]]] = t;
     gcpi_model_updates(m, updated);
     return gcpi_model_fixed(m, a);
@@ -11339,24 +11344,24 @@ static void gcpi_policy_keep_all(gcpi_planner *q) { gcpi_choice_clear(q); gcpi_t
    Local search then improves the best. All are judged by the model's simulation and accepted by their real layout. */
 
 /* What .effort means. visits: instructions that the search simulates, in large problems up to `growth` times as many;
-   prices: of cuts; places: tasks for bounds; stages, slots: of the chain; policies: each is tried, even if something
+   prices: of cuts; places: tasks for bounds; stages, grains: of the chain; policies: each is tried, even if something
    fits; layout: placed buffers that a layout looks at; hard: the same, for the last layout of what nearly fits; least:
    visits per forward op on the way to the least budget. */
 typedef struct gcpi_effort {
     double visits, growth;
-    int prices, places, stages, slots, policies;
+    int prices, places, stages, grains, policies;
     double layout, hard, least;
 } gcpi_effort;
 enum {
     GCPI_MOST_STAGES = 192,
-    GCPI_MOST_SLOTS = 160,
-    GCPI_FEW_SLOTS = 48,
+    GCPI_MOST_GRAINS = 160,
+    GCPI_FEW_GRAINS = 48,
     GCPI_FEW_STAGES = 256,
     GCPI_SHORT_CHAIN = 201
 };
 static const gcpi_effort gcpi_efforts[] = { { 1.6e6, 6, 20, 12, 96, 100, 1, 6e5, 3e6, 8e3 },
                                             { 1.5e5, 1, 12, 4, 48, 64, 0, 1e5, 3e5, 2e3 },
-                                            { 4e7, 6, 24, 32, GCPI_MOST_STAGES, GCPI_MOST_SLOTS, 1, 1.5e6, 1.2e7,
+                                            { 4e7, 6, 24, 32, GCPI_MOST_STAGES, GCPI_MOST_GRAINS, 1, 1.5e6, 1.2e7,
                                               1e5 } };
 
 /* Local search: annealing with a fixed seed. A move takes a run out, puts one in, or shifts one nearer to its reader.
@@ -11731,12 +11736,13 @@ static double gcpi_search_run(gcpi_search *s, double visits, double hot, double 
    go once its first stage has run for the last time.
 
    A stage is a run of forward tasks with the backward tasks that reverse them. L(s): the values made up to stage s that
-   later stages read. C0(s, t, m): the least seconds to reverse stages s..t with m slots above L(s - 1). C1: the same
+   later stages read. C0(s, t, m): the least seconds to reverse stages s..t with m grains above L(s - 1). C1: the same
    where L(t) is there already and counts in m. C2: the same where L(s - 1) counts in m and is not needed afterwards.
-     keep: run s and keep what its backward reads; C(s + 1, t) with fewer slots; backward of s
-     cut:  run s..r - 1, keep L(r - 1); C(r, t) with fewer slots; C1(s, r - 1)
-           (C2: keep L(s - 1); C2(r, t) with fewer slots; C2(s, r - 1))
-   Sizes are rounded up to slots. The orders that come out are judged by simulation: no count here is trusted. */
+     keep: run s and keep what its backward reads; C(s + 1, t) with fewer grains; backward of s
+     cut:  run s..r - 1, keep L(r - 1); C(r, t) with fewer grains; C1(s, r - 1)
+           (C2: keep L(s - 1); C2(r, t) with fewer grains; C2(s, r - 1))
+   Sizes are rounded up to grains (rotor's slots). The orders that come out are judged by simulation: no count here is
+   trusted. */
 typedef struct gcpi_chain {
     const gcpi_model *m;
     /* stage s: forward tasks begin[s] .. begin[s + 1], backward tasks back[s] .. back[s - 1] */
@@ -11750,9 +11756,9 @@ typedef struct gcpi_chain {
        same two with its inputs counted; reverse: while reversed. gradient: gradients when that begins */
     size_t *keep, *own, *reads_own, *save, *pass, *last, *alone, *reverse, *gradient;
     size_t *cross;                    /* cross[s * stages + t]: of L(t), what s..t made */
-    /* C0, C1 and (where tables is 3) C2; slots per byte */
-    float *table[3]; int tables, slots; double per_byte;
-    int *first[3], *full[3];          /* per row: first slots with an order; slots from which on more change nothing */
+    /* C0, C1 and (where tables is 3) C2; grains per byte */
+    float *table[3]; int tables, grains; double per_byte;
+    int *first[3], *full[3];          /* per row: first grains with an order; grains from which on more change nothing */
     unsigned char *loose;             /* per stage: there is an L(s - 1), and no backward reads it */
     /* stage 0 makes a value that may not be made again and no backward reads: the first cut keeps L(0) for it */
     int pinned;
@@ -11930,13 +11936,13 @@ static size_t gcpi_chain_pass(const gcpi_chain *c, int s, int r)
 static int gcpi_chain_at(int s, int t) { return t * (t + 1) / 2 + s; }
 static float *gcpi_chain_row(const gcpi_chain *c, int with, int s, int t)
 {
-    return c->table[with] + (size_t)gcpi_chain_at(s, t) * (size_t)(c->slots + 1);
+    return c->table[with] + (size_t)gcpi_chain_at(s, t) * (size_t)(c->grains + 1);
 }
 
-static int gcpi_chain_slots(const gcpi_chain *c, size_t bytes)
+static int gcpi_chain_grains(const gcpi_chain *c, size_t bytes)
 {
     double n = (double)(ptrdiff_t)bytes * c->per_byte + (1 - 1e-9);               /* rounds up */
-    return n > c->slots ? c->slots + 1 : (int)n;
+    return n > c->grains ? c->grains + 1 : (int)n;
 }
 
 static float gcpi_relative(const gcpi_chain *c, double seconds) { return (float)(seconds / c->m->seconds); }
@@ -11963,8 +11969,8 @@ static void gcpi_chain_first(gcpi_chain *c, int with, int s, int t)
 {
     float *row = gcpi_chain_row(c, with, s, t);
     int at = gcpi_chain_at(s, t), first = 0;
-    for (int k = c->full[with][at] + 1; k <= c->slots; k++) row[k] = row[k - 1];
-    while (first <= c->slots && row[first] >= GCPI_NEVER) first++;
+    for (int k = c->full[with][at] + 1; k <= c->grains; k++) row[k] = row[k - 1];
+    while (first <= c->grains && row[first] >= GCPI_NEVER) first++;
     c->first[with][at] = first;
 }
 
@@ -11973,12 +11979,12 @@ static void gcpi_chain_single(gcpi_chain *c, int s)
     float *row[3] = { gcpi_chain_row(c, 0, s, s), gcpi_chain_row(c, 1, s, s),
                       c->tables < 3 ? NULL : gcpi_chain_row(c, 2, s, s) };
     float f = gcpi_relative(c, c->seconds[s]), b = gcpi_relative(c, c->reverse_seconds[s]);
-    int run = gcpi_chain_slots(c, GCPI_MAX(c->gradient[s] + c->save[s], c->reverse[s])),
-        reverse = gcpi_chain_slots(c, c->reverse[s]);
-    int there = gcpi_chain_slots(c, GCPI_MAX(gcpi_chain_start(c, 1, s, s), c->reverse[s]));
-    int input = gcpi_chain_slots(c, gcpi_chain_input(c, s)),
-        last = gcpi_chain_slots(c, GCPI_MAX(c->gradient[s] + c->last[s], c->reverse[s]));
-    for (int k = 0; k <= c->slots; k++) {
+    int run = gcpi_chain_grains(c, GCPI_MAX(c->gradient[s] + c->save[s], c->reverse[s])),
+        reverse = gcpi_chain_grains(c, c->reverse[s]);
+    int there = gcpi_chain_grains(c, GCPI_MAX(gcpi_chain_start(c, 1, s, s), c->reverse[s]));
+    int input = gcpi_chain_grains(c, gcpi_chain_input(c, s)),
+        last = gcpi_chain_grains(c, GCPI_MAX(c->gradient[s] + c->last[s], c->reverse[s]));
+    for (int k = 0; k <= c->grains; k++) {
         row[0][k] = k >= reverse && c->reads_own[s] == 0 ? b : k >= run ? f + b : GCPI_NEVER;
         row[1][k] = k >= there && c->own[s] == 0 ? GCPI_MIN(b, row[0][k]) : row[0][k];
         if (c->tables < 3) continue;
@@ -11987,7 +11993,7 @@ static void gcpi_chain_single(gcpi_chain *c, int s)
     }
     for (int with = 0; with < c->tables; with++) {
         c->full[with][gcpi_chain_at(s, s)] = GCPI_MIN(
-            c->slots, GCPI_MAX(GCPI_MAX(run, there), with < 2 ? 0 : GCPI_MAX(last, input + GCPI_MAX(run, reverse))));
+            c->grains, GCPI_MAX(GCPI_MAX(run, there), with < 2 ? 0 : GCPI_MAX(last, input + GCPI_MAX(run, reverse))));
         gcpi_chain_first(c, with, s, s);
     }
 }
@@ -11996,22 +12002,22 @@ static void gcpi_chain_single(gcpi_chain *c, int s)
 static size_t gcpi_chain_inside(const gcpi_chain *c, int with, int s) { return with == 2 ? gcpi_chain_input(c, s) : 0; }
 static int gcpi_chain_left(int with) { return with == 2 ? 2 : 1; }
 
-/* keep: the slots that it takes from the stages after s; *from: the fewest slots with which it is possible. */
+/* keep: the grains that it takes from the stages after s; *from: the fewest grains with which it is possible. */
 static int gcpi_chain_keep(const gcpi_chain *c, int with, int s, int t, int *from)
 {
     size_t start = gcpi_chain_start(c, with, s, t);
-    *from = gcpi_chain_slots(c, GCPI_MAX(start + (with == 2 ? c->last : c->save)[s], c->reverse[s]));
-    if (with == 2 && !c->loose[s]) *from = c->slots + 1;
-    return gcpi_chain_slots(c, with == 2 ? c->own[s] : c->keep[s]);
+    *from = gcpi_chain_grains(c, GCPI_MAX(start + (with == 2 ? c->last : c->save)[s], c->reverse[s]));
+    if (with == 2 && !c->loose[s]) *from = c->grains + 1;
+    return gcpi_chain_grains(c, with == 2 ? c->own[s] : c->keep[s]);
 }
 
 /* A cut before r: the same. most: peak bytes above L(s - 1) while stages s..r - 1 run. */
 static int gcpi_chain_hold(const gcpi_chain *c, int with, int s, int t, int r, size_t most, int *from)
 {
     size_t inside = gcpi_chain_inside(c, with, s);
-    *from = s == 0 && c->pinned && r > 1 ? c->slots + 1
-                                         : gcpi_chain_slots(c, inside + gcpi_chain_start(c, with, s, t) + most);
-    return gcpi_chain_slots(c, with == 2 ? inside : c->cross[s * c->stages + r - 1]);
+    *from = s == 0 && c->pinned && r > 1 ? c->grains + 1
+                                         : gcpi_chain_grains(c, inside + gcpi_chain_start(c, with, s, t) + most);
+    return gcpi_chain_grains(c, with == 2 ? inside : c->cross[s * c->stages + r - 1]);
 }
 
 static void gcpi_chain_segment(gcpi_chain *c, int with, int s, int t)
@@ -12021,10 +12027,10 @@ static void gcpi_chain_segment(gcpi_chain *c, int with, int s, int t)
     double run = 0;
     int from, shift = gcpi_chain_keep(c, with, s, t, &from), rest = gcpi_chain_at(s + 1, t),
               left = gcpi_chain_left(with);
-    int inside = gcpi_chain_slots(c, gcpi_chain_inside(c, with, s));
-    int full = GCPI_MAX(from > c->slots ? 0 : GCPI_MAX(from, shift + c->full[with][rest]),
+    int inside = gcpi_chain_grains(c, gcpi_chain_inside(c, with, s));
+    int full = GCPI_MAX(from > c->grains ? 0 : GCPI_MAX(from, shift + c->full[with][rest]),
                         with ? inside + c->full[0][gcpi_chain_at(s, t)] : 0);
-    c->full[with][gcpi_chain_at(s, t)] = full = GCPI_MIN(full, c->slots);
+    c->full[with][gcpi_chain_at(s, t)] = full = GCPI_MIN(full, c->grains);
     for (int k = 0; k <= full; k++) row[k] = with && k >= inside ? without[k - inside] : GCPI_NEVER;
     gcpi_chain_relax(row, gcpi_chain_row(c, with, s + 1, t) - shift, NULL,
                      gcpi_relative(c, c->seconds[s] + c->reverse_seconds[s]),
@@ -12079,7 +12085,7 @@ static int gcpi_chain_way(const gcpi_chain *c, int with, int s, int t, int k)
     double run = 0;
     float least = GCPI_NEVER;
     int way = 0, from, shift = gcpi_chain_keep(c, with, s, t, &from),
-        inside = gcpi_chain_slots(c, gcpi_chain_inside(c, with, s));
+        inside = gcpi_chain_grains(c, gcpi_chain_inside(c, with, s));
     if (k >= GCPI_MAX(shift, from))
         least = gcpi_chain_row(c, with, s + 1, t)[k - shift] + gcpi_relative(c, c->seconds[s] + c->reverse_seconds[s]);
     for (int r = s + 1; r <= t; r++) {
@@ -12099,13 +12105,13 @@ static void gcpi_chain_trace(gcpi_chain *c, gcpi_order *out, int with, int s, in
     if (out->count > out->capacity) return;
     if (s == t) {
         int there = with == 1 && c->own[s] == 0 &&
-                    k >= gcpi_chain_slots(c, GCPI_MAX(gcpi_chain_start(c, 1, s, s), c->reverse[s]));
+                    k >= gcpi_chain_grains(c, GCPI_MAX(gcpi_chain_start(c, 1, s, s), c->reverse[s]));
         if (!c->ran[c->begin[s]] || (!there && c->reads_own[s])) gcpi_chain_run(c, out, s);
         gcpi_chain_reverse(c, out, s);
         return;
     }
     int way = gcpi_chain_way(c, with, s, t, k), from;
-    if (way < 0) { gcpi_chain_trace(c, out, 0, s, t, k - gcpi_chain_slots(c, gcpi_chain_inside(c, with, s))); return; }
+    if (way < 0) { gcpi_chain_trace(c, out, 0, s, t, k - gcpi_chain_grains(c, gcpi_chain_inside(c, with, s))); return; }
     for (int r = s; r < GCPI_MAX(way, s + 1); r++) gcpi_chain_run(c, out, r);
     if (way == 0) {
         gcpi_chain_trace(c, out, with, s + 1, t, k - gcpi_chain_keep(c, with, s, t, &from));
@@ -12149,15 +12155,15 @@ static size_t gcpi_chain_unit(const gcpi_model *m)
     return GCPI_MAX(unit, 1);
 }
 
-/* At most `most` stages; but where few slots express all sizes exactly, more stages are affordable. */
+/* At most `most` stages; but where few grains express all sizes exactly, more stages are affordable. */
 static int gcpi_chain_stages(const gcpi_model *m, size_t bytes, int most)
 {
-    return bytes / gcpi_chain_unit(m) < GCPI_FEW_SLOTS ? GCPI_FEW_STAGES : most;
+    return bytes / gcpi_chain_unit(m) < GCPI_FEW_GRAINS ? GCPI_FEW_STAGES : most;
 }
 
 /* The chain of a model, with tables for orders of up to `bytes`. Scratch of a; 0: not enough. */
 static int gcpi_chain_make(gcpi_chain *c, const gcpi_model *m, const size_t *crossing, size_t bytes, int most,
-                           int slots, gcp_arena *a)
+                           int grains, gcp_arena *a)
 {
     memset(c, 0, sizeof *c);
     c->m = m;
@@ -12175,14 +12181,14 @@ static int gcpi_chain_make(gcpi_chain *c, const gcpi_model *m, const size_t *cro
     a->scratch = scratch;
     if (bytes <= c->constant) return 0;
     size_t unit = gcpi_chain_unit(m);
-    if (c->tables == 3) slots = GCPI_MIN(slots, GCPI_MOST_SLOTS * 5 / 8);
-    /* exact: a slot is one unit, and nothing is rounded */
-    int exact = (bytes - c->constant) / unit <= (size_t)slots;
-    c->slots = exact ? GCPI_MIN(slots, (int)((bytes - c->constant) / unit) + 4) : slots;
-    c->per_byte = exact ? 1 / (double)unit : slots / (double)(bytes - c->constant);
+    if (c->tables == 3) grains = GCPI_MIN(grains, GCPI_MOST_GRAINS * 5 / 8);
+    /* exact: a grain is one unit, and nothing is rounded */
+    int exact = (bytes - c->constant) / unit <= (size_t)grains;
+    c->grains = exact ? GCPI_MIN(grains, (int)((bytes - c->constant) / unit) + 4) : grains;
+    c->per_byte = exact ? 1 / (double)unit : grains / (double)(bytes - c->constant);
     ptrdiff_t rows = (ptrdiff_t)c->stages * (c->stages + 1) / 2;
     for (int with = 0; with < c->tables; with++) {
-        c->table[with] = GCPI_SCRATCH(a, float, rows * (c->slots + 1));
+        c->table[with] = GCPI_SCRATCH(a, float, rows * (c->grains + 1));
         c->first[with] = GCPI_SCRATCH(a, int, rows);
         c->full[with] = GCPI_SCRATCH(a, int, rows);
         if (!c->table[with] || !c->first[with] || !c->full[with]) return 0;
@@ -12191,7 +12197,7 @@ static int gcpi_chain_make(gcpi_chain *c, const gcpi_model *m, const size_t *cro
     return 1;
 }
 
-/* The table's order for k slots; 0: there is none. */
+/* The table's order for k grains; 0: there is none. */
 static int gcpi_chain_order(gcpi_chain *c, gcpi_order *out, int k)
 {
     int with = c->tables < 3 ? 0 : 2;
@@ -12584,7 +12590,7 @@ static void gcpi_exact_run(gcpi_exact *x, int next, unsigned set, int task, doub
 
 static int gcpi_exact_small(const gcpi_model *m)
 {
-    return m->values <= GCPI_EXACT_VALUES && (m->p->names ? m->p->forward : m->p->tape->op_count) <= GCPI_EXACT_VALUES;
+    return m->values <= GCPI_EXACT_VALUES && (gcpi_is_graph(m->p) ? m->p->forward : m->p->tape->op_count) <= GCPI_EXACT_VALUES;
 }
 
 static int gcpi_exact_make(gcpi_exact *x, const gcpi_model *m, gcp_arena *a)
@@ -12720,19 +12726,19 @@ static void gcpi_cuts_try(gcpi_planner *q, int prices)
 }
 
 /* Slots from many to few: the first orders that fit are the fastest. */
-static void gcpi_chain_try(gcpi_planner *q, size_t bytes, int stages, int slots)
+static void gcpi_chain_try(gcpi_planner *q, size_t bytes, int stages, int grains)
 {
     ptrdiff_t scratch = q->a->scratch;
     gcpi_chain c;
     int made = 0;
     if (q->p->forward > 2 * stages) stages /= 2;
     stages = gcpi_chain_stages(&q->m, bytes, stages);
-    for (; stages >= 16 && !made; stages /= 2, slots = GCPI_MAX(64, slots / 2)) {
+    for (; stages >= 16 && !made; stages /= 2, grains = GCPI_MAX(64, grains / 2)) {
         q->a->scratch = scratch;
-        made = gcpi_chain_make(&c, &q->m, q->crossing, bytes, stages, slots, q->a);
+        made = gcpi_chain_make(&c, &q->m, q->crossing, bytes, stages, grains, q->a);
         q->coarse |= !made && bytes > c.constant;
     }
-    for (int k = made ? c.slots : 0, after = 0; k > 0 && after < 4; k--) {
+    for (int k = made ? c.grains : 0, after = 0; k > 0 && after < 4; k--) {
         if (!gcpi_chain_order(&c, &q->trial, k)) continue;
         if (q->trial.peak > gcpi_room(q)) continue;
         gcpi_offer(q, &q->trial);
@@ -12843,7 +12849,7 @@ static int gcpi_budget_pack(gcpi_planner *q)
     return kept;
 }
 
-static void gcpi_budget_round(gcpi_planner *q, gcpi_search *s, const gcpi_turn *r, double visits, double mending,
+static void gcpi_budget_turn(gcpi_planner *q, gcpi_search *s, const gcpi_turn *r, double visits, double mending,
                               gcpi_portion portion)
 {
     /* what fits only by its bytes may be so much faster that it is worth mending */
@@ -12871,7 +12877,7 @@ static void gcpi_budget_far(gcpi_planner *q, gcpi_search *s, double visits, gcpi
     const double count = sizeof turns / sizeof *turns;
     for (int i = 0; i < count && !gcpi_search_over(q); i++) {
         gcpi_search_by(s, q, i == 0 || q->r->far_only ? 2 : 1);
-        gcpi_budget_round(q, s, &turns[i], visits, 0.3, gcpi_part_of(portion, i / count, (i + 1) / count));
+        gcpi_budget_turn(q, s, &turns[i], visits, 0.3, gcpi_part_of(portion, i / count, (i + 1) / count));
     }
     s->judge = 0;
     gcpi_search_by(s, q, 0);
@@ -12898,7 +12904,7 @@ static void gcpi_budget_search(gcpi_planner *q, int from, int to, double patienc
     double near = q->r->far ? 0.2 : 1;              /* the share of searches without copies */
     for (int i = from; ok && i < to && !gcpi_search_over(q); i++) {
         const double begin = near * (i - from) / (to - from), end = near * (i + 1 - from) / (to - from);
-        gcpi_budget_round(q, &s, &gcpi_turns[i], visits, 0.06, gcpi_part_of(portion, begin, end));
+        gcpi_budget_turn(q, &s, &gcpi_turns[i], visits, 0.06, gcpi_part_of(portion, begin, end));
     }
     if (ok && q->r->far) gcpi_budget_far(q, &s, visits, gcpi_part_of(portion, near, 1));
     q->a->scratch = scratch;
@@ -13032,7 +13038,7 @@ static void gcpi_method_exact(gcpi_planner *q, gcpi_portion portion) { (void)por
 static void gcpi_method_chain(gcpi_planner *q, gcpi_portion portion)
 {
     const gcpi_effort *e = &gcpi_efforts[q->r->effort];
-    gcpi_chain_try(q, gcpi_bytes_from(1.6 * (double)q->r->limit), e->stages, e->slots);
+    gcpi_chain_try(q, gcpi_bytes_from(1.6 * (double)q->r->limit), e->stages, e->grains);
     (void)portion;
 }
 static void gcpi_method_cuts(gcpi_planner *q, gcpi_portion portion)
@@ -13117,7 +13123,7 @@ typedef struct gcpi_relaxed {
 /* Whether an input of a concat may lie where the concat needs it, in some choice. */
 static int gcpi_relaxed_joins(const gcpi_relaxed *r, int x)
 {
-    return r->from->items[x].kind == GCPI_FORWARD_ITEM && !(r->from->items[x].dense & 1) &&
+    return r->from->items[x].kind == GCPI_FORWARD_ITEM && !(r->from->items[x].dense & GCPI_DENSE_ANYWAY) &&
            r->first[x] < r->first[x + 1];
 }
 
@@ -13125,7 +13131,7 @@ static int gcpi_relaxed_joins(const gcpi_relaxed *r, int x)
    once, then lie in one concat within another. */
 static int gcpi_relaxed_copied(const gcpi_relaxed *r, int x)
 {
-    return r->from->items[x].kind != GCPI_FORWARD_ITEM || r->from->items[x].dense & 1;
+    return r->from->items[x].kind != GCPI_FORWARD_ITEM || r->from->items[x].dense & GCPI_DENSE_ANYWAY;
 }
 
 static void gcpi_relaxed_part(gcpi_relaxed *r, int part)
@@ -13192,13 +13198,13 @@ static void gcpi_relaxed_operand(gcpi_relaxed *r, gcpi_task *task, const gcpi_op
 {
     const int item = o->item, forward = item < r->p.tensors && r->from->items[item].kind == GCPI_FORWARD_ITEM,
               none = forward && r->first[item] == r->first[item + 1], k = (int)(task - r->p.tasks);
-    if (!forward || none) { gcpi_operand_add(&r->p, task, item, o->mode, o->slot); return; }
+    if (!forward || none) { gcpi_operand_add(&r->p, task, item, o->mode, o->role); return; }
     for (int i = r->first[item]; i < r->first[item + 1]; i++) {
         int part = r->parts[i];
         if (o->mode == GCPI_READ ? r->seen[part] == r->mark : part != item) continue;
         if (o->mode == GCPI_READ) r->seen[part] = r->mark;
         if (r->slice[part] || over) r->discount[k] += r->p.items[part].bytes;
-        gcpi_operand_add(&r->p, task, part, o->mode == GCPI_READ ? GCPI_READ : GCPI_WRITE, o->slot);
+        gcpi_operand_add(&r->p, task, part, o->mode == GCPI_READ ? GCPI_READ : GCPI_WRITE, o->role);
     }
 }
 
@@ -13280,7 +13286,7 @@ static void gcpi_tree_lives(const gcpi_problem *p, gcpi_tree *tree)
     for (int i = 0; i < p->item_count; i++) {
         tree[i].above = tree[i].below = tree[i].beside = tree[i].first = tree[i].last = -1;
         if (!p->items[i].active || p->items[i].kind != GCPI_GRADIENT_ITEM) continue;
-        if (p->items[i].pinned == 2) tree[i].first = 0;
+        if (p->items[i].pinned == GCPI_PINNED_ALWAYS) tree[i].first = 0;
         if (p->items[i].pinned) tree[i].last = p->task_count - 1;
     }
     for (int k = 0; k < p->task_count; k++)
@@ -13340,7 +13346,7 @@ static int gcpi_relaxed_during(gcpi_relaxed *r, gcp_arena *a)
     gcpi_tree_lives(p, tree);
     gcpi_tree_links(p, tree);
     for (int i = 0; i < p->item_count; i++) {
-        if (!p->items[i].active || p->items[i].pinned != 2) continue;
+        if (!p->items[i].active || p->items[i].pinned != GCPI_PINNED_ALWAYS) continue;
         if (p->items[i].kind == GCPI_INPUT_ITEM) now += gcpi_bytes_alone(p, i);
         if (p->items[i].kind == GCPI_GRADIENT_ITEM) now += gcpi_tree_set(p, tree, i, 1);
     }
@@ -13527,16 +13533,16 @@ static int gcpi_least_move(gcpi_planner *q, gcpi_least *least, double work)
     return done;
 }
 
-/* The chain's orders of the fewest slots. */
+/* The chain's orders of the fewest grains. */
 static int gcpi_least_chain(gcpi_planner *q, gcpi_least *least, const gcpi_effort *e)
 {
     ptrdiff_t scratch = q->a->scratch;
     gcpi_chain chain;
     size_t bytes = 3 * least->floor;
     int done = 0, stages = gcpi_chain_stages(&q->m, bytes, e->stages),
-        made = gcpi_chain_make(&chain, &q->m, q->crossing, bytes, stages, e->slots, q->a);
+        made = gcpi_chain_make(&chain, &q->m, q->crossing, bytes, stages, e->grains, q->a);
     q->coarse |= !made && bytes > chain.constant;
-    for (int k = 0, orders = 0; made && k <= chain.slots && orders < 12 && !done; k++)
+    for (int k = 0, orders = 0; made && k <= chain.grains && orders < 12 && !done; k++)
         if (gcpi_chain_order(&chain, &q->trial, k)) {
             done = gcpi_least_offer(q, least, &q->trial, gcpi_least_fit());
             orders++;
@@ -13617,7 +13623,7 @@ static void gcpi_least_holds(gcpi_planner *q, const gcpi_order *o)
     q->lowest.gradients = q->lowest.batch = 0;
     for (int i = o->peak_at; (q->lowest.task = gcpi_code_task(o, i)) >= p->task_count;) i++;
     gcpi_list_of(p, o, &q->list);
-    int made = !p->names && gcpi_lives_make(p, &q->list, &l, &live, q->a);
+    int made = !gcpi_is_graph(p) && gcpi_lives_make(p, &q->list, &l, &live, q->a);
     for (int b = 0; made && b < l.buffer_count; b++) {
         const gcpi_buffer *x = &l.buffers[b];
         const gcpi_item *item = &p->items[x->root];
@@ -14138,9 +14144,14 @@ typedef struct gcpi_bound_state {
     unsigned char *far; void *far_owned;
 } gcpi_bound_state;
 
+/* What a run is for: a step that counts; gcp_measure, on copies of state and inputs; gcp_gradcheck, whose steps all have
+   the same numbers and do not change the state. */
+typedef enum gcpi_purpose { GCPI_TO_STEP, GCPI_TO_MEASURE, GCPI_TO_CHECK } gcpi_purpose;
+
 /* The step that runs, or ran last. */
 typedef struct gcpi_run_state {
-    int micro, measuring;
+    int micro;
+    gcpi_purpose purpose;
     double share;                     /* what the loss's own gradient is */
     gcpi_transfer flying[GCP_COPIES]; int next_copy;
     gcp_step_numbers numbers;         /* of the step that is being issued; the slab holds a copy for the kernels */
@@ -14299,7 +14310,7 @@ static int gcpi_plan_layout(gcpi_plan *in, gcpi_lives *l, size_t **live, gcp_are
 
 static gcp_at gcpi_task_at(const gcpi_problem *p, int task, gcp_at other)          /* where the user recorded it */
 {
-    return p->tasks[task].kind <= GCPI_TASK_BACKWARD && !p->names ? p->tape->ops[p->tasks[task].op].at : other;
+    return p->tasks[task].kind <= GCPI_TASK_BACKWARD && !gcpi_is_graph(p) ? p->tape->ops[p->tasks[task].op].at : other;
 }
 
 /* Whether a smaller batch can be had: an input has more than one sample. */
@@ -14329,7 +14340,7 @@ static void gcpi_help_text(const gcpi_plan *in, int task, size_t gradients, size
     int adam = o->optimizer == GCP_OPTIMIZER_ADAM || o->optimizer == GCP_OPTIMIZER_ADAMW;
     size_t n = 0;
     text[0] = 0;
-    if (in->p.names) return;
+    if (gcpi_is_graph(&in->p)) return;
     const size_t threads = gcpi_threads_take(&in->p, task);
     if (adam && in->slot_bytes)
         n += (size_t)snprintf(text, size, "; SGD with momentum in place of Adam: %zu less", in->slot_bytes / 2);
@@ -14533,7 +14544,7 @@ static size_t gcpi_arena_budget(const gcpi_sizes *n)
 {
     size_t stages = GCPI_MIN(n->forward + 1, (size_t)GCPI_MOST_STAGES), rows = stages * (stages + 1) / 2,
            sets = n->forward <= GCPI_EXACT_VALUES ? (size_t)1 << GCPI_EXACT_VALUES : 0;
-    size_t chain = 2 * rows * ((GCPI_MOST_SLOTS + 1) * sizeof(float) + 2 * sizeof(int)) +
+    size_t chain = 2 * rows * ((GCPI_MOST_GRAINS + 1) * sizeof(float) + 2 * sizeof(int)) +
                    stages * (stages + 16) * sizeof(size_t) + (n->items + n->tasks) * 4 * sizeof(int);
     size_t exact = sets * sizeof(size_t) + sets * (n->tasks + 1) * (sizeof(double) + 4 * sizeof(int)) +
                    (n->tasks + n->items) * 4 * sizeof(int);
@@ -14760,7 +14771,7 @@ static uint64_t gcpi_flip_bits(const gcpi_problem *p, const gcpi_op *op, int gra
         const gcpi_item *item = &p->items[gradient ? p->tensors + x : x];
         int open = view == GCPI_VIEW_PART ? 1
                    : gradient            ? item->active && p->tape->tensors[x].kind != GCPI_PARAMETER
-                                         : item->kind == GCPI_FORWARD_ITEM && !(item->dense & 1);
+                                         : item->kind == GCPI_FORWARD_ITEM && !(item->dense & GCPI_DENSE_ANYWAY);
         bits |= (uint64_t)open << i;
     }
     return bits;
@@ -15052,7 +15063,7 @@ static int gcpi_plan_settle(gcp_plan *plan, gcp_arena *a)
 static void gcpi_plan_sizes(gcp_plan *plan)
 {
     gcpi_plan *in = plan->in;
-    if (!in->p.names) in->state_bytes = gcpi_round(gcpi_state_with(plan->tape, &plan->in, 1), in->p.target.align);
+    if (!gcpi_is_graph(&in->p)) in->state_bytes = gcpi_round(gcpi_state_with(plan->tape, &plan->in, 1), in->p.target.align);
     plan->state_bytes = in->state_bytes;
     plan->slab_bytes = in->slab_bytes;
     plan->bytes = plan->state_bytes + plan->slab_bytes;
@@ -15068,9 +15079,9 @@ static void gcpi_plan_split(gcp_plan *plan)
     const gcp_tape *t = p->tape;
     gcp_split *s = &plan->split;
     size_t sum = 0;
-    for (int i = 0; i < t->parameter_count && !p->names; i++)
+    for (int i = 0; i < t->parameter_count && !gcpi_is_graph(p); i++)
         *(t->parameters[i].kind == GCPI_PARAMETER ? &s->weights : &s->statistics) += gcpi_parameter_bytes(t, i);
-    if (p->names) s->weights = in->state_bytes;
+    if (gcpi_is_graph(p)) s->weights = in->state_bytes;
     else s->statistics += gcpi_counters_bytes(t);
     for (int b = 0; b < in->buffer_count; b++) {
         const gcpi_plan_buffer *x = &in->buffers[b];
@@ -15079,7 +15090,7 @@ static void gcpi_plan_split(gcp_plan *plan)
         sum += x->bytes;
         if (item->kind == GCPI_INPUT_ITEM) s->inputs += x->bytes;
         else if (item->kind == GCPI_GRADIENT_ITEM)
-            *(!p->names && t->tensors[item->tensor].kind == GCPI_PARAMETER ? &s->weight_gradients
+            *(!gcpi_is_graph(p) && t->tensors[item->tensor].kind == GCPI_PARAMETER ? &s->weight_gradients
                                                                            : &s->activation_gradients) += x->bytes;
         else *(x->again ? &s->recomputed : &s->kept) += x->bytes;
     }
@@ -15110,10 +15121,10 @@ static void gcpi_plan_figures(gcp_plan *plan)
     for (int i = 0; i < p->forward; i++) plan->forward_flops += p->tasks[i].flops;
     for (ptrdiff_t i = 0; i < in->list.count; i++) {
         const gcpi_task *t = &p->tasks[in->list.at[i].task];
-        if (gcpi_copies(t)) plan->far_traffic += p->items[t->op].bytes;
+        if (gcpi_copies(t)) plan->far_traffic += p->items[t->item].bytes;
         if (t->kind == GCPI_TASK_UPDATE)
             plan->far_traffic += 2 * (size_t)p->far_slots * p->items[p->operands[t->operands].item].bytes;
-        if (t->kind == GCPI_TASK_MOVE) plan->moved_bytes += p->items[t->op].bytes;
+        if (t->kind == GCPI_TASK_MOVE) plan->moved_bytes += p->items[t->item].bytes;
         if (in->list.at[i].kind == 'F') in->forward_end = (int)i + 1;
     }
     for (int b = 0; b < in->buffer_count; b++) {
@@ -15148,9 +15159,9 @@ static int gcpi_plan_far(gcpi_plan *in, gcp_arena *a)
     for (int i = 0; in->far_at && i < in->p.tensors; i++) in->far_at[i] = -1;
     for (ptrdiff_t i = 0; in->far_at && i < in->list.count; i++) {
         const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
-        if (t->kind != GCPI_TASK_OFFLOAD || in->far_at[t->op] >= 0) continue;
-        in->far_at[t->op] = (ptrdiff_t)in->far_bytes;
-        in->far_bytes += gcpi_round(in->p.items[t->op].bytes, in->p.target.align);
+        if (t->kind != GCPI_TASK_OFFLOAD || in->far_at[t->item] >= 0) continue;
+        in->far_at[t->item] = (ptrdiff_t)in->far_bytes;
+        in->far_bytes += gcpi_round(in->p.items[t->item].bytes, in->p.target.align);
     }
     if (in->far_bytes) in->timeline = gcpi_timeline(&in->p, &in->list, in->placed, NULL, NULL);
     return in->far_at != NULL;
@@ -15196,7 +15207,7 @@ static int gcpi_samples_look(gcpi_plan *in, gcp_arena *a)
     const gcp_tape *t = in->p.tape;
     const ptrdiff_t scratch = a->scratch;
     int left_out = 0;
-    if (in->p.names) return 1;
+    if (gcpi_is_graph(&in->p)) return 1;
     in->joins_samples = -1;
     int *some = GCPI_SCRATCH(a, int, t->tensor_count);
     for (int x = 0; some && x < t->tensor_count; x++) {
@@ -15810,8 +15821,9 @@ static gcp_code gcpi_refuse_plan(const gcp_plan *plan, gcp_code code, gcp_at at,
     return plan->tape->code;
 }
 
-/* Whether a plan may be used: it was made, from the tape's present recording, and the tape has no error. */
-static gcp_code gcpi_plan_check(const gcp_plan *plan, gcp_at at, const char *what)
+/* Whether a plan may be used: it was made, from the tape's present recording, and the tape has no error. feeds: the call
+   may also come from the plan's own .feed, as writes of its inputs do. */
+static gcp_code gcpi_plan_check(const gcp_plan *plan, gcp_at at, const char *what, int feeds)
 {
     if (!plan || !plan->tape) return GCP_E_PLAN;
     if (plan->tape->code) return plan->tape->code;
@@ -15819,8 +15831,8 @@ static gcp_code gcpi_plan_check(const gcp_plan *plan, gcp_at at, const char *wha
         return gcpi_refuse_plan(plan, GCP_E_PLAN, at, what, "the plan was not made (see gcp_plan_ok), or was freed");
     if (plan->generation != plan->tape->generation)
         return gcpi_refuse_plan(plan, GCP_E_STALE, at, what, "a plan from before the tape's reset");
-    const int writes = plan->tape->feeding == plan->in->number && !strncmp(what, "gcp_write", 9);
-    return !writes && gcpi_in_feed(plan->tape, &at, what) ? GCP_E_ARGUMENT : GCP_OK;
+    if (feeds && plan->tape->feeding == plan->in->number) return GCP_OK;
+    return gcpi_in_feed(plan->tape, &at, what) ? GCP_E_ARGUMENT : GCP_OK;
 }
 
 static int gcpi_ranges_meet(const void *a, size_t an, const void *b, size_t bn)
@@ -15886,7 +15898,7 @@ static void gcpi_written_forget(gcpi_plan *in, const char *since)
 static void gcpi_touch(gcpi_plan *in)
 {
     gcp_tape *t = in->p.tape;
-    if (t->toucher == in->number || in->run.measuring == 1) return;
+    if (t->toucher == in->number || in->run.purpose == GCPI_TO_MEASURE) return;
     t->toucher = in->number;
     for (int i = 0; i < GCP_MAX_BOUND; i++) {
         gcpi_binding *b = &t->bindings[i];
@@ -16065,9 +16077,11 @@ static gcp_code gcpi_lay_again(gcp_plan *plan, gcp_at at, const char *what)
                  : GCP_OK;
 }
 
-static gcp_code gcpi_bound_check(gcp_plan *plan, gcp_at at, const char *what)
+/* Whether a plan is bound, and its slab is where it was: it is placed again where the state has grown. feeds: as in
+   gcpi_plan_check. */
+static gcp_code gcpi_usable_check(gcp_plan *plan, gcp_at at, const char *what, int feeds)
 {
-    gcp_code code = gcpi_plan_check(plan, at, what);
+    gcp_code code = gcpi_plan_check(plan, at, what, feeds);
     if (code) return code;
     gcpi_plan *in = plan->in;
     if (!in->bound.slab) return gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the plan is not bound");
@@ -16083,6 +16097,10 @@ static gcp_code gcpi_bound_check(gcp_plan *plan, gcp_at at, const char *what)
     gcpi_sums_forget(in);
     return gcpi_refuse_plan(plan, GCP_E_BIND, at, what,
                             "another plan used the same memory between the micro-batches of this one");
+}
+static gcp_code gcpi_bound_check(gcp_plan *plan, gcp_at at, const char *what)
+{
+    return gcpi_usable_check(plan, at, what, 0);
 }
 
 /* Whether the plan's slots have room where slots lie, if that is not the plan's memory. */
@@ -16247,12 +16265,12 @@ static gcp_code gcpi_bind_far(gcp_plan *plan, gcp_at at)
 
 GCPI_DEF gcp_code gcp_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at)
 {
-    gcp_code code = gcpi_plan_check(plan, at, "gcp_bind");
+    gcp_code code = gcpi_plan_check(plan, at, "gcp_bind", 0);
     if (code) return code;
     gcpi_plan *in = plan->in;
     gcp_tape *t = plan->tape;
     const void *owned = in->bound.owned, *had_state = t->state;
-    if (in->p.names) return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind", "a graph's plan has nothing to run");
+    if (gcpi_is_graph(&in->p)) return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind", "a graph's plan has nothing to run");
     gcpi_unlay(in);                               /* the plan is not bound unless this bind succeeds */
     in->bound.memory = memory; in->bound.memory_size = size;
     if (!memory && size == 0) code = gcpi_bind_owned(plan, at);
@@ -16271,9 +16289,9 @@ GCPI_DEF gcp_code gcp_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at 
 
 GCPI_DEF gcp_code gcp_far_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at)
 {
-    gcp_code code = gcpi_plan_check(plan, at, "gcp_far_bind");
+    gcp_code code = gcpi_plan_check(plan, at, "gcp_far_bind", 0);
     if (code) return code;
-    if (plan->in->p.names)
+    if (gcpi_is_graph(&plan->in->p))
         return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_far_bind", "a graph's plan has nothing to run");
     if (!memory || size < plan->far_bytes)
         return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_far_bind",
@@ -16293,7 +16311,7 @@ static void gcpi_unbind(gcp_plan *plan)
 GCPI_DEF gcp_code gcp_unbind_at(gcp_plan *plan, gcp_at at)
 {
     if (!plan || !plan->tape || !plan->in || plan->generation != plan->tape->generation)
-        return gcpi_plan_check(plan, at, "gcp_unbind");
+        return gcpi_plan_check(plan, at, "gcp_unbind", 0);
     if (gcpi_in_feed(plan->tape, &at, "gcp_unbind")) return plan->tape->code;
     if (plan->tape->summing == plan->in->number) gcpi_sums_forget(plan->in);
     gcpi_unbind(plan);
@@ -16375,12 +16393,12 @@ static int gcpi_copy_begin(gcpi_plan *in, unsigned char *to, const unsigned char
 
 static void gcpi_far_start(gcpi_plan *in, const gcpi_task *t, int n)
 {
-    unsigned char *near = in->bound.slab + in->placed[n].offset, *far = in->bound.far + in->far_at[t->op];
+    unsigned char *near = in->bound.slab + in->placed[n].offset, *far = in->bound.far + in->far_at[t->item];
     const int back = t->kind == GCPI_TASK_PREFETCH;
-    const size_t bytes = in->p.items[t->op].bytes;
+    const size_t bytes = in->p.items[t->item].bytes;
     int id = gcpi_copy_begin(in, back ? near : far, back ? far : near, bytes);
     gcpi_transfer *f = &in->run.flying[id];
-    f->at = (size_t)in->placed[n].offset; f->end = f->at + bytes; f->item = t->op; f->back = back;
+    f->at = (size_t)in->placed[n].offset; f->end = f->at + bytes; f->item = t->item; f->back = back;
     if (!in->p.target.copy_start || in->opts.check) gcpi_far_wait(in, id);
 }
 
@@ -16445,7 +16463,7 @@ static void gcpi_slots_update(const gcpi_plan *in, const gcp_call *whole, const 
 static void gcpi_run_far_update(gcpi_plan *in, const gcp_call *whole)
 {
     const size_t count = gcpi_count(whole->in[0].shape), pieces = (count + GCPI_SLOTS_PIECE - 1) / GCPI_SLOTS_PIECE;
-    const int back = in->run.measuring != 1;
+    const int back = in->run.purpose != GCPI_TO_MEASURE;
     gcpi_slots_piece x[2];
     for (size_t i = 0; i <= pieces; i++) {
         gcpi_slots_piece *next = &x[i % 2], *now = &x[(i + 1) % 2];
@@ -16497,16 +16515,16 @@ static void gcpi_call_operands(const gcpi_plan *in, const gcpi_task *t, int n, g
     const gcpi_problem *p = &in->p;
     for (int k = 0; k < t->count; k++) {
         const gcpi_operand *o = &p->operands[t->operands + k];
-        int index = o->slot % GCPI_SLOTS, gradient = o->slot >= GCPI_SLOT_DIN;
-        gcp_view *v = o->slot >= GCPI_SLOT_DOUT  ? &s->dout[index]
+        int index = o->role % GCPI_ROLES, gradient = o->role >= GCPI_ROLE_DIN;
+        gcp_view *v = o->role >= GCPI_ROLE_DOUT  ? &s->dout[index]
                       : gradient                 ? &s->din[index]
-                      : o->slot >= GCPI_SLOT_OUT ? &s->out[index]
+                      : o->role >= GCPI_ROLE_OUT ? &s->out[index]
                                                  : &s->in[index];
         gcpi_view_empty(in, v, p->items[o->item].tensor, gradient);
         v->data = gcpi_item_data(in, o->item, in->placed[n + k].offset);
         v->pitch = p->items[o->item].pitch;
         v->accumulate = o->mode == GCPI_ADD ||
-                        (o->mode == GCPI_WRITE && p->items[o->item].pinned == 2 && in->run.numbers.micro > 0);
+                        (o->mode == GCPI_WRITE && p->items[o->item].pinned == GCPI_PINNED_ALWAYS && in->run.numbers.micro > 0);
     }
 }
 
@@ -16580,7 +16598,7 @@ static void gcpi_op_call(const gcpi_plan *in, const gcpi_instruction *i, int n, 
     const gcpi_task *t = &in->p.tasks[i->task];
     gcpi_call_begin(in, t, (int)in->p.tape->ops[t->op].kind, c, s);
     c->training &= !gcpi_norm_is_fixed(&in->p, &in->p.tape->ops[t->op]);
-    c->commit = i->kind == 'F' && in->p.training && !in->run.measuring;
+    c->commit = i->kind == 'F' && in->p.training && in->run.purpose == GCPI_TO_STEP;
     gcpi_call_fill(in, t, n, c, s);
 }
 
@@ -16615,7 +16633,7 @@ static void gcpi_run_seed(const gcpi_plan *in, const gcpi_task *t, int n)
     gcpi_row_for(&in->p.target, NULL, GCP_ROW_SEED)->forward(&call);
 }
 
-static void gcpi_run_norm(const gcpi_plan *in, const gcpi_task *t, int n)
+static void gcpi_run_gradient_norm(const gcpi_plan *in, const gcpi_task *t, int n)
 {
     const gcp_op *row = gcpi_row_for(&in->p.target, NULL, GCP_ROW_NORM);
     gcp_call call;
@@ -16640,11 +16658,11 @@ static void gcpi_update_call_fill(const gcpi_plan *in, const gcpi_task *t, int n
     u->call.in = u->in; u->call.out = u->out; u->call.din = u->call.dout = u->none;
     u->call.inputs = 3; u->call.outputs = 3;
     u->in[0] = gcpi_view_like(in, item, gcpi_item_data(in, item, in->placed[n].offset));
-    u->in[1] = gcpi_view_like(in, item, gcpi_count_at(in->p.tape, t->op));
-    u->in[2] = gcpi_view_like(in, item, in->p.rates ? in->p.rates[t->op] : NULL);
-    u->out[0] = gcpi_view_like(in, item, gcpi_value_at(in->p.tape, t->op));
+    u->in[1] = gcpi_view_like(in, item, gcpi_count_at(in->p.tape, t->parameter));
+    u->in[2] = gcpi_view_like(in, item, in->p.rates ? in->p.rates[t->parameter] : NULL);
+    u->out[0] = gcpi_view_like(in, item, gcpi_value_at(in->p.tape, t->parameter));
     for (int k = 0; k < 2; k++)
-        u->out[1 + k] = gcpi_view_like(in, item, in->slots > k ? gcpi_slot_at(in->p.tape, t->op, k) : NULL);
+        u->out[1 + k] = gcpi_view_like(in, item, in->slots > k ? gcpi_slot_at(in->p.tape, t->parameter, k) : NULL);
 }
 
 static void gcpi_run_move(const gcpi_plan *in, const gcpi_task *t, int n)
@@ -16652,8 +16670,8 @@ static void gcpi_run_move(const gcpi_plan *in, const gcpi_task *t, int n)
     gcp_call call;
     gcpi_call_space space;
     gcpi_call_begin(in, t, GCPI_ROW_COPY, &call, &space);
-    space.in[0] = gcpi_view_like(in, t->op, in->bound.slab + in->placed[n].offset);
-    space.out[0] = gcpi_view_like(in, t->op, in->bound.slab + in->placed[n + 1].offset);
+    space.in[0] = gcpi_view_like(in, t->item, in->bound.slab + in->placed[n].offset);
+    space.out[0] = gcpi_view_like(in, t->item, in->bound.slab + in->placed[n + 1].offset);
     call.inputs = call.outputs = 1;
     gcpi_row_for(&in->p.target, NULL, GCPI_ROW_COPY)->forward(&call);
 }
@@ -16661,8 +16679,8 @@ static void gcpi_run_move(const gcpi_plan *in, const gcpi_task *t, int n)
 static void gcpi_run_hook(const gcpi_plan *in, const gcpi_task *t, int n)
 {
     gcp_gradient_hook hook = t->kind == GCPI_TASK_HOOK ? in->opts.on_gradient : in->opts.on_wait;
-    const gcpi_parameter *p = &in->p.tape->parameters[t->op];
-    if (hook && !in->run.measuring)
+    const gcpi_parameter *p = &in->p.tape->parameters[t->parameter];
+    if (hook && in->run.purpose == GCPI_TO_STEP)
         hook(in->opts.hook_context, gcpi_handle(in->p.tape, p->tensor),
              (gcp_real *)gcpi_item_data(in, in->p.operands[t->operands].item, in->placed[n].offset),
              gcpi_count(p->shape));
@@ -16676,7 +16694,7 @@ static gcp_at gcpi_instruction_at(const gcpi_plan *in, int i)
 {
     const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
     int by_item = t->kind >= GCPI_TASK_OFFLOAD,
-        op = by_item ? in->p.tape->tensors[in->p.items[t->op].tensor].producer : t->op;
+        op = by_item ? in->p.tape->tensors[in->p.items[t->item].tensor].producer : t->op;
     return (t->kind <= GCPI_TASK_BACKWARD || by_item) && op >= 0 ? in->p.tape->ops[op].at : in->opts.at;
 }
 
@@ -16771,10 +16789,10 @@ static void gcpi_check_instruction(const gcpi_plan *in, int i, int n)
                 gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "its backward makes a NaN in the gradient of %s", other);
         } else if (letter != 'F' && in->hashes[o->item] != now.hash)
             gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "output %d %s with bits that differ from the first run's",
-                      o->slot - GCPI_SLOT_OUT, letter == 'P' ? "came back" : "was recomputed");
+                      o->role - GCPI_ROLE_OUT, letter == 'P' ? "came back" : "was recomputed");
         else if (now.nan)
             gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "output %d has a NaN, but its inputs have none",
-                      o->slot - GCPI_SLOT_OUT);
+                      o->role - GCPI_ROLE_OUT);
         if (letter == 'F') in->hashes[o->item] = now.hash;
     }
     for (int d = in->dying_first[i]; d < in->dying_first[i + 1] && i + 1 < (int)in->list.count; d++)
@@ -16792,9 +16810,9 @@ static void gcpi_check_instruction(const gcpi_plan *in, int i, int n)
    while that is in cache, or still at hand. */
 
 /* Index of a task's operand, or -1. */
-static int gcpi_operand_at(const gcpi_plan *in, const gcpi_task *t, int slot)
+static int gcpi_operand_at(const gcpi_plan *in, const gcpi_task *t, int role)
 {
-    for (int k = 0; k < t->count; k++) if (in->p.operands[t->operands + k].slot == slot) return k;
+    for (int k = 0; k < t->count; k++) if (in->p.operands[t->operands + k].role == role) return k;
     return -1;
 }
 
@@ -16804,8 +16822,8 @@ static int gcpi_same_place(const gcpi_plan *in, const gcpi_task *t, int n, int a
 {
     if (a < 0 || b < 0) return 0;
     const gcpi_operand *x = &in->p.operands[t->operands + a], *y = &in->p.operands[u->operands + b];
-    return x->mode == GCPI_WRITE && y->mode == GCPI_WRITE && in->p.items[x->item].pinned != 2 &&
-           in->p.items[y->item].pinned != 2 && in->placed[n + a].offset >= 0 &&
+    return x->mode == GCPI_WRITE && y->mode == GCPI_WRITE && in->p.items[x->item].pinned != GCPI_PINNED_ALWAYS &&
+           in->p.items[y->item].pinned != GCPI_PINNED_ALWAYS && in->placed[n + a].offset >= 0 &&
            in->placed[n + a].offset == in->placed[m + b].offset &&
            in->p.items[x->item].pitch == in->p.items[y->item].pitch &&
            in->p.items[x->item].bytes == in->p.items[y->item].bytes;
@@ -16821,21 +16839,21 @@ static int gcpi_conv_ends(const gcpi_plan *in, const gcpi_task *t, int n, const 
     if (!gcpi_is_part(first, GCPI_PART_ADD) && !gcpi_is_part(first, GCPI_PART_RECTIFIER)) return 0;
     for (int k = 0; k < u->count; k++)
         reads += in->p.operands[u->operands + k].item == op->out && in->p.operands[u->operands + k].mode == GCPI_READ;
-    return reads == 1 && gcpi_same_place(in, t, n, gcpi_operand_at(in, t, GCPI_SLOT_OUT), u, n + t->count,
-                                         gcpi_operand_at(in, u, GCPI_SLOT_OUT));
+    return reads == 1 && gcpi_same_place(in, t, n, gcpi_operand_at(in, t, GCPI_ROLE_OUT), u, n + t->count,
+                                         gcpi_operand_at(in, u, GCPI_ROLE_OUT));
 }
 
 /* Backward of a rectifier and, next and in place, of the batch-norm whose output it rectifies. */
-static int gcpi_norm_begins(const gcpi_plan *in, const gcpi_task *t, int n, const gcpi_task *u)
+static int gcpi_batch_norm_begins(const gcpi_plan *in, const gcpi_task *t, int n, const gcpi_task *u)
 {
     if (t->kind != GCPI_TASK_BACKWARD || u->kind != GCPI_TASK_BACKWARD) return 0;
     const gcpi_op *op = &in->p.tape->ops[t->op], *norm = &in->p.tape->ops[u->op];
-    int dx = gcpi_operand_at(in, t, GCPI_SLOT_DIN), dy = gcpi_operand_at(in, t, GCPI_SLOT_DOUT);
+    int dx = gcpi_operand_at(in, t, GCPI_ROLE_DIN), dy = gcpi_operand_at(in, t, GCPI_ROLE_DOUT);
     if (!gcpi_is_part(op, GCPI_PART_RECTIFIER) || !gcpi_is_part(norm, GCPI_PART_NORM)) return 0;
     if (gcpi_edge(in->p.tape, op, 0) != norm->out || !gcpi_fuses(&in->p.target, norm) ||
         in->p.items[gcpi_edge(in->p.tape, norm, GCPI_NORM_BETA)].kind != GCPI_STATE_ITEM)
         return 0;
-    return gcpi_same_place(in, t, n, dx, u, n + t->count, gcpi_operand_at(in, u, GCPI_SLOT_DIN)) && dy >= 0 &&
+    return gcpi_same_place(in, t, n, dx, u, n + t->count, gcpi_operand_at(in, u, GCPI_ROLE_DIN)) && dy >= 0 &&
            in->placed[n + dy].offset == in->placed[n + dx].offset &&
            in->p.items[in->p.operands[t->operands + dy].item].pitch ==
                in->p.items[in->p.operands[t->operands + dx].item].pitch;
@@ -16880,7 +16898,7 @@ static void gcpi_run_conv_sums(const gcpi_plan *in, int i, int n)
     gcpi_run_conv(in, i, n, &stats);
 }
 
-static void gcpi_run_norm_begins(const gcpi_plan *in, int i, int n)
+static void gcpi_run_batch_norm_begins(const gcpi_plan *in, int i, int n)
 {
     const gcpi_op *norm = &in->p.tape->ops[in->p.tasks[in->list.at[i + 1].task].op];
     gcp_call call, rectifier;
@@ -16899,7 +16917,7 @@ typedef struct gcpi_pair {
 } gcpi_pair;
 static const gcpi_pair gcpi_pairs[] = { { gcpi_conv_ends, gcpi_run_conv_ends },
                                         { gcpi_conv_sums, gcpi_run_conv_sums },
-                                        { gcpi_norm_begins, gcpi_run_norm_begins } };
+                                        { gcpi_batch_norm_begins, gcpi_run_batch_norm_begins } };
 
 static const gcpi_pair *gcpi_pair_at(const gcpi_plan *in, int i, int n)        /* NULL: instruction i runs alone */
 {
@@ -16948,14 +16966,14 @@ static void gcpi_run_instruction(gcpi_plan *in, int i, int n)
     case GCPI_TASK_FORWARD: if (t->ops > 1) { gcpi_run_group(in, t, n); break; }  /* fall through */
     case GCPI_TASK_BACKWARD: gcpi_run_op(in, &in->list.at[i], n); break;
     case GCPI_TASK_SEED: gcpi_run_seed(in, t, n); break;
-    case GCPI_TASK_NORM: if (last) gcpi_run_norm(in, t, n); break;
+    case GCPI_TASK_GRADIENT_NORM: if (last) gcpi_run_gradient_norm(in, t, n); break;
     case GCPI_TASK_UPDATE: gcpi_run_updates(in, i, n, 1); break;
     case GCPI_TASK_HOOK: case GCPI_TASK_WAIT: if (last) gcpi_run_hook(in, t, n); break;
     case GCPI_TASK_OFFLOAD: case GCPI_TASK_PREFETCH: gcpi_far_start(in, t, n); break;
     case GCPI_TASK_MOVE: gcpi_run_move(in, t, n); break;
     default: break;
     }
-    if (in->opts.check && in->run.measuring != 1) gcpi_check_instruction(in, i, n);
+    if (in->opts.check && in->run.purpose != GCPI_TO_MEASURE) gcpi_check_instruction(in, i, n);
 }
 
 /* A pair, or several updates. */
@@ -17055,7 +17073,7 @@ static void gcpi_counters_advance(gcpi_plan *in)
 {
     gcpi_counters c;
     in->run.micro = (in->run.micro + 1) % in->run.numbers.micros;
-    if (!in->run.measuring) in->p.tape->summing = in->run.micro ? in->number : 0;
+    if (in->run.purpose == GCPI_TO_STEP) in->p.tape->summing = in->run.micro ? in->number : 0;
     c.steps = in->run.numbers.step + 1;
     c.updates = in->run.numbers.updates + (in->run.micro == 0);
     gcpi_bytes_copy(&in->p.tape->home, in->p.tape->state, &c, sizeof c);
@@ -17097,7 +17115,7 @@ static int gcpi_samples_agree(gcpi_plan *in, gcp_at at, const char *what)
 static int gcpi_may_run(gcpi_plan *in, gcp_at at, const char *what)
 {
     gcp_tape *t = in->p.tape;
-    if (in->run.measuring == 1) return 1;
+    if (in->run.purpose == GCPI_TO_MEASURE) return 1;
     if (in->bound.unwritten) { gcpi_unwritten_fail(in, at, what); return 0; }
     if (in->bound.some && !gcpi_samples_agree(in, at, what)) return 0;
     if (in->run.micro && t->runner != in->number) {
@@ -17105,13 +17123,13 @@ static int gcpi_may_run(gcpi_plan *in, gcp_at at, const char *what)
         gcpi_fail(t, GCP_E_BIND, at, what, "another plan ran between the micro-batches of this one");
         return 0;
     }
-    if (in->p.training && !in->run.measuring && t->summing && (t->summing != in->number || !in->run.micro)) {
+    if (in->p.training && in->run.purpose == GCPI_TO_STEP && t->summing && (t->summing != in->number || !in->run.micro)) {
         t->summing = 0;
         gcpi_fail(t, GCP_E_BIND, at, what,
                   "the plan before was not through its micro-batches: the gradients that it summed are lost");
         return 0;
     }
-    if (!in->run.measuring) t->runner = in->number;
+    if (in->run.purpose == GCPI_TO_STEP) t->runner = in->number;
     gcpi_touch(in);
     return 1;
 }
@@ -17134,7 +17152,7 @@ static void gcpi_feed(gcpi_plan *in, const gcp_step_opts *o, gcpi_fed *fed)
     gcp_tape *t = in->p.tape;
     const gcp_device *device = in->p.target.device;
     fed->code = GCP_OK;
-    if (!o->feed || t->code || in->run.measuring) return;
+    if (!o->feed || t->code || in->run.purpose != GCPI_TO_STEP) return;
     t->feeding = in->number;
     t->fed_at = o->at;
     if (device && device->behind) device->behind(in->p.target.context, 1);
@@ -17153,7 +17171,7 @@ static void gcpi_start(gcpi_plan *in)
     const gcp_target *target = &in->p.target;
     int way = (in->run.numbers.micro > 0) + 2 * (in->run.numbers.micro + 1 == in->run.numbers.micros),
         by_host = (in->far_bytes || in->p.far_slots) && !target->copy_start;
-    if (target->device && target->device->play && !in->run.measuring && !in->opts.check && !in->opts.on_gradient &&
+    if (target->device && target->device->play && in->run.purpose == GCPI_TO_STEP && !in->opts.check && !in->opts.on_gradient &&
         !by_host)
         target->device->play(target->context, &in->run.recordings[way], gcpi_issue, in);
     else gcpi_issue(in);
@@ -17165,7 +17183,7 @@ static double gcpi_run(gcpi_plan *in, const gcp_step_opts *o, const char *what)
     gcpi_fed fed;
     if (!gcpi_may_run(in, o->at, what)) return (double)NAN;
     gcpi_numbers_fill(in, o);
-    if (in->opts.check && !in->run.measuring) gcpi_check_given(in, o->at);
+    if (in->opts.check && in->run.purpose == GCPI_TO_STEP) gcpi_check_given(in, o->at);
     if (t->code) return (double)NAN;
     gcpi_start(in);
     /* a value that is a view of an input is read before .feed writes that; others do not wait for the device yet */
@@ -17173,10 +17191,10 @@ static double gcpi_run(gcpi_plan *in, const gcp_step_opts *o, const char *what)
     double value = viewed ? gcpi_root_value(in) : 0;
     gcpi_feed(in, o, &fed);
     if (gcpi_broken_off(in, o->at, what)) return (double)NAN;
-    if (in->p.training && in->run.measuring != 2) gcpi_counters_advance(in);
+    if (in->p.training && in->run.purpose != GCPI_TO_CHECK) gcpi_counters_advance(in);
     if (!viewed) value = gcpi_root_value(in);
     if (gcpi_broken_off(in, o->at, what)) return (double)NAN;
-    if (in->run.measuring != 1) in->bound.ran = 1;
+    if (in->run.purpose != GCPI_TO_MEASURE) in->bound.ran = 1;
     if (fed.code) { t->code = fed.code; memcpy(t->message, fed.message, sizeof fed.message); }
     return value;
 }
@@ -17260,7 +17278,8 @@ static gcp_code gcpi_copy_dense(const gcpi_plan *in, int item, unsigned char *us
     return gcpi_trouble(in->p.tape, &in->p.target, at, to_user ? "gcp_read" : "gcp_write") ? in->p.tape->code : GCP_OK;
 }
 
-typedef struct gcpi_access { gcp_plan *plan; gcp_tensor x; gcp_at at; const char *what; } gcpi_access;
+/* A call on a value. feeds: it writes, which .feed may do to its own plan. */
+typedef struct gcpi_access { gcp_plan *plan; gcp_tensor x; gcp_at at; const char *what; int feeds; } gcpi_access;
 
 static gcp_code gcpi_access_fail(const gcpi_access *a, gcp_code code, const char *text, const char *since)
 {
@@ -17271,7 +17290,7 @@ static gcp_code gcpi_access_fail(const gcpi_access *a, gcp_code code, const char
 
 static gcp_code gcpi_access_check(const gcpi_access *a)
 {
-    gcp_code code = gcpi_bound_check(a->plan, a->at, a->what);
+    gcp_code code = gcpi_usable_check(a->plan, a->at, a->what, a->feeds);
     if (code) return code;
     if (!gcpi_usable(a->plan->tape, a->x, a->at, a->what)) return a->plan->tape->code;
     return a->x.id < a->plan->in->p.tensors
@@ -17279,10 +17298,10 @@ static gcp_code gcpi_access_check(const gcpi_access *a)
                : gcpi_access_fail(a, GCP_E_ARGUMENT, "was recorded after the plan was made", "");
 }
 
-static gcpi_access gcpi_access_of(gcp_plan *plan, gcp_tensor x, gcp_at at, const char *what)
+static gcpi_access gcpi_access_of(gcp_plan *plan, gcp_tensor x, gcp_at at, const char *what, int feeds)
 {
     gcpi_access a;
-    a.plan = plan; a.x = x; a.at = at; a.what = what;
+    a.plan = plan; a.x = x; a.at = at; a.what = what; a.feeds = feeds;
     return a;
 }
 
@@ -17292,7 +17311,7 @@ static const gcpi_op *gcpi_reading_op(const gcpi_problem *p, int item, int k, in
     for (int f = 0; f < p->forward; f++)
         for (int o = p->tasks[f].operands; o < p->tasks[f].operands + p->tasks[f].count; o++) {
             if (p->operands[o].item != item || p->operands[o].mode != GCPI_READ || k-- > 0) continue;
-            *input = p->operands[o].slot - GCPI_SLOT_IN;
+            *input = p->operands[o].role - GCPI_ROLE_IN;
             return &p->tape->ops[p->tasks[f].op];
         }
     return NULL;
@@ -17381,7 +17400,7 @@ static gcp_code gcpi_write(const gcpi_access *a, const void *data, int samples)
 
 GCPI_DEF gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, gcp_at at)
 {
-    gcpi_access a = gcpi_access_of(plan, x, at, "gcp_write");
+    gcpi_access a = gcpi_access_of(plan, x, at, "gcp_write", 1);
     gcp_code code = gcpi_access_check(&a);
     if (code) return code;
     const gcpi_plan *in = plan->in;
@@ -17410,7 +17429,7 @@ static gcp_code gcpi_some_fail(const gcpi_access *a)
 
 GCPI_DEF gcp_code gcp_write_some_at(gcp_plan *plan, gcp_tensor x, const void *data, int samples, gcp_at at)
 {
-    gcpi_access a = gcpi_access_of(plan, x, at, "gcp_write_some");
+    gcpi_access a = gcpi_access_of(plan, x, at, "gcp_write_some", 1);
     gcp_code code = gcpi_access_check(&a);
     if (code) return code;
     const int all = gcpi_by_samples(plan->tape->tensors[x.id].shape).d[0];
@@ -17441,7 +17460,7 @@ static gcp_code gcpi_there(const gcpi_access *a, int item)
 
 GCPI_DEF gcp_code gcp_read_at(gcp_plan *plan, gcp_tensor x, void *data, gcp_at at)
 {
-    gcpi_access a = gcpi_access_of(plan, x, at, "gcp_read");
+    gcpi_access a = gcpi_access_of(plan, x, at, "gcp_read", 0);
     gcp_code code = gcpi_access_check(&a);
     if (code) return code;
     const gcpi_item *item = &plan->in->p.items[x.id];
@@ -17457,7 +17476,7 @@ GCPI_DEF gcp_code gcp_read_at(gcp_plan *plan, gcp_tensor x, void *data, gcp_at a
 
 GCPI_DEF gcp_code gcp_grad_at(gcp_plan *plan, gcp_tensor x, gcp_real *data, gcp_at at)
 {
-    gcpi_access a = gcpi_access_of(plan, x, at, "gcp_grad");
+    gcpi_access a = gcpi_access_of(plan, x, at, "gcp_grad", 0);
     gcp_code code = gcpi_access_check(&a);
     if (code) return code;
     int item = plan->in->p.tensors + x.id;
@@ -17474,7 +17493,7 @@ GCPI_DEF gcp_code gcp_grad_at(gcp_plan *plan, gcp_tensor x, gcp_real *data, gcp_
 GCPI_DEF ptrdiff_t gcp_ignored_at(gcp_plan *plan, gcp_tensor loss, gcp_at at)
 {
     enum { SOME = 1024 };
-    gcpi_access a = gcpi_access_of(plan, loss, at, "gcp_ignored");
+    gcpi_access a = gcpi_access_of(plan, loss, at, "gcp_ignored", 0);
     if (gcpi_access_check(&a)) return -1;
     gcp_tape *t = plan->tape;
     const gcpi_plan *in = plan->in;
@@ -17695,7 +17714,7 @@ GCPI_DEF double gcp_instruction_seconds(const gcp_plan *plan, int i)
                : 0;
 }
 
-/* Runs the plan in other memory, on copies of state and inputs; afterwards everything is as before. measuring = 1. */
+/* Runs the plan in other memory, on copies of state and inputs; afterwards everything is as before. */
 static void gcpi_run_copy(gcpi_plan *in, unsigned char *base, const gcp_step_opts *o)
 {
     gcp_tape *t = in->p.tape;
@@ -17704,13 +17723,13 @@ static void gcpi_run_copy(gcpi_plan *in, unsigned char *base, const gcp_step_opt
     gcpi_bytes_copy(&in->p.target, base, state, t->state_size);
     t->state = base;
     in->bound.slab = base + gcpi_round(t->state_size, in->p.target.align);
-    in->run.measuring = 1;
+    in->run.purpose = GCPI_TO_MEASURE;
     for (int i = 0; i < in->p.item_count; i++)
         if (in->p.items[i].kind == GCPI_INPUT_ITEM && in->where[i] >= 0)
             gcpi_bytes_copy(&in->p.target, in->bound.slab + in->where[i], slab + in->where[i], in->p.items[i].bytes);
     in->run.micro = 0;
     for (int m = 0; m < GCPI_MAX(1, in->opts.accumulate); m++) gcpi_run(in, o, "gcp_measure");
-    in->run.measuring = 0;
+    in->run.purpose = GCPI_TO_STEP;
     in->run.micro = micro;
     in->bound.slab = slab;
     t->state = state;
@@ -17776,7 +17795,7 @@ GCPI_DEF size_t gcp_measure_at(gcp_plan *plan, void *memory, size_t size, gcp_st
     return measured;
 }
 
-/* Gradient check. Its steps all have the same numbers (dropout, say) and do not change the state: measuring = 2. */
+/* Gradient check. Its steps all have the same numbers (dropout, say) and do not change the state. */
 typedef struct gcpi_check_job {
     gcp_plan *plan;
     gcp_step_opts o;
@@ -17876,11 +17895,11 @@ GCPI_DEF gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opt
             gcpi_fail(t, GCP_E_NOMEM, o.at, "gcp_gradcheck", "the plan's arena has no room for one gradient");
             return j.r;
         }
-        in->run.measuring = 2;
+        in->run.purpose = GCPI_TO_CHECK;
         gcpi_run(in, &j.o, "gcp_gradcheck");
         gcp_grad_at(plan, gcpi_handle(t, i), analytic, o.at);
         gcpi_check_tensor(&j, i, (gcp_real *)gcpi_item_data(in, i, in->where[i]), analytic);
-        in->run.measuring = 0;
+        in->run.purpose = GCPI_TO_STEP;
         a->scratch = scratch;
         in->bound.ran = 0;                              /* the last results are those of a changed element */
         in->bound.since = "gcp_gradcheck";
@@ -17906,7 +17925,7 @@ static void gcpi_list_opening(const gcpi_plan *in, gcp_writer w)
     const gcpi_problem *p = &in->p;
     char name[256];
     if (in->opts.fuse_update) gcpi_say(w, "U " GCPI_LIST_FUSED "\n");
-    for (int f = 0; f < p->forward && !p->names; f++) {
+    for (int f = 0; f < p->forward && !gcpi_is_graph(p); f++) {
         const gcpi_copied *c = &p->copied[p->tasks[f].op];
         const gcpi_op *op = &p->tape->ops[p->tasks[f].op];
         const int view = gcpi_facts_of(op).view;
@@ -17937,7 +17956,7 @@ static void gcpi_link_print(const gcpi_plan *in, gcp_writer w)
     for (ptrdiff_t i = 0; i < in->list.count; i++) {
         const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
         if (gcpi_copies(t) && in->seconds[i] > 0) {
-            bytes += (double)in->p.items[t->op].bytes;
+            bytes += (double)in->p.items[t->item].bytes;
             seconds += in->seconds[i];
         }
     }
@@ -17946,7 +17965,7 @@ static void gcpi_link_print(const gcpi_plan *in, gcp_writer w)
 
 GCPI_DEF void gcp_costs_print(const gcp_plan *plan, gcp_writer w)
 {
-    if (!gcpi_reportable(plan) || plan->in->p.names) return;
+    if (!gcpi_reportable(plan) || gcpi_is_graph(&plan->in->p)) return;
     const gcpi_plan *in = plan->in;
     gcp_arena *a = in->opts.arena ? in->opts.arena : plan->tape->arena;
     ptrdiff_t scratch = a->scratch, count = in->list.count;
@@ -18115,7 +18134,7 @@ static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
 static void gcpi_why_bytes(const gcp_plan *plan, gcp_writer w)
 {
     const gcp_split *s = &plan->split;
-    const int graph = plan->in->p.names != NULL;
+    const int graph = gcpi_is_graph(&plan->in->p);
     gcpi_say(w, "peak %.3f MiB (%zu bytes) = state: ", gcpi_mib(plan->bytes), plan->bytes);
     if (graph) gcpi_say(w, "%.3f", gcpi_mib(plan->state_bytes));
     else
@@ -18714,7 +18733,7 @@ static int gcpi_buffer_result(const gcpi_plan *in, const gcpi_plan_buffer *b)
 {
     int result = 0;
     if (b->last < in->list.count - 1) return 0;
-    for (int i = in->p.items[b->item].root; i >= 0; i = in->p.items[i].next) result |= in->p.items[i].pinned == 1;
+    for (int i = in->p.items[b->item].root; i >= 0; i = in->p.items[i].next) result |= in->p.items[i].pinned == GCPI_PINNED_TO_END;
     for (int i = in->p.items[b->item].root; result && i >= 0; i = in->p.items[i].next)
         if (gcpi_read_from(in, in->forward_end, i) == 1) result = 0;
     return result;
@@ -18725,7 +18744,7 @@ static int gcpi_buffer_is(const gcpi_plan *in, const gcpi_plan_buffer *b)
     const gcpi_item *x = &in->p.items[b->item];
     if (x->kind == GCPI_INPUT_ITEM) return GCPI_IS_INPUT;
     if (x->kind == GCPI_GRADIENT_ITEM)
-        return !in->p.names && in->p.tape->tensors[x->tensor].kind == GCPI_PARAMETER ? GCPI_IS_WEIGHT
+        return !gcpi_is_graph(&in->p) && in->p.tape->tensors[x->tensor].kind == GCPI_PARAMETER ? GCPI_IS_WEIGHT
                                                                                      : GCPI_IS_GRADIENT;
     if (b->again || gcpi_buffer_result(in, b)) return b->again ? GCPI_IS_AGAIN : GCPI_IS_RESULT;
     return b->last >= in->forward_end ? GCPI_IS_KEPT : GCPI_IS_GONE;
@@ -18836,7 +18855,7 @@ static void gcpi_json_task(const gcpi_plan *in, int task, gcp_writer w)
 {
     char name[256], place[256] = "";
     gcpi_json_string(w, gcpi_task_name(&in->p, &in->p.tasks[task], name, sizeof name));
-    if (!in->p.names) {
+    if (!gcpi_is_graph(&in->p)) {
         gcp_at at = gcpi_task_at(&in->p, task, in->opts.at);
         snprintf(place, sizeof place, "%s:%d", gcpi_basename(at.file), at.line);
     }
@@ -18883,9 +18902,9 @@ static void gcpi_page_items(const gcpi_problem *p, gcp_writer w)
         if (i) gcpi_say(w, ",");
         if (!p->items[i].active) { gcpi_say(w, "0"); continue; }
         gcpi_item_name(p, i, name, sizeof name);
-        gcpi_say(w, "[\"%s", p->items[i].kind == GCPI_GRADIENT_ITEM && !p->names ? "gradient of " : "");
+        gcpi_say(w, "[\"%s", p->items[i].kind == GCPI_GRADIENT_ITEM && !gcpi_is_graph(p) ? "gradient of " : "");
         gcpi_json_write(&w, name, strlen(name));
-        const int output = p->names ? 0 : gcpi_output_of(p->tape, p->items[i].tensor);
+        const int output = gcpi_is_graph(p) ? 0 : gcpi_output_of(p->tape, p->items[i].tensor);
         if (output > 0) gcpi_say(w, ", output %d", output + 1);
         gcpi_say(w, "\",%zu]", p->items[i].bytes);
     }
@@ -19059,7 +19078,7 @@ static void gcpi_dot_op(const gcpi_plan *in, int task, gcp_writer w)
         const gcpi_operand *o = &p->operands[t->operands + k];
         if (o->mode == GCPI_WRITE) bytes += p->items[o->item].bytes;
     }
-    if (!p->names) gcpi_shape_text(p->tape->tensors[p->tape->ops[t->op].out].shape, shape, sizeof shape);
+    if (!gcpi_is_graph(p)) gcpi_shape_text(p->tape->tensors[p->tape->ops[t->op].out].shape, shape, sizeof shape);
     gcpi_say(w, "n%d [label=\"", task);
     gcpi_dot_text(w, gcpi_base(gcpi_task_name(p, t, name, sizeof name)));
     gcpi_say(w, "\\n%s%s%zu bytes", shape, *shape ? ", " : "", bytes);
@@ -19100,10 +19119,10 @@ GCPI_DEF void gcp_dot(const gcp_plan *plan, gcp_writer w)
         gcpi_say(w, "\"]\n");
     }
     for (int f = 0; f < p->forward; f++) {
-        if (!p->names) segment = gcpi_dot_enter(p->tape, segment, p->tasks[f].segment, w);
+        if (!gcpi_is_graph(p)) segment = gcpi_dot_enter(p->tape, segment, p->tasks[f].segment, w);
         gcpi_dot_op(plan->in, f, w);
     }
-    if (!p->names) gcpi_dot_enter(p->tape, segment, 0, w);
+    if (!gcpi_is_graph(p)) gcpi_dot_enter(p->tape, segment, 0, w);
     for (int f = 0; f < p->forward; f++) gcpi_dot_edges(p, f, w);
     gcpi_say(w, "}\n");
 }

@@ -201,8 +201,8 @@ static void pools_in_place(void)
         const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
         int back = t->kind == GCPI_TASK_BACKWARD;
         if ((back || t->kind == GCPI_TASK_FORWARD) && in->p.tape->ops[t->op].kind == GCP_OP_MAX_POOL) {
-            int from = gcpi_operand_at(in, t, back ? GCPI_SLOT_DOUT : GCPI_SLOT_IN),
-                to = gcpi_operand_at(in, t, back ? GCPI_SLOT_DIN : GCPI_SLOT_OUT);
+            int from = gcpi_operand_at(in, t, back ? GCPI_ROLE_DOUT : GCPI_ROLE_IN),
+                to = gcpi_operand_at(in, t, back ? GCPI_ROLE_DIN : GCPI_ROLE_OUT);
             found += from >= 0 && to >= 0 && in->placed[n + from].offset == in->placed[n + to].offset;
         }
         n += t->count;
@@ -248,8 +248,8 @@ static void mask_where_it_pays(void)
         for (int i = 0; plan.in && i < (int)plan.in->list.count; i++) {
             const gcpi_task *t = &plan.in->p.tasks[plan.in->list.at[i].task];
             if (t->kind != GCPI_TASK_BACKWARD || tape->ops[t->op].kind != GCP_OP_RELU) continue;
-            CHECK_INT(gcpi_operand_at(plan.in, t, GCPI_SLOT_OUT + (norm && there)), >=, 0);
-            CHECK_INT(gcpi_operand_at(plan.in, t, GCPI_SLOT_OUT + !(norm && there)), <, 0);
+            CHECK_INT(gcpi_operand_at(plan.in, t, GCPI_ROLE_OUT + (norm && there)), >=, 0);
+            CHECK_INT(gcpi_operand_at(plan.in, t, GCPI_ROLE_OUT + !(norm && there)), <, 0);
             found++;
         }
         CHECK_INT(found, ==, 1);

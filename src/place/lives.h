@@ -44,13 +44,13 @@ static void gcpi_values_make(const gcpi_problem *p, const gcpi_list *list, gcpi_
     int end = (int)list->count - 1, n = 0;
     for (int i = 0; i < p->item_count; i++) {
         current[i] = -1;
-        if (p->items[i].active && p->items[i].pinned == 2) gcpi_value_new(l, i, 0, current);
+        if (p->items[i].active && p->items[i].pinned == GCPI_PINNED_ALWAYS) gcpi_value_new(l, i, 0, current);
     }
     for (int i = 0; i <= end; i++) {
         const gcpi_task *t = &p->tasks[list->at[i].task];
         for (int k = 0; k < t->count; k++, n++) {
             const gcpi_operand *o = &p->operands[t->operands + k];
-            int fresh = (o->mode == GCPI_WRITE || o->mode == GCPI_ALIAS) && p->items[o->item].pinned != 2;
+            int fresh = (o->mode == GCPI_WRITE || o->mode == GCPI_ALIAS) && p->items[o->item].pinned != GCPI_PINNED_ALWAYS;
             l->operand_value[n] = -1;
             if (p->items[p->items[o->item].root].kind == GCPI_STATE_ITEM) continue;
             if (fresh) gcpi_value_new(l, o->item, i, current);

@@ -77,11 +77,11 @@ static int gcpi_verify_order(gcpi_verifier *v, int i)
 {
     int task = v->list->at[i].task, kind = v->list->at[i].kind;
     const gcpi_task *t = &v->p->tasks[task];
-    if (t->kind == GCPI_TASK_OFFLOAD) v->far[t->op] = 1;
-    if ((t->kind == GCPI_TASK_PREFETCH || t->kind == GCPI_TASK_ARRIVE) && !v->far[t->op])
+    if (t->kind == GCPI_TASK_OFFLOAD) v->far[t->item] = 1;
+    if ((t->kind == GCPI_TASK_PREFETCH || t->kind == GCPI_TASK_ARRIVE) && !v->far[t->item])
         return gcpi_verify_fail(v, i, "has no earlier copy to far memory (O)", -1);
     if (t->kind >= GCPI_TASK_OFFLOAD)
-        return gcpi_alone(v->p, t->op) || gcpi_verify_fail(v, i, "shares its bytes with another tensor", -1);
+        return gcpi_alone(v->p, t->item) || gcpi_verify_fail(v, i, "shares its bytes with another tensor", -1);
     if (kind == 'F' && v->done[task]) return gcpi_verify_fail(v, i, "runs forward a second time", -1);
     if (kind == 'F' && task > 0 && !v->done[task - 1])
         return gcpi_verify_fail(v, i, "runs before the forward op that precedes it", -1);
@@ -243,7 +243,7 @@ static int gcpi_verify(const gcpi_problem *p, const gcpi_list *list, const gcpi_
     for (int i = 0; i < (int)list->count; i++)         /* inputs and lasting gradients are there from the start */
         for (int k = 0; k < p->tasks[list->at[i].task].count; k++, initial++) {
             int item = p->operands[p->tasks[list->at[i].task].operands + k].item;
-            if (p->items[item].pinned != 2 || placed[initial].offset < 0 || v.next[item]) continue;
+            if (p->items[item].pinned != GCPI_PINNED_ALWAYS || placed[initial].offset < 0 || v.next[item]) continue;
             gcpi_region r = gcpi_region_of(p, item, (size_t)placed[initial].offset);
             gcpi_hold_region(&v, &r);
         }

@@ -36,7 +36,7 @@ static int gcpi_plan_settle(gcp_plan *plan, gcp_arena *a)
 static void gcpi_plan_sizes(gcp_plan *plan)
 {
     gcpi_plan *in = plan->in;
-    if (!in->p.names) in->state_bytes = gcpi_round(gcpi_state_with(plan->tape, &plan->in, 1), in->p.target.align);
+    if (!gcpi_is_graph(&in->p)) in->state_bytes = gcpi_round(gcpi_state_with(plan->tape, &plan->in, 1), in->p.target.align);
     plan->state_bytes = in->state_bytes;
     plan->slab_bytes = in->slab_bytes;
     plan->bytes = plan->state_bytes + plan->slab_bytes;
@@ -52,9 +52,9 @@ static void gcpi_plan_split(gcp_plan *plan)
     const gcp_tape *t = p->tape;
     gcp_split *s = &plan->split;
     size_t sum = 0;
-    for (int i = 0; i < t->parameter_count && !p->names; i++)
+    for (int i = 0; i < t->parameter_count && !gcpi_is_graph(p); i++)
         *(t->parameters[i].kind == GCPI_PARAMETER ? &s->weights : &s->statistics) += gcpi_parameter_bytes(t, i);
-    if (p->names) s->weights = in->state_bytes;
+    if (gcpi_is_graph(p)) s->weights = in->state_bytes;
     else s->statistics += gcpi_counters_bytes(t);
     for (int b = 0; b < in->buffer_count; b++) {
         const gcpi_plan_buffer *x = &in->buffers[b];
@@ -63,7 +63,7 @@ static void gcpi_plan_split(gcp_plan *plan)
         sum += x->bytes;
         if (item->kind == GCPI_INPUT_ITEM) s->inputs += x->bytes;
         else if (item->kind == GCPI_GRADIENT_ITEM)
-            *(!p->names && t->tensors[item->tensor].kind == GCPI_PARAMETER ? &s->weight_gradients
+            *(!gcpi_is_graph(p) && t->tensors[item->tensor].kind == GCPI_PARAMETER ? &s->weight_gradients
                                                                            : &s->activation_gradients) += x->bytes;
         else *(x->again ? &s->recomputed : &s->kept) += x->bytes;
     }
@@ -94,10 +94,10 @@ static void gcpi_plan_figures(gcp_plan *plan)
     for (int i = 0; i < p->forward; i++) plan->forward_flops += p->tasks[i].flops;
     for (ptrdiff_t i = 0; i < in->list.count; i++) {
         const gcpi_task *t = &p->tasks[in->list.at[i].task];
-        if (gcpi_copies(t)) plan->far_traffic += p->items[t->op].bytes;
+        if (gcpi_copies(t)) plan->far_traffic += p->items[t->item].bytes;
         if (t->kind == GCPI_TASK_UPDATE)
             plan->far_traffic += 2 * (size_t)p->far_slots * p->items[p->operands[t->operands].item].bytes;
-        if (t->kind == GCPI_TASK_MOVE) plan->moved_bytes += p->items[t->op].bytes;
+        if (t->kind == GCPI_TASK_MOVE) plan->moved_bytes += p->items[t->item].bytes;
         if (in->list.at[i].kind == 'F') in->forward_end = (int)i + 1;
     }
     for (int b = 0; b < in->buffer_count; b++) {
@@ -132,9 +132,9 @@ static int gcpi_plan_far(gcpi_plan *in, gcp_arena *a)
     for (int i = 0; in->far_at && i < in->p.tensors; i++) in->far_at[i] = -1;
     for (ptrdiff_t i = 0; in->far_at && i < in->list.count; i++) {
         const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
-        if (t->kind != GCPI_TASK_OFFLOAD || in->far_at[t->op] >= 0) continue;
-        in->far_at[t->op] = (ptrdiff_t)in->far_bytes;
-        in->far_bytes += gcpi_round(in->p.items[t->op].bytes, in->p.target.align);
+        if (t->kind != GCPI_TASK_OFFLOAD || in->far_at[t->item] >= 0) continue;
+        in->far_at[t->item] = (ptrdiff_t)in->far_bytes;
+        in->far_bytes += gcpi_round(in->p.items[t->item].bytes, in->p.target.align);
     }
     if (in->far_bytes) in->timeline = gcpi_timeline(&in->p, &in->list, in->placed, NULL, NULL);
     return in->far_at != NULL;
@@ -180,7 +180,7 @@ static int gcpi_samples_look(gcpi_plan *in, gcp_arena *a)
     const gcp_tape *t = in->p.tape;
     const ptrdiff_t scratch = a->scratch;
     int left_out = 0;
-    if (in->p.names) return 1;
+    if (gcpi_is_graph(&in->p)) return 1;
     in->joins_samples = -1;
     int *some = GCPI_SCRATCH(a, int, t->tensor_count);
     for (int x = 0; some && x < t->tensor_count; x++) {

@@ -15,9 +15,14 @@ typedef struct gcpi_bound_state {
     unsigned char *far; void *far_owned;
 } gcpi_bound_state;
 
+/* What a run is for: a step that counts; gcp_measure, on copies of state and inputs; gcp_gradcheck, whose steps all have
+   the same numbers and do not change the state. */
+typedef enum gcpi_purpose { GCPI_TO_STEP, GCPI_TO_MEASURE, GCPI_TO_CHECK } gcpi_purpose;
+
 /* The step that runs, or ran last. */
 typedef struct gcpi_run_state {
-    int micro, measuring;
+    int micro;
+    gcpi_purpose purpose;
     double share;                     /* what the loss's own gradient is */
     gcpi_transfer flying[GCP_COPIES]; int next_copy;
     gcp_step_numbers numbers;         /* of the step that is being issued; the slab holds a copy for the kernels */
@@ -176,7 +181,7 @@ static int gcpi_plan_layout(gcpi_plan *in, gcpi_lives *l, size_t **live, gcp_are
 
 static gcp_at gcpi_task_at(const gcpi_problem *p, int task, gcp_at other)          /* where the user recorded it */
 {
-    return p->tasks[task].kind <= GCPI_TASK_BACKWARD && !p->names ? p->tape->ops[p->tasks[task].op].at : other;
+    return p->tasks[task].kind <= GCPI_TASK_BACKWARD && !gcpi_is_graph(p) ? p->tape->ops[p->tasks[task].op].at : other;
 }
 
 /* Whether a smaller batch can be had: an input has more than one sample. */
@@ -206,7 +211,7 @@ static void gcpi_help_text(const gcpi_plan *in, int task, size_t gradients, size
     int adam = o->optimizer == GCP_OPTIMIZER_ADAM || o->optimizer == GCP_OPTIMIZER_ADAMW;
     size_t n = 0;
     text[0] = 0;
-    if (in->p.names) return;
+    if (gcpi_is_graph(&in->p)) return;
     const size_t threads = gcpi_threads_take(&in->p, task);
     if (adam && in->slot_bytes)
         n += (size_t)snprintf(text, size, "; SGD with momentum in place of Adam: %zu less", in->slot_bytes / 2);

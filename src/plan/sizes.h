@@ -49,7 +49,7 @@ static size_t gcpi_arena_budget(const gcpi_sizes *n)
 {
     size_t stages = GCPI_MIN(n->forward + 1, (size_t)GCPI_MOST_STAGES), rows = stages * (stages + 1) / 2,
            sets = n->forward <= GCPI_EXACT_VALUES ? (size_t)1 << GCPI_EXACT_VALUES : 0;
-    size_t chain = 2 * rows * ((GCPI_MOST_SLOTS + 1) * sizeof(float) + 2 * sizeof(int)) +
+    size_t chain = 2 * rows * ((GCPI_MOST_GRAINS + 1) * sizeof(float) + 2 * sizeof(int)) +
                    stages * (stages + 16) * sizeof(size_t) + (n->items + n->tasks) * 4 * sizeof(int);
     size_t exact = sets * sizeof(size_t) + sets * (n->tasks + 1) * (sizeof(double) + 4 * sizeof(int)) +
                    (n->tasks + n->items) * 4 * sizeof(int);

@@ -138,7 +138,7 @@ static uint64_t gcpi_flip_bits(const gcpi_problem *p, const gcpi_op *op, int gra
         const gcpi_item *item = &p->items[gradient ? p->tensors + x : x];
         int open = view == GCPI_VIEW_PART ? 1
                    : gradient            ? item->active && p->tape->tensors[x].kind != GCPI_PARAMETER
-                                         : item->kind == GCPI_FORWARD_ITEM && !(item->dense & 1);
+                                         : item->kind == GCPI_FORWARD_ITEM && !(item->dense & GCPI_DENSE_ANYWAY);
         bits |= (uint64_t)open << i;
     }
     return bits;

@@ -56,7 +56,7 @@ static int gcpi_bytes_token(gcpi_reader *r, const char *token, size_t *n)
 
 static int *gcpi_name_place(gcpi_reader *r, const char *name, int task)      /* the entry where name is, or would be */
 {
-    char *const *names = task ? r->p->names : r->p->item_names;
+    char *const *names = task ? r->p->task_names : r->p->item_names;
     uint64_t at = gcpi_hash(name);
     for (;; at++) {
         int *entry = &r->table[2 * (at % (uint32_t)r->table_size) + (uint32_t)task];
@@ -125,10 +125,10 @@ static int gcpi_graph_tensor(gcpi_reader *r)
         else if (!strcmp(token, "gradient")) x->kind = GCPI_GRADIENT_ITEM;
         else if (!strcmp(token, "stored")) x->stored = 1;
         else if (!strcmp(token, "keep")) x->kept = x->stored = 1;
-        else if (!strcmp(token, "end")) x->pinned = 1;
+        else if (!strcmp(token, "end")) x->pinned = GCPI_PINNED_TO_END;
         else if (!strcmp(token, "state")) x->kind = GCPI_STATE_ITEM;
         else if (!strcmp(token, "always")) {
-            x->pinned = 2;
+            x->pinned = GCPI_PINNED_ALWAYS;
             if (x->kind == GCPI_FORWARD_ITEM) x->kind = GCPI_INPUT_ITEM;
         } else return gcpi_graph_bad(r, "unknown:", token);
     }
@@ -162,7 +162,7 @@ static int gcpi_graph_write(gcpi_reader *r, gcpi_task *task, char *token, int mo
     if (item >= 0 && r->p->items[item].kind == GCPI_STATE_ITEM) return gcpi_graph_bad(r, "no op may write", token);
     if (item < 0) return 0;
     if (r->p->items[item].producer < 0) r->p->items[item].producer = (int)(task - r->p->tasks);
-    gcpi_operand_add(r->p, task, item, mode, GCPI_SLOT_OUT);
+    gcpi_operand_add(r->p, task, item, mode, GCPI_ROLE_OUT);
     return 1;
 }
 
@@ -205,11 +205,11 @@ static int gcpi_graph_operands(gcpi_reader *r, gcpi_task *task)
         int add = r->version > 1 && *token == '+';
         if ((item = gcpi_graph_find(r, token + add)) < 0) return 0;
         const gcpi_item *x = &r->p->items[item];
-        if (x->producer < 0 && x->pinned != 2 && r->p->items[x->root].kind != GCPI_STATE_ITEM)
+        if (x->producer < 0 && x->pinned != GCPI_PINNED_ALWAYS && r->p->items[x->root].kind != GCPI_STATE_ITEM)
             return gcpi_graph_bad(r, "is read before any op writes it:", token + add);
         if (add && (r->p->forward < 0 || r->p->items[item].producer < r->p->forward))
             return gcpi_graph_bad(r, "only a gradient that an earlier op wrote can be added to:", token + 1);
-        gcpi_operand_add(r->p, task, item, add ? GCPI_ADD : GCPI_READ, GCPI_SLOT_IN);
+        gcpi_operand_add(r->p, task, item, add ? GCPI_ADD : GCPI_READ, GCPI_ROLE_IN);
     }
     return 1;
 }
@@ -256,7 +256,7 @@ static int gcpi_graph_op(gcpi_reader *r, char kind)
     gcpi_task *task = gcpi_task_add(p, kind == 'b' ? GCPI_TASK_BACKWARD : GCPI_TASK_FORWARD, p->task_count);
     int *place = gcpi_name_place(r, name, 1);
     if (*place) return gcpi_graph_bad(r, "a second op", name);
-    p->names[p->task_count - 1] = name;
+    p->task_names[p->task_count - 1] = name;
     *place = p->task_count;
     task->seconds = seconds; task->once = kind == 'o'; task->ops = 1; task->unit = p->task_count - 1;
     if (!gcpi_bytes_token(r, gcpi_token(r), &task->workspace)) return gcpi_graph_bad(r, "no workspace bytes of", name);
@@ -267,7 +267,7 @@ static int gcpi_graph_op(gcpi_reader *r, char kind)
     if (item < 0) return 0;
     p->items[item].kind = kind == 'b' ? GCPI_GRADIENT_ITEM : GCPI_FORWARD_ITEM;
     p->items[item].producer = p->task_count - 1;
-    gcpi_operand_add(p, task, item, GCPI_WRITE, GCPI_SLOT_OUT);
+    gcpi_operand_add(p, task, item, GCPI_WRITE, GCPI_ROLE_OUT);
     return 1;
 }
 
@@ -309,12 +309,12 @@ static int gcpi_graph_arrays(gcpi_reader *r, const char *text, const gcp_plan_op
     p->items = GCPI_NEW(r->a, gcpi_item, lines);
     p->tasks = GCPI_NEW(r->a, gcpi_task, (1 + far + moves) * lines);
     p->operands = GCPI_NEW(r->a, gcpi_operand, words + (far + 2 * moves) * lines);
-    p->names = GCPI_NEW(r->a, char *, lines);
+    p->task_names = GCPI_NEW(r->a, char *, lines);
     p->item_names = GCPI_NEW(r->a, char *, lines);
     if (lines > INT32_MAX / 8 || words > INT32_MAX / 8) return 0;
     r->table_size = 2 * (int)lines + 1;
     r->table = GCPI_SCRATCH(r->a, int, 2 * r->table_size);
-    if (!r->text || !p->items || !p->tasks || !p->operands || !p->names || !p->item_names || !r->table) return 0;
+    if (!r->text || !p->items || !p->tasks || !p->operands || !gcpi_is_graph(p) || !p->item_names || !r->table) return 0;
     memcpy(r->text, text, n + 1);
     return 1;
 }
@@ -385,7 +385,7 @@ static void gcpi_graph_print_tensor(const gcpi_problem *p, int item, unsigned ch
     if (x->row) gcpi_say(w, " rows=%td/%td", x->pitch, x->row);
     gcpi_item_name(p, item, name, sizeof name);
     gcpi_say(w, "%s%s%s%s%s%s # %s\n", x->kind == GCPI_GRADIENT_ITEM ? " gradient" : "", x->stored ? " stored" : "",
-             x->kept ? " keep" : "", x->pinned == 1 ? " end" : "", x->pinned == 2 ? " always" : "",
+             x->kept ? " keep" : "", x->pinned == GCPI_PINNED_TO_END ? " end" : "", x->pinned == GCPI_PINNED_ALWAYS ? " always" : "",
              x->kind == GCPI_STATE_ITEM ? " state" : "", name);
 }
 
@@ -397,7 +397,7 @@ static void gcpi_graph_print_op(const gcpi_problem *p, int task, gcp_writer w)
     static const char *const modes[] = { "", ">", "+", "=" };
     gcpi_say(w, "%c ", task >= p->forward ? 'b' : t->once ? 'o' : 'f');
     if (task < p->forward || t->kind == GCPI_TASK_BACKWARD)
-        gcpi_say(w, "%s%s", gcpi_task_name(p, t, name, sizeof name), task < p->forward || p->names ? "" : "_b");
+        gcpi_say(w, "%s%s", gcpi_task_name(p, t, name, sizeof name), task < p->forward || gcpi_is_graph(p) ? "" : "_b");
     else gcpi_say(w, "%c:%d", gcpi_letters[t->kind], task);
     gcpi_say(w, " %.17g %zu", t->seconds, t->workspace);
     for (int k = 0; k < t->count; k++) {

@@ -9,7 +9,7 @@ enum { GCPI_READ, GCPI_WRITE, GCPI_ADD, GCPI_ALIAS };
 /* The kinds of tasks: the letter in a list, the word in the key of a cost. From OFFLOAD on they are by item: copies to
    far memory, back, the wait for the first; a move to another place in the slab. */
 #define GCPI_TASK_KINDS(X)                                                                                             \
-    X(FORWARD, 'F', "forward") X(SEED, 'B', "seed") X(BACKWARD, 'B', "backward") X(NORM, 'U', "norm")                  \
+    X(FORWARD, 'F', "forward") X(SEED, 'B', "seed") X(BACKWARD, 'B', "backward") X(GRADIENT_NORM, 'U', "norm")                  \
     X(UPDATE, 'U', "update") X(HOOK, 'H', "hook") X(WAIT, 'W', "wait") X(OFFLOAD, 'O', "offload")                      \
     X(PREFETCH, 'P', "prefetch") X(ARRIVE, 'A', "arrive") X(MOVE, 'M', "move")
 #define GCPI_TASK_KIND(kind, letter, word) GCPI_TASK_##kind,
@@ -18,24 +18,28 @@ enum { GCPI_READ, GCPI_WRITE, GCPI_ADD, GCPI_ALIAS };
 enum { GCPI_TASK_KINDS(GCPI_TASK_KIND) };
 static const char gcpi_letters[] = { GCPI_TASK_KINDS(GCPI_TASK_LETTER) };
 
+/* A pinned item lives to the end of the step; or from its beginning, too. */
+enum { GCPI_PINNED_TO_END = 1, GCPI_PINNED_ALWAYS };
+/* An item's pitch is fixed in any case; by a view of it. */
+enum { GCPI_DENSE_ANYWAY = 1, GCPI_DENSE_BY_VIEW = 2 };
+
 typedef struct gcpi_item {
     size_t bytes, offset;             /* own bytes; where they begin in the root's */
     ptrdiff_t pitch, row;             /* elements from row to row, and in one row; row 0: no rows, one run of bytes */
     int kind, tensor, producer;       /* tensor of the tape; producer: forward task (in a graph any task) or -1 */
     int root, next;                   /* alias group; next member, -1 at the end */
-    /* pinned: 1: lives to the end of the step, 2: from its beginning, too; dense: its pitch is fixed, 1: in any case,
-       2: by a view of it */
-    int active, pinned, dense;
+    int active, pinned, dense;        /* pinned: 0, or GCPI_PINNED_...; dense: bits that say why its pitch is fixed */
     int stored, kept;                 /* stored: every policy keeps it; kept: by gcp_keep, nothing may write it again */
     int alone;                        /* shares its bytes with no other item, for some choice of views */
     int move, updated;                /* the task that moves it; the task that updates its parameter; 0: none */
 } gcpi_item;
 
-typedef struct gcpi_operand { int item, mode, slot; } gcpi_operand;      /* slot: which of its op's operands it is */
+typedef struct gcpi_operand { int item, mode, role; } gcpi_operand;      /* role: which of its op's operands it is */
 
 typedef struct gcpi_task {          /* an op group run forward, an op run backward, ... */
-    /* op: of the tape, for a group its last; for updates and hooks the parameter; for far tasks and moves the item */
-    int kind, op;
+    int kind;
+    /* op: of the tape, of a group the last; parameter: of an update or a hook; item: of a far task or a move */
+    union { int op, parameter, item; };
     /* forward: how many ops it runs: 1, or more for a group (GCP_ROW_APPLY); op is the last of them */
     int ops;
     int operands, count;              /* first one in problem->operands; how many */
@@ -67,7 +71,7 @@ typedef struct gcpi_problem {
     int units, root, training, tensors;
     gcpi_uses uses;
     gcpi_copied *copied;                              /* per op; see views.h. NULL for a graph */
-    char **names, **item_names;                       /* of a graph; NULL for a tape */
+    char **task_names, **item_names;                  /* of a graph; NULL for a tape */
     size_t numbers, state;                            /* bytes of the step's numbers, first in the slab; of state */
     int optimizer, costed;                            /* costed: how many tasks have their seconds from .costs, */
     double costed_share;                              /* and which share of all tasks' seconds that is */
@@ -77,12 +81,13 @@ typedef struct gcpi_problem {
     double (*rates)[2];                               /* of each parameter: what multiplies .lr, and its weight decay;
                                                          NULL: 1 and the option, for all */
 } gcpi_problem;
+static int gcpi_is_graph(const gcpi_problem *p) { return p->task_names != NULL; }
 enum { GCPI_NUMBERS_BYTES = 64 };                     /* what a tape's steps need for gcp_step_numbers */
 typedef char gcpi_numbers_room[sizeof(gcp_step_numbers) <= GCPI_NUMBERS_BYTES ? 1 : -1];
 
-/* A slot is one of these four plus an index below GCPI_SLOTS. */
-enum { GCPI_SLOTS = GCP_MAX_INPUTS, GCPI_SLOT_IN = 0, GCPI_SLOT_OUT = GCPI_SLOTS, GCPI_SLOT_DIN = 2 * GCPI_SLOTS,
-       GCPI_SLOT_DOUT = 3 * GCPI_SLOTS };
+/* A role is one of these four plus an index below GCPI_ROLES. */
+enum { GCPI_ROLES = GCP_MAX_INPUTS, GCPI_ROLE_IN = 0, GCPI_ROLE_OUT = GCPI_ROLES, GCPI_ROLE_DIN = 2 * GCPI_ROLES,
+       GCPI_ROLE_DOUT = 3 * GCPI_ROLES };
 
 static size_t gcpi_round(size_t n, size_t align) { return (n + align - 1) & ~(align - 1); }
 
@@ -93,10 +98,10 @@ static size_t gcpi_view_bytes(gcp_shape s, gcp_dtype type, ptrdiff_t pitch)
     return ((gcpi_pixels(s) - 1) * (size_t)pitch + (size_t)s.d[3]) * sizeof(gcp_real);
 }
 
-static void gcpi_operand_add(gcpi_problem *p, gcpi_task *task, int item, int mode, int slot)
+static void gcpi_operand_add(gcpi_problem *p, gcpi_task *task, int item, int mode, int role)
 {
     gcpi_operand *o = &p->operands[p->operand_count++];
-    o->item = item; o->mode = mode; o->slot = slot;
+    o->item = item; o->mode = mode; o->role = role;
     task->count++;
 }
 
@@ -140,6 +145,7 @@ static int gcpi_trains(const gcp_tape *t, int tensor, const gcp_plan_opts *o)
    depends on its tensor). */
 static void gcpi_mark_gradients(gcpi_problem *p, const unsigned char *needed, const gcp_plan_opts *opts)
 {
+    enum { WANTED = 1, FLOWS };                   /* wanted; wanted and flows */
     const gcp_tape *t = p->tape;
     gcpi_item *gradient = p->items + t->tensor_count;
     for (int i = 1; i < t->tensor_count; i++) {
@@ -155,16 +161,15 @@ static void gcpi_mark_gradients(gcpi_problem *p, const unsigned char *needed, co
         for (int j = 0; j < op->outputs; j++)
             gradient[op->out + j].active = wanted && t->tensors[op->out + j].dtype == GCP_DTYPE_REAL;
     }
-    for (int i = 1; i < t->tensor_count; i++) gradient[i].active *= 2;          /* 2: wanted; 3: wanted and flows */
-    if (gradient[p->root].active) gradient[p->root].active = 3;
+    if (gradient[p->root].active) gradient[p->root].active = FLOWS;
     for (int o = t->op_count - 1; o >= 0; o--) {
         const gcpi_op *op = &t->ops[o];
         int flows = 0;
-        for (int j = 0; j < op->outputs; j++) flows |= gradient[op->out + j].active == 3;
+        for (int j = 0; j < op->outputs; j++) flows |= gradient[op->out + j].active == FLOWS;
         for (int i = 0; flows && i < op->inputs; i++)
-            if (gradient[gcpi_edge(t, op, i)].active) gradient[gcpi_edge(t, op, i)].active = 3;
+            if (gradient[gcpi_edge(t, op, i)].active) gradient[gcpi_edge(t, op, i)].active = FLOWS;
     }
-    for (int i = 1; i < t->tensor_count; i++) gradient[i].active = gradient[i].active == 3;
+    for (int i = 1; i < t->tensor_count; i++) gradient[i].active = gradient[i].active == FLOWS;
 }
 
 static int gcpi_has_backward(const gcpi_problem *p, const gcpi_op *op)
@@ -269,7 +274,7 @@ static void gcpi_forward_output(gcpi_problem *p, gcpi_task *task, int op, int j,
     item->pinned = item->kept || tensor == p->root;
     item->stored = item->kept || flags & GCP_FLAG_ONCE || keep >> kind & 1;
     if (item->active)
-        gcpi_operand_add(p, task, tensor, flags & GCP_FLAG_VIEW ? GCPI_ALIAS : GCPI_WRITE, GCPI_SLOT_OUT + j);
+        gcpi_operand_add(p, task, tensor, flags & GCP_FLAG_VIEW ? GCPI_ALIAS : GCPI_WRITE, GCPI_ROLE_OUT + j);
 }
 
 static void gcpi_task_traits(const gcpi_problem *p, gcpi_task *task, const gcpi_op *op)
@@ -287,7 +292,7 @@ static void gcpi_forward_task(gcpi_problem *p, int o, const unsigned char *read)
     gcpi_task *task = gcpi_task_add(p, GCPI_TASK_FORWARD, o);
     task->ops = 1;
     for (int i = 0; i < op->inputs; i++)
-        gcpi_operand_add(p, task, gcpi_edge(p->tape, op, i), GCPI_READ, GCPI_SLOT_IN + i);
+        gcpi_operand_add(p, task, gcpi_edge(p->tape, op, i), GCPI_READ, GCPI_ROLE_IN + i);
     for (int j = 0; j < op->outputs; j++) gcpi_forward_output(p, task, o, j, read);
     task->once = !!(op->row->flags & GCP_FLAG_ONCE);
     task->concat = gcpi_facts_of(op).view == GCPI_VIEW_JOINED;
@@ -296,26 +301,26 @@ static void gcpi_forward_task(gcpi_problem *p, int o, const unsigned char *read)
 
 static void gcpi_item_name(const gcpi_problem *p, int item, char *buffer, size_t size)
 {
-    if (p->names) snprintf(buffer, size, "%s", p->item_names[item]);
+    if (gcpi_is_graph(p)) snprintf(buffer, size, "%s", p->item_names[item]);
     else gcpi_name_text(p->tape, p->tape->tensors[p->items[item].tensor].name, buffer, size);
 }
 
 static const char *gcpi_task_name(const gcpi_problem *p, const gcpi_task *task, char *buffer, size_t size)
 {
     const gcp_tape *t = p->tape;
-    if (p->names && task->kind < GCPI_TASK_OFFLOAD) {
-        snprintf(buffer, size, "%s", p->names[task - p->tasks]);
+    if (gcpi_is_graph(p) && task->kind < GCPI_TASK_OFFLOAD) {
+        snprintf(buffer, size, "%s", p->task_names[task - p->tasks]);
         return buffer;
     }
     if (task->kind >= GCPI_TASK_OFFLOAD) {
-        const char *of = !p->names && p->items[task->op].kind == GCPI_GRADIENT_ITEM ? "gradient of " : "";
+        const char *of = !gcpi_is_graph(p) && p->items[task->item].kind == GCPI_GRADIENT_ITEM ? "gradient of " : "";
         snprintf(buffer, size, "%s", of);
-        gcpi_item_name(p, task->op, buffer + strlen(of), size - strlen(of));
+        gcpi_item_name(p, task->item, buffer + strlen(of), size - strlen(of));
         return buffer;
     }
     if (task->kind == GCPI_TASK_SEED) snprintf(buffer, size, "seed");
-    else if (task->kind == GCPI_TASK_NORM) snprintf(buffer, size, "norm");
-    else if (task->kind > GCPI_TASK_NORM) snprintf(buffer, size, "%s", t->parameters[task->op].path);
+    else if (task->kind == GCPI_TASK_GRADIENT_NORM) snprintf(buffer, size, "norm");
+    else if (task->kind > GCPI_TASK_GRADIENT_NORM) snprintf(buffer, size, "%s", t->parameters[task->parameter].path);
     else gcpi_name_text(t, t->ops[task->op - GCPI_MAX(task->ops, 1) + 1].name, buffer, size);
     /* the name of a group: a+b+c */
     for (int o = task->op - task->ops + 2; task->kind == GCPI_TASK_FORWARD && o <= task->op; o++) {

@@ -389,7 +389,7 @@ static int gcpi_copied_line(gcpi_problem *p, gcpi_lines *l)
     int back = !strncmp(l->name, gradient, sizeof gradient - 1), task;
     char *name = l->name + (back ? sizeof gradient - 1 : 0), *inputs = gcpi_numbers_after(name), first = *inputs;
     *inputs = 0;
-    task = p->names ? -1 : gcpi_list_find(p, 'F', name, 0);
+    task = gcpi_is_graph(p) ? -1 : gcpi_list_find(p, 'F', name, 0);
     int view = task < 0 ? GCPI_VIEW_NONE : gcpi_facts_of(&p->tape->ops[p->tasks[task].op]).view;
     if (view != GCPI_VIEW_JOINED && (view != GCPI_VIEW_PART || back)) {
         snprintf(l->message, l->size, "line %d: no concat%s '%.120s' in this network; its inputs follow as numbers",

@@ -40,12 +40,12 @@ static void gcpi_group_task(gcpi_problem *p, int o, int ops, const unsigned char
                                                                : NULL;
     gcpi_task *task = gcpi_task_add(p, GCPI_TASK_FORWARD, o + ops - 1);
     task->ops = ops;
-    gcpi_operand_add(p, task, gcpi_edge(t, op, 0), GCPI_READ, GCPI_SLOT_IN);
+    gcpi_operand_add(p, task, gcpi_edge(t, op, 0), GCPI_READ, GCPI_ROLE_IN);
     if (add)
         gcpi_operand_add(p, task, gcpi_edge(t, add, add == op || gcpi_edge(t, add, 0) == op->out), GCPI_READ,
-                         GCPI_SLOT_IN + 1);
+                         GCPI_ROLE_IN + 1);
     for (int i = 1; gcpi_is_part(op, GCPI_PART_NORM) && i < 5; i++)
-        gcpi_operand_add(p, task, gcpi_edge(t, op, i), GCPI_READ, GCPI_SLOT_IN + 1 + i);
+        gcpi_operand_add(p, task, gcpi_edge(t, op, i), GCPI_READ, GCPI_ROLE_IN + 1 + i);
     /* values that are never made count as made by this task */
     for (const gcpi_op *k = op; k < last; k++) p->items[k->out].producer = p->task_count - 1;
     for (int j = 0; j < last->outputs; j++) gcpi_forward_output(p, task, o + ops - 1, j, read);
@@ -85,7 +85,7 @@ static void gcpi_backward_gradient(gcpi_problem *p, gcpi_task *task, int i, unsi
     const gcpi_op *op = &t->ops[task->op];
     int x = gcpi_edge(t, op, i);
     if (!p->items[t->tensor_count + x].active) return;
-    gcpi_operand_add(p, task, t->tensor_count + x, defined[x] ? GCPI_ADD : GCPI_WRITE, GCPI_SLOT_DIN + i);
+    gcpi_operand_add(p, task, t->tensor_count + x, defined[x] ? GCPI_ADD : GCPI_WRITE, GCPI_ROLE_DIN + i);
     defined[x] = 1;
 }
 
@@ -100,12 +100,12 @@ static void gcpi_backward_task(gcpi_problem *p, int o, const unsigned char *read
     task->unit = p->tasks[task->forward].unit;
     gcpi_backward_reads(p, op, read[op->out], &in, &out);
     for (int i = 0; i < op->inputs; i++)
-        if (in >> i & 1) gcpi_operand_add(p, task, gcpi_edge(t, op, i), GCPI_READ, GCPI_SLOT_IN + i);
+        if (in >> i & 1) gcpi_operand_add(p, task, gcpi_edge(t, op, i), GCPI_READ, GCPI_ROLE_IN + i);
     for (int j = 0; j < op->outputs; j++) {
         int gradient = t->tensor_count + op->out + j;
-        if (out >> j & 1) gcpi_operand_add(p, task, op->out + j, GCPI_READ, GCPI_SLOT_OUT + j);
+        if (out >> j & 1) gcpi_operand_add(p, task, op->out + j, GCPI_READ, GCPI_ROLE_OUT + j);
         if (p->items[gradient].active && defined[op->out + j])
-            gcpi_operand_add(p, task, gradient, GCPI_READ, GCPI_SLOT_DOUT + j);
+            gcpi_operand_add(p, task, gradient, GCPI_READ, GCPI_ROLE_DOUT + j);
     }
     for (int late = 0; late < 2; late++)
         for (int i = 0; i < op->inputs; i++)
@@ -136,7 +136,7 @@ static void gcpi_parameter_task(gcpi_problem *p, int kind, int parameter, int mo
 {
     int gradient = p->tensors + p->tape->parameters[parameter].tensor;
     gcpi_task *task = gcpi_task_add(p, kind, parameter);
-    gcpi_operand_add(p, task, gradient, mode, GCPI_SLOT_DIN);
+    gcpi_operand_add(p, task, gradient, mode, GCPI_ROLE_DIN);
     if (kind == GCPI_TASK_UPDATE) p->items[gradient].updated = (int)(task - p->tasks);
     task->seconds = 3.0 * (double)p->items[gradient].bytes / p->target.bytes_per_second;
     if (kind == GCPI_TASK_UPDATE && p->far_slots) gcpi_far_slots_cost(p, task, p->tape->parameters[parameter].shape);
@@ -196,10 +196,10 @@ static void gcpi_updates(gcpi_problem *p, const gcp_plan_opts *opts)
     int trained = 0;
     for (int i = 0; i < t->parameter_count; i++) trained |= gcpi_trained(p, i);
     if (opts->clip_norm > 0 && trained) {
-        gcpi_task *norm = gcpi_task_add(p, GCPI_TASK_NORM, 0);
+        gcpi_task *norm = gcpi_task_add(p, GCPI_TASK_GRADIENT_NORM, 0);
         for (int i = 0; i < t->parameter_count; i++)
             if (gcpi_trained(p, i)) {
-                gcpi_operand_add(p, norm, t->tensor_count + t->parameters[i].tensor, GCPI_READ, GCPI_SLOT_DIN);
+                gcpi_operand_add(p, norm, t->tensor_count + t->parameters[i].tensor, GCPI_READ, GCPI_ROLE_DIN);
                 norm->workspace = GCPI_MAX(norm->workspace, gcpi_norm_bytes(p, &t->parameters[i].shape));
             }
     }
@@ -247,10 +247,10 @@ static void gcpi_far_tasks(gcpi_problem *p)
         const gcpi_item *x = &p->items[i];
         if (x->kind != GCPI_FORWARD_ITEM || !x->active || !x->alone || x->pinned) continue;
         /* masks and the like share their op's name */
-        if (!p->names && p->tape->ops[p->tape->tensors[i].producer].out != i) continue;
+        if (!gcpi_is_graph(p) && p->tape->ops[p->tape->tensors[i].producer].out != i) continue;
         for (int kind = GCPI_TASK_OFFLOAD; kind <= GCPI_TASK_ARRIVE; kind++)
             gcpi_operand_add(p, gcpi_task_add(p, kind, i), i, kind == GCPI_TASK_PREFETCH ? GCPI_WRITE : GCPI_READ,
-                             GCPI_SLOT_OUT);
+                             GCPI_ROLE_OUT);
     }
 }
 
@@ -258,9 +258,9 @@ static int gcpi_may_move(const gcpi_problem *p, int i, int hooks)
 {
     const gcpi_item *x = &p->items[i];
     if ((x->kind != GCPI_FORWARD_ITEM && x->kind != GCPI_GRADIENT_ITEM) || !x->active || !x->alone ||
-        x->pinned == 2 || !x->bytes)
+        x->pinned == GCPI_PINNED_ALWAYS || !x->bytes)
         return 0;
-    if (p->names) return 1;
+    if (gcpi_is_graph(p)) return 1;
     const gcpi_tensor *e = &p->tape->tensors[x->tensor];
     if (hooks && e->kind == GCPI_PARAMETER) return 0;          /* on_gradient's address is good until on_wait returns */
     return e->producer < 0 || (p->tape->ops[e->producer].out == x->tensor &&
@@ -274,9 +274,9 @@ static void gcpi_move_tasks(gcpi_problem *p, int hooks)
     for (int i = 0; i < p->item_count; i++) {
         if (!gcpi_may_move(p, i, hooks)) continue;
         gcpi_task *task = gcpi_task_add(p, GCPI_TASK_MOVE, i);
-        gcpi_operand_add(p, task, i, GCPI_READ, GCPI_SLOT_IN);
-        gcpi_operand_add(p, task, i, GCPI_WRITE, GCPI_SLOT_OUT);
-        task->seconds = p->names ? p->tasks[p->items[i].producer].seconds
+        gcpi_operand_add(p, task, i, GCPI_READ, GCPI_ROLE_IN);
+        gcpi_operand_add(p, task, i, GCPI_WRITE, GCPI_ROLE_OUT);
+        task->seconds = gcpi_is_graph(p) ? p->tasks[p->items[i].producer].seconds
                                  : 2 * (double)gcpi_bytes_alone(p, i) / p->target.bytes_per_second;
         p->items[i].move = (int)(task - p->tasks);
     }
@@ -307,7 +307,7 @@ static void gcpi_problem_backward(gcpi_problem *p, const unsigned char *needed, 
 {
     const gcp_tape *t = p->tape;
     gcpi_task *seed = gcpi_task_add(p, GCPI_TASK_SEED, t->tensors[p->root].producer);
-    gcpi_operand_add(p, seed, t->tensor_count + p->root, GCPI_WRITE, GCPI_SLOT_DOUT);
+    gcpi_operand_add(p, seed, t->tensor_count + p->root, GCPI_WRITE, GCPI_ROLE_DOUT);
     defined[p->root] = 1;
     for (int o = t->op_count - 1; o >= 0; o--) {
         if (!needed[o] || !gcpi_has_backward(p, &t->ops[o])) continue;
@@ -318,8 +318,8 @@ static void gcpi_problem_backward(gcpi_problem *p, const unsigned char *needed, 
     for (int i = 1; i < t->tensor_count; i++) {
         gcpi_item *gradient = &p->items[t->tensor_count + i];
         if (!gradient->active) continue;
-        if (t->tensors[i].kind == GCPI_PARAMETER) gradient->pinned = opts->accumulate > 1 ? 2 : !opts->optimizer;
-        if (t->tensors[i].kind == GCPI_INPUT) gradient->pinned = 1;
+        if (t->tensors[i].kind == GCPI_PARAMETER) gradient->pinned = opts->accumulate > 1 ? GCPI_PINNED_ALWAYS : opts->optimizer ? 0 : GCPI_PINNED_TO_END;
+        if (t->tensors[i].kind == GCPI_INPUT) gradient->pinned = GCPI_PINNED_TO_END;
     }
 }
 
@@ -359,7 +359,7 @@ static void gcpi_views_choose(gcpi_problem *p, int copied)
 static int gcpi_views_open(const gcpi_problem *p)
 {
     int open = 0;
-    for (int k = 0; k < p->task_count && !p->names; k++) {
+    for (int k = 0; k < p->task_count && !gcpi_is_graph(p); k++) {
         const gcpi_task *task = &p->tasks[k];
         if (task->kind != GCPI_TASK_FORWARD && task->kind != GCPI_TASK_BACKWARD) continue;
         const gcpi_op *op = &p->tape->ops[task->op];
@@ -408,7 +408,7 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
     if (p->training) gcpi_mark_gradients(p, needed, opts);
     gcpi_mark_reads(p, needed, read);
     for (int i = 1; i < t->tensor_count; i++)
-        if (p->items[i].kind == GCPI_INPUT_ITEM) p->items[i].pinned = 2;
+        if (p->items[i].kind == GCPI_INPUT_ITEM) p->items[i].pinned = GCPI_PINNED_ALWAYS;
     for (int o = 0, n; o < t->op_count; o += n) {
         n = needed[o] && !opts->no_groups ? gcpi_group(p, o, read) : 1;
         if (n > 1) gcpi_group_task(p, o, n, read);

@@ -44,7 +44,7 @@ static int gcpi_takes_pitch(const gcpi_problem *p, int item, ptrdiff_t pitch)
 }
 static void gcpi_dense_group(gcpi_problem *p, int item)
 {
-    for (int i = p->items[item].root; i >= 0; i = p->items[i].next) p->items[i].dense |= 2;
+    for (int i = p->items[item].root; i >= 0; i = p->items[i].next) p->items[i].dense |= GCPI_DENSE_BY_VIEW;
 }
 
 /* Whether the target's kernels take an item's rows there (gcp_target.row_align). */
@@ -216,9 +216,9 @@ static void gcpi_task_in_place(const gcpi_problem *p, gcpi_task *task, const gcp
     task->over = task->under[0] = task->under[1] = -1;
     if (!facts.in_place || !(op->row->flags & (back ? GCP_FLAG_GRAD_IN_PLACE : GCP_FLAG_IN_PLACE))) return;
     for (int k = 0; k < task->count; k++) {
-        if (o[k].slot == (back ? GCPI_SLOT_DOUT : GCPI_SLOT_IN)) task->under[0] = k;
-        if (pair && o[k].slot == GCPI_SLOT_IN + 1) task->under[1] = k;
-        if (o[k].slot == (back ? GCPI_SLOT_DIN : GCPI_SLOT_OUT) && o[k].mode == GCPI_WRITE) task->over = k;
+        if (o[k].role == (back ? GCPI_ROLE_DOUT : GCPI_ROLE_IN)) task->under[0] = k;
+        if (pair && o[k].role == GCPI_ROLE_IN + 1) task->under[1] = k;
+        if (o[k].role == (back ? GCPI_ROLE_DIN : GCPI_ROLE_OUT) && o[k].mode == GCPI_WRITE) task->over = k;
         /* x * x: the gradient is written, then added to, so not in place */
         else if (task->over >= 0 && o[k].item == o[task->over].item) { task->over = -1; return; }
     }
@@ -251,5 +251,5 @@ static void gcpi_backward_views(gcpi_problem *p, const gcpi_task *task)
     gcpi_operand *o = &p->operands[task->operands];
     for (int k = 0; k < task->count; k++)
         if (o[k].mode == GCPI_WRITE || o[k].mode == GCPI_ALIAS)
-            o[k].mode = gcpi_gradient_alias(p, task->op, o[k].slot - GCPI_SLOT_DIN) ? GCPI_ALIAS : GCPI_WRITE;
+            o[k].mode = gcpi_gradient_alias(p, task->op, o[k].role - GCPI_ROLE_DIN) ? GCPI_ALIAS : GCPI_WRITE;
 }

@@ -16,7 +16,7 @@ static int gcpi_buffer_result(const gcpi_plan *in, const gcpi_plan_buffer *b)
 {
     int result = 0;
     if (b->last < in->list.count - 1) return 0;
-    for (int i = in->p.items[b->item].root; i >= 0; i = in->p.items[i].next) result |= in->p.items[i].pinned == 1;
+    for (int i = in->p.items[b->item].root; i >= 0; i = in->p.items[i].next) result |= in->p.items[i].pinned == GCPI_PINNED_TO_END;
     for (int i = in->p.items[b->item].root; result && i >= 0; i = in->p.items[i].next)
         if (gcpi_read_from(in, in->forward_end, i) == 1) result = 0;
     return result;
@@ -27,7 +27,7 @@ static int gcpi_buffer_is(const gcpi_plan *in, const gcpi_plan_buffer *b)
     const gcpi_item *x = &in->p.items[b->item];
     if (x->kind == GCPI_INPUT_ITEM) return GCPI_IS_INPUT;
     if (x->kind == GCPI_GRADIENT_ITEM)
-        return !in->p.names && in->p.tape->tensors[x->tensor].kind == GCPI_PARAMETER ? GCPI_IS_WEIGHT
+        return !gcpi_is_graph(&in->p) && in->p.tape->tensors[x->tensor].kind == GCPI_PARAMETER ? GCPI_IS_WEIGHT
                                                                                      : GCPI_IS_GRADIENT;
     if (b->again || gcpi_buffer_result(in, b)) return b->again ? GCPI_IS_AGAIN : GCPI_IS_RESULT;
     return b->last >= in->forward_end ? GCPI_IS_KEPT : GCPI_IS_GONE;
@@ -138,7 +138,7 @@ static void gcpi_json_task(const gcpi_plan *in, int task, gcp_writer w)
 {
     char name[256], place[256] = "";
     gcpi_json_string(w, gcpi_task_name(&in->p, &in->p.tasks[task], name, sizeof name));
-    if (!in->p.names) {
+    if (!gcpi_is_graph(&in->p)) {
         gcp_at at = gcpi_task_at(&in->p, task, in->opts.at);
         snprintf(place, sizeof place, "%s:%d", gcpi_basename(at.file), at.line);
     }
@@ -185,9 +185,9 @@ static void gcpi_page_items(const gcpi_problem *p, gcp_writer w)
         if (i) gcpi_say(w, ",");
         if (!p->items[i].active) { gcpi_say(w, "0"); continue; }
         gcpi_item_name(p, i, name, sizeof name);
-        gcpi_say(w, "[\"%s", p->items[i].kind == GCPI_GRADIENT_ITEM && !p->names ? "gradient of " : "");
+        gcpi_say(w, "[\"%s", p->items[i].kind == GCPI_GRADIENT_ITEM && !gcpi_is_graph(p) ? "gradient of " : "");
         gcpi_json_write(&w, name, strlen(name));
-        const int output = p->names ? 0 : gcpi_output_of(p->tape, p->items[i].tensor);
+        const int output = gcpi_is_graph(p) ? 0 : gcpi_output_of(p->tape, p->items[i].tensor);
         if (output > 0) gcpi_say(w, ", output %d", output + 1);
         gcpi_say(w, "\",%zu]", p->items[i].bytes);
     }
@@ -361,7 +361,7 @@ static void gcpi_dot_op(const gcpi_plan *in, int task, gcp_writer w)
         const gcpi_operand *o = &p->operands[t->operands + k];
         if (o->mode == GCPI_WRITE) bytes += p->items[o->item].bytes;
     }
-    if (!p->names) gcpi_shape_text(p->tape->tensors[p->tape->ops[t->op].out].shape, shape, sizeof shape);
+    if (!gcpi_is_graph(p)) gcpi_shape_text(p->tape->tensors[p->tape->ops[t->op].out].shape, shape, sizeof shape);
     gcpi_say(w, "n%d [label=\"", task);
     gcpi_dot_text(w, gcpi_base(gcpi_task_name(p, t, name, sizeof name)));
     gcpi_say(w, "\\n%s%s%zu bytes", shape, *shape ? ", " : "", bytes);
@@ -402,10 +402,10 @@ GCPI_DEF void gcp_dot(const gcp_plan *plan, gcp_writer w)
         gcpi_say(w, "\"]\n");
     }
     for (int f = 0; f < p->forward; f++) {
-        if (!p->names) segment = gcpi_dot_enter(p->tape, segment, p->tasks[f].segment, w);
+        if (!gcpi_is_graph(p)) segment = gcpi_dot_enter(p->tape, segment, p->tasks[f].segment, w);
         gcpi_dot_op(plan->in, f, w);
     }
-    if (!p->names) gcpi_dot_enter(p->tape, segment, 0, w);
+    if (!gcpi_is_graph(p)) gcpi_dot_enter(p->tape, segment, 0, w);
     for (int f = 0; f < p->forward; f++) gcpi_dot_edges(p, f, w);
     gcpi_say(w, "}\n");
 }

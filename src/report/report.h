@@ -11,7 +11,7 @@ static void gcpi_list_opening(const gcpi_plan *in, gcp_writer w)
     const gcpi_problem *p = &in->p;
     char name[256];
     if (in->opts.fuse_update) gcpi_say(w, "U " GCPI_LIST_FUSED "\n");
-    for (int f = 0; f < p->forward && !p->names; f++) {
+    for (int f = 0; f < p->forward && !gcpi_is_graph(p); f++) {
         const gcpi_copied *c = &p->copied[p->tasks[f].op];
         const gcpi_op *op = &p->tape->ops[p->tasks[f].op];
         const int view = gcpi_facts_of(op).view;
@@ -42,7 +42,7 @@ static void gcpi_link_print(const gcpi_plan *in, gcp_writer w)
     for (ptrdiff_t i = 0; i < in->list.count; i++) {
         const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
         if (gcpi_copies(t) && in->seconds[i] > 0) {
-            bytes += (double)in->p.items[t->op].bytes;
+            bytes += (double)in->p.items[t->item].bytes;
             seconds += in->seconds[i];
         }
     }
@@ -51,7 +51,7 @@ static void gcpi_link_print(const gcpi_plan *in, gcp_writer w)
 
 GCPI_DEF void gcp_costs_print(const gcp_plan *plan, gcp_writer w)
 {
-    if (!gcpi_reportable(plan) || plan->in->p.names) return;
+    if (!gcpi_reportable(plan) || gcpi_is_graph(&plan->in->p)) return;
     const gcpi_plan *in = plan->in;
     gcp_arena *a = in->opts.arena ? in->opts.arena : plan->tape->arena;
     ptrdiff_t scratch = a->scratch, count = in->list.count;
@@ -220,7 +220,7 @@ static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
 static void gcpi_why_bytes(const gcp_plan *plan, gcp_writer w)
 {
     const gcp_split *s = &plan->split;
-    const int graph = plan->in->p.names != NULL;
+    const int graph = gcpi_is_graph(&plan->in->p);
     gcpi_say(w, "peak %.3f MiB (%zu bytes) = state: ", gcpi_mib(plan->bytes), plan->bytes);
     if (graph) gcpi_say(w, "%.3f", gcpi_mib(plan->state_bytes));
     else

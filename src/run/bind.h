@@ -158,9 +158,11 @@ static gcp_code gcpi_lay_again(gcp_plan *plan, gcp_at at, const char *what)
                  : GCP_OK;
 }
 
-static gcp_code gcpi_bound_check(gcp_plan *plan, gcp_at at, const char *what)
+/* Whether a plan is bound, and its slab is where it was: it is placed again where the state has grown. feeds: as in
+   gcpi_plan_check. */
+static gcp_code gcpi_usable_check(gcp_plan *plan, gcp_at at, const char *what, int feeds)
 {
-    gcp_code code = gcpi_plan_check(plan, at, what);
+    gcp_code code = gcpi_plan_check(plan, at, what, feeds);
     if (code) return code;
     gcpi_plan *in = plan->in;
     if (!in->bound.slab) return gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the plan is not bound");
@@ -176,6 +178,10 @@ static gcp_code gcpi_bound_check(gcp_plan *plan, gcp_at at, const char *what)
     gcpi_sums_forget(in);
     return gcpi_refuse_plan(plan, GCP_E_BIND, at, what,
                             "another plan used the same memory between the micro-batches of this one");
+}
+static gcp_code gcpi_bound_check(gcp_plan *plan, gcp_at at, const char *what)
+{
+    return gcpi_usable_check(plan, at, what, 0);
 }
 
 /* Whether the plan's slots have room where slots lie, if that is not the plan's memory. */
@@ -340,12 +346,12 @@ static gcp_code gcpi_bind_far(gcp_plan *plan, gcp_at at)
 
 GCPI_DEF gcp_code gcp_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at)
 {
-    gcp_code code = gcpi_plan_check(plan, at, "gcp_bind");
+    gcp_code code = gcpi_plan_check(plan, at, "gcp_bind", 0);
     if (code) return code;
     gcpi_plan *in = plan->in;
     gcp_tape *t = plan->tape;
     const void *owned = in->bound.owned, *had_state = t->state;
-    if (in->p.names) return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind", "a graph's plan has nothing to run");
+    if (gcpi_is_graph(&in->p)) return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind", "a graph's plan has nothing to run");
     gcpi_unlay(in);                               /* the plan is not bound unless this bind succeeds */
     in->bound.memory = memory; in->bound.memory_size = size;
     if (!memory && size == 0) code = gcpi_bind_owned(plan, at);
@@ -364,9 +370,9 @@ GCPI_DEF gcp_code gcp_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at 
 
 GCPI_DEF gcp_code gcp_far_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at)
 {
-    gcp_code code = gcpi_plan_check(plan, at, "gcp_far_bind");
+    gcp_code code = gcpi_plan_check(plan, at, "gcp_far_bind", 0);
     if (code) return code;
-    if (plan->in->p.names)
+    if (gcpi_is_graph(&plan->in->p))
         return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_far_bind", "a graph's plan has nothing to run");
     if (!memory || size < plan->far_bytes)
         return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_far_bind",
@@ -386,7 +392,7 @@ static void gcpi_unbind(gcp_plan *plan)
 GCPI_DEF gcp_code gcp_unbind_at(gcp_plan *plan, gcp_at at)
 {
     if (!plan || !plan->tape || !plan->in || plan->generation != plan->tape->generation)
-        return gcpi_plan_check(plan, at, "gcp_unbind");
+        return gcpi_plan_check(plan, at, "gcp_unbind", 0);
     if (gcpi_in_feed(plan->tape, &at, "gcp_unbind")) return plan->tape->code;
     if (plan->tape->summing == plan->in->number) gcpi_sums_forget(plan->in);
     gcpi_unbind(plan);

@@ -31,16 +31,16 @@ static void gcpi_call_operands(const gcpi_plan *in, const gcpi_task *t, int n, g
     const gcpi_problem *p = &in->p;
     for (int k = 0; k < t->count; k++) {
         const gcpi_operand *o = &p->operands[t->operands + k];
-        int index = o->slot % GCPI_SLOTS, gradient = o->slot >= GCPI_SLOT_DIN;
-        gcp_view *v = o->slot >= GCPI_SLOT_DOUT  ? &s->dout[index]
+        int index = o->role % GCPI_ROLES, gradient = o->role >= GCPI_ROLE_DIN;
+        gcp_view *v = o->role >= GCPI_ROLE_DOUT  ? &s->dout[index]
                       : gradient                 ? &s->din[index]
-                      : o->slot >= GCPI_SLOT_OUT ? &s->out[index]
+                      : o->role >= GCPI_ROLE_OUT ? &s->out[index]
                                                  : &s->in[index];
         gcpi_view_empty(in, v, p->items[o->item].tensor, gradient);
         v->data = gcpi_item_data(in, o->item, in->placed[n + k].offset);
         v->pitch = p->items[o->item].pitch;
         v->accumulate = o->mode == GCPI_ADD ||
-                        (o->mode == GCPI_WRITE && p->items[o->item].pinned == 2 && in->run.numbers.micro > 0);
+                        (o->mode == GCPI_WRITE && p->items[o->item].pinned == GCPI_PINNED_ALWAYS && in->run.numbers.micro > 0);
     }
 }
 
@@ -114,7 +114,7 @@ static void gcpi_op_call(const gcpi_plan *in, const gcpi_instruction *i, int n, 
     const gcpi_task *t = &in->p.tasks[i->task];
     gcpi_call_begin(in, t, (int)in->p.tape->ops[t->op].kind, c, s);
     c->training &= !gcpi_norm_is_fixed(&in->p, &in->p.tape->ops[t->op]);
-    c->commit = i->kind == 'F' && in->p.training && !in->run.measuring;
+    c->commit = i->kind == 'F' && in->p.training && in->run.purpose == GCPI_TO_STEP;
     gcpi_call_fill(in, t, n, c, s);
 }
 
@@ -149,7 +149,7 @@ static void gcpi_run_seed(const gcpi_plan *in, const gcpi_task *t, int n)
     gcpi_row_for(&in->p.target, NULL, GCP_ROW_SEED)->forward(&call);
 }
 
-static void gcpi_run_norm(const gcpi_plan *in, const gcpi_task *t, int n)
+static void gcpi_run_gradient_norm(const gcpi_plan *in, const gcpi_task *t, int n)
 {
     const gcp_op *row = gcpi_row_for(&in->p.target, NULL, GCP_ROW_NORM);
     gcp_call call;
@@ -174,11 +174,11 @@ static void gcpi_update_call_fill(const gcpi_plan *in, const gcpi_task *t, int n
     u->call.in = u->in; u->call.out = u->out; u->call.din = u->call.dout = u->none;
     u->call.inputs = 3; u->call.outputs = 3;
     u->in[0] = gcpi_view_like(in, item, gcpi_item_data(in, item, in->placed[n].offset));
-    u->in[1] = gcpi_view_like(in, item, gcpi_count_at(in->p.tape, t->op));
-    u->in[2] = gcpi_view_like(in, item, in->p.rates ? in->p.rates[t->op] : NULL);
-    u->out[0] = gcpi_view_like(in, item, gcpi_value_at(in->p.tape, t->op));
+    u->in[1] = gcpi_view_like(in, item, gcpi_count_at(in->p.tape, t->parameter));
+    u->in[2] = gcpi_view_like(in, item, in->p.rates ? in->p.rates[t->parameter] : NULL);
+    u->out[0] = gcpi_view_like(in, item, gcpi_value_at(in->p.tape, t->parameter));
     for (int k = 0; k < 2; k++)
-        u->out[1 + k] = gcpi_view_like(in, item, in->slots > k ? gcpi_slot_at(in->p.tape, t->op, k) : NULL);
+        u->out[1 + k] = gcpi_view_like(in, item, in->slots > k ? gcpi_slot_at(in->p.tape, t->parameter, k) : NULL);
 }
 
 static void gcpi_run_move(const gcpi_plan *in, const gcpi_task *t, int n)
@@ -186,8 +186,8 @@ static void gcpi_run_move(const gcpi_plan *in, const gcpi_task *t, int n)
     gcp_call call;
     gcpi_call_space space;
     gcpi_call_begin(in, t, GCPI_ROW_COPY, &call, &space);
-    space.in[0] = gcpi_view_like(in, t->op, in->bound.slab + in->placed[n].offset);
-    space.out[0] = gcpi_view_like(in, t->op, in->bound.slab + in->placed[n + 1].offset);
+    space.in[0] = gcpi_view_like(in, t->item, in->bound.slab + in->placed[n].offset);
+    space.out[0] = gcpi_view_like(in, t->item, in->bound.slab + in->placed[n + 1].offset);
     call.inputs = call.outputs = 1;
     gcpi_row_for(&in->p.target, NULL, GCPI_ROW_COPY)->forward(&call);
 }
@@ -195,8 +195,8 @@ static void gcpi_run_move(const gcpi_plan *in, const gcpi_task *t, int n)
 static void gcpi_run_hook(const gcpi_plan *in, const gcpi_task *t, int n)
 {
     gcp_gradient_hook hook = t->kind == GCPI_TASK_HOOK ? in->opts.on_gradient : in->opts.on_wait;
-    const gcpi_parameter *p = &in->p.tape->parameters[t->op];
-    if (hook && !in->run.measuring)
+    const gcpi_parameter *p = &in->p.tape->parameters[t->parameter];
+    if (hook && in->run.purpose == GCPI_TO_STEP)
         hook(in->opts.hook_context, gcpi_handle(in->p.tape, p->tensor),
              (gcp_real *)gcpi_item_data(in, in->p.operands[t->operands].item, in->placed[n].offset),
              gcpi_count(p->shape));

@@ -4,7 +4,7 @@ static gcp_at gcpi_instruction_at(const gcpi_plan *in, int i)
 {
     const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
     int by_item = t->kind >= GCPI_TASK_OFFLOAD,
-        op = by_item ? in->p.tape->tensors[in->p.items[t->op].tensor].producer : t->op;
+        op = by_item ? in->p.tape->tensors[in->p.items[t->item].tensor].producer : t->op;
     return (t->kind <= GCPI_TASK_BACKWARD || by_item) && op >= 0 ? in->p.tape->ops[op].at : in->opts.at;
 }
 
@@ -99,10 +99,10 @@ static void gcpi_check_instruction(const gcpi_plan *in, int i, int n)
                 gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "its backward makes a NaN in the gradient of %s", other);
         } else if (letter != 'F' && in->hashes[o->item] != now.hash)
             gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "output %d %s with bits that differ from the first run's",
-                      o->slot - GCPI_SLOT_OUT, letter == 'P' ? "came back" : "was recomputed");
+                      o->role - GCPI_ROLE_OUT, letter == 'P' ? "came back" : "was recomputed");
         else if (now.nan)
             gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "output %d has a NaN, but its inputs have none",
-                      o->slot - GCPI_SLOT_OUT);
+                      o->role - GCPI_ROLE_OUT);
         if (letter == 'F') in->hashes[o->item] = now.hash;
     }
     for (int d = in->dying_first[i]; d < in->dying_first[i + 1] && i + 1 < (int)in->list.count; d++)

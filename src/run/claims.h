@@ -18,8 +18,9 @@ static gcp_code gcpi_refuse_plan(const gcp_plan *plan, gcp_code code, gcp_at at,
     return plan->tape->code;
 }
 
-/* Whether a plan may be used: it was made, from the tape's present recording, and the tape has no error. */
-static gcp_code gcpi_plan_check(const gcp_plan *plan, gcp_at at, const char *what)
+/* Whether a plan may be used: it was made, from the tape's present recording, and the tape has no error. feeds: the call
+   may also come from the plan's own .feed, as writes of its inputs do. */
+static gcp_code gcpi_plan_check(const gcp_plan *plan, gcp_at at, const char *what, int feeds)
 {
     if (!plan || !plan->tape) return GCP_E_PLAN;
     if (plan->tape->code) return plan->tape->code;
@@ -27,8 +28,8 @@ static gcp_code gcpi_plan_check(const gcp_plan *plan, gcp_at at, const char *wha
         return gcpi_refuse_plan(plan, GCP_E_PLAN, at, what, "the plan was not made (see gcp_plan_ok), or was freed");
     if (plan->generation != plan->tape->generation)
         return gcpi_refuse_plan(plan, GCP_E_STALE, at, what, "a plan from before the tape's reset");
-    const int writes = plan->tape->feeding == plan->in->number && !strncmp(what, "gcp_write", 9);
-    return !writes && gcpi_in_feed(plan->tape, &at, what) ? GCP_E_ARGUMENT : GCP_OK;
+    if (feeds && plan->tape->feeding == plan->in->number) return GCP_OK;
+    return gcpi_in_feed(plan->tape, &at, what) ? GCP_E_ARGUMENT : GCP_OK;
 }
 
 static int gcpi_ranges_meet(const void *a, size_t an, const void *b, size_t bn)
@@ -94,7 +95,7 @@ static void gcpi_written_forget(gcpi_plan *in, const char *since)
 static void gcpi_touch(gcpi_plan *in)
 {
     gcp_tape *t = in->p.tape;
-    if (t->toucher == in->number || in->run.measuring == 1) return;
+    if (t->toucher == in->number || in->run.purpose == GCPI_TO_MEASURE) return;
     t->toucher = in->number;
     for (int i = 0; i < GCP_MAX_BOUND; i++) {
         gcpi_binding *b = &t->bindings[i];

@@ -26,12 +26,12 @@ static int gcpi_copy_begin(gcpi_plan *in, unsigned char *to, const unsigned char
 
 static void gcpi_far_start(gcpi_plan *in, const gcpi_task *t, int n)
 {
-    unsigned char *near = in->bound.slab + in->placed[n].offset, *far = in->bound.far + in->far_at[t->op];
+    unsigned char *near = in->bound.slab + in->placed[n].offset, *far = in->bound.far + in->far_at[t->item];
     const int back = t->kind == GCPI_TASK_PREFETCH;
-    const size_t bytes = in->p.items[t->op].bytes;
+    const size_t bytes = in->p.items[t->item].bytes;
     int id = gcpi_copy_begin(in, back ? near : far, back ? far : near, bytes);
     gcpi_transfer *f = &in->run.flying[id];
-    f->at = (size_t)in->placed[n].offset; f->end = f->at + bytes; f->item = t->op; f->back = back;
+    f->at = (size_t)in->placed[n].offset; f->end = f->at + bytes; f->item = t->item; f->back = back;
     if (!in->p.target.copy_start || in->opts.check) gcpi_far_wait(in, id);
 }
 
@@ -96,7 +96,7 @@ static void gcpi_slots_update(const gcpi_plan *in, const gcp_call *whole, const 
 static void gcpi_run_far_update(gcpi_plan *in, const gcp_call *whole)
 {
     const size_t count = gcpi_count(whole->in[0].shape), pieces = (count + GCPI_SLOTS_PIECE - 1) / GCPI_SLOTS_PIECE;
-    const int back = in->run.measuring != 1;
+    const int back = in->run.purpose != GCPI_TO_MEASURE;
     gcpi_slots_piece x[2];
     for (size_t i = 0; i <= pieces; i++) {
         gcpi_slots_piece *next = &x[i % 2], *now = &x[(i + 1) % 2];

@@ -6,9 +6,9 @@
    while that is in cache, or still at hand. */
 
 /* Index of a task's operand, or -1. */
-static int gcpi_operand_at(const gcpi_plan *in, const gcpi_task *t, int slot)
+static int gcpi_operand_at(const gcpi_plan *in, const gcpi_task *t, int role)
 {
-    for (int k = 0; k < t->count; k++) if (in->p.operands[t->operands + k].slot == slot) return k;
+    for (int k = 0; k < t->count; k++) if (in->p.operands[t->operands + k].role == role) return k;
     return -1;
 }
 
@@ -18,8 +18,8 @@ static int gcpi_same_place(const gcpi_plan *in, const gcpi_task *t, int n, int a
 {
     if (a < 0 || b < 0) return 0;
     const gcpi_operand *x = &in->p.operands[t->operands + a], *y = &in->p.operands[u->operands + b];
-    return x->mode == GCPI_WRITE && y->mode == GCPI_WRITE && in->p.items[x->item].pinned != 2 &&
-           in->p.items[y->item].pinned != 2 && in->placed[n + a].offset >= 0 &&
+    return x->mode == GCPI_WRITE && y->mode == GCPI_WRITE && in->p.items[x->item].pinned != GCPI_PINNED_ALWAYS &&
+           in->p.items[y->item].pinned != GCPI_PINNED_ALWAYS && in->placed[n + a].offset >= 0 &&
            in->placed[n + a].offset == in->placed[m + b].offset &&
            in->p.items[x->item].pitch == in->p.items[y->item].pitch &&
            in->p.items[x->item].bytes == in->p.items[y->item].bytes;
@@ -35,21 +35,21 @@ static int gcpi_conv_ends(const gcpi_plan *in, const gcpi_task *t, int n, const 
     if (!gcpi_is_part(first, GCPI_PART_ADD) && !gcpi_is_part(first, GCPI_PART_RECTIFIER)) return 0;
     for (int k = 0; k < u->count; k++)
         reads += in->p.operands[u->operands + k].item == op->out && in->p.operands[u->operands + k].mode == GCPI_READ;
-    return reads == 1 && gcpi_same_place(in, t, n, gcpi_operand_at(in, t, GCPI_SLOT_OUT), u, n + t->count,
-                                         gcpi_operand_at(in, u, GCPI_SLOT_OUT));
+    return reads == 1 && gcpi_same_place(in, t, n, gcpi_operand_at(in, t, GCPI_ROLE_OUT), u, n + t->count,
+                                         gcpi_operand_at(in, u, GCPI_ROLE_OUT));
 }
 
 /* Backward of a rectifier and, next and in place, of the batch-norm whose output it rectifies. */
-static int gcpi_norm_begins(const gcpi_plan *in, const gcpi_task *t, int n, const gcpi_task *u)
+static int gcpi_batch_norm_begins(const gcpi_plan *in, const gcpi_task *t, int n, const gcpi_task *u)
 {
     if (t->kind != GCPI_TASK_BACKWARD || u->kind != GCPI_TASK_BACKWARD) return 0;
     const gcpi_op *op = &in->p.tape->ops[t->op], *norm = &in->p.tape->ops[u->op];
-    int dx = gcpi_operand_at(in, t, GCPI_SLOT_DIN), dy = gcpi_operand_at(in, t, GCPI_SLOT_DOUT);
+    int dx = gcpi_operand_at(in, t, GCPI_ROLE_DIN), dy = gcpi_operand_at(in, t, GCPI_ROLE_DOUT);
     if (!gcpi_is_part(op, GCPI_PART_RECTIFIER) || !gcpi_is_part(norm, GCPI_PART_NORM)) return 0;
     if (gcpi_edge(in->p.tape, op, 0) != norm->out || !gcpi_fuses(&in->p.target, norm) ||
         in->p.items[gcpi_edge(in->p.tape, norm, GCPI_NORM_BETA)].kind != GCPI_STATE_ITEM)
         return 0;
-    return gcpi_same_place(in, t, n, dx, u, n + t->count, gcpi_operand_at(in, u, GCPI_SLOT_DIN)) && dy >= 0 &&
+    return gcpi_same_place(in, t, n, dx, u, n + t->count, gcpi_operand_at(in, u, GCPI_ROLE_DIN)) && dy >= 0 &&
            in->placed[n + dy].offset == in->placed[n + dx].offset &&
            in->p.items[in->p.operands[t->operands + dy].item].pitch ==
                in->p.items[in->p.operands[t->operands + dx].item].pitch;
@@ -94,7 +94,7 @@ static void gcpi_run_conv_sums(const gcpi_plan *in, int i, int n)
     gcpi_run_conv(in, i, n, &stats);
 }
 
-static void gcpi_run_norm_begins(const gcpi_plan *in, int i, int n)
+static void gcpi_run_batch_norm_begins(const gcpi_plan *in, int i, int n)
 {
     const gcpi_op *norm = &in->p.tape->ops[in->p.tasks[in->list.at[i + 1].task].op];
     gcp_call call, rectifier;
@@ -113,7 +113,7 @@ typedef struct gcpi_pair {
 } gcpi_pair;
 static const gcpi_pair gcpi_pairs[] = { { gcpi_conv_ends, gcpi_run_conv_ends },
                                         { gcpi_conv_sums, gcpi_run_conv_sums },
-                                        { gcpi_norm_begins, gcpi_run_norm_begins } };
+                                        { gcpi_batch_norm_begins, gcpi_run_batch_norm_begins } };
 
 static const gcpi_pair *gcpi_pair_at(const gcpi_plan *in, int i, int n)        /* NULL: instruction i runs alone */
 {
@@ -162,14 +162,14 @@ static void gcpi_run_instruction(gcpi_plan *in, int i, int n)
     case GCPI_TASK_FORWARD: if (t->ops > 1) { gcpi_run_group(in, t, n); break; }  /* fall through */
     case GCPI_TASK_BACKWARD: gcpi_run_op(in, &in->list.at[i], n); break;
     case GCPI_TASK_SEED: gcpi_run_seed(in, t, n); break;
-    case GCPI_TASK_NORM: if (last) gcpi_run_norm(in, t, n); break;
+    case GCPI_TASK_GRADIENT_NORM: if (last) gcpi_run_gradient_norm(in, t, n); break;
     case GCPI_TASK_UPDATE: gcpi_run_updates(in, i, n, 1); break;
     case GCPI_TASK_HOOK: case GCPI_TASK_WAIT: if (last) gcpi_run_hook(in, t, n); break;
     case GCPI_TASK_OFFLOAD: case GCPI_TASK_PREFETCH: gcpi_far_start(in, t, n); break;
     case GCPI_TASK_MOVE: gcpi_run_move(in, t, n); break;
     default: break;
     }
-    if (in->opts.check && in->run.measuring != 1) gcpi_check_instruction(in, i, n);
+    if (in->opts.check && in->run.purpose != GCPI_TO_MEASURE) gcpi_check_instruction(in, i, n);
 }
 
 /* A pair, or several updates. */

@@ -100,7 +100,7 @@ GCPI_DEF double gcp_instruction_seconds(const gcp_plan *plan, int i)
                : 0;
 }
 
-/* Runs the plan in other memory, on copies of state and inputs; afterwards everything is as before. measuring = 1. */
+/* Runs the plan in other memory, on copies of state and inputs; afterwards everything is as before. */
 static void gcpi_run_copy(gcpi_plan *in, unsigned char *base, const gcp_step_opts *o)
 {
     gcp_tape *t = in->p.tape;
@@ -109,13 +109,13 @@ static void gcpi_run_copy(gcpi_plan *in, unsigned char *base, const gcp_step_opt
     gcpi_bytes_copy(&in->p.target, base, state, t->state_size);
     t->state = base;
     in->bound.slab = base + gcpi_round(t->state_size, in->p.target.align);
-    in->run.measuring = 1;
+    in->run.purpose = GCPI_TO_MEASURE;
     for (int i = 0; i < in->p.item_count; i++)
         if (in->p.items[i].kind == GCPI_INPUT_ITEM && in->where[i] >= 0)
             gcpi_bytes_copy(&in->p.target, in->bound.slab + in->where[i], slab + in->where[i], in->p.items[i].bytes);
     in->run.micro = 0;
     for (int m = 0; m < GCPI_MAX(1, in->opts.accumulate); m++) gcpi_run(in, o, "gcp_measure");
-    in->run.measuring = 0;
+    in->run.purpose = GCPI_TO_STEP;
     in->run.micro = micro;
     in->bound.slab = slab;
     t->state = state;
@@ -181,7 +181,7 @@ GCPI_DEF size_t gcp_measure_at(gcp_plan *plan, void *memory, size_t size, gcp_st
     return measured;
 }
 
-/* Gradient check. Its steps all have the same numbers (dropout, say) and do not change the state: measuring = 2. */
+/* Gradient check. Its steps all have the same numbers (dropout, say) and do not change the state. */
 typedef struct gcpi_check_job {
     gcp_plan *plan;
     gcp_step_opts o;
@@ -281,11 +281,11 @@ GCPI_DEF gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opt
             gcpi_fail(t, GCP_E_NOMEM, o.at, "gcp_gradcheck", "the plan's arena has no room for one gradient");
             return j.r;
         }
-        in->run.measuring = 2;
+        in->run.purpose = GCPI_TO_CHECK;
         gcpi_run(in, &j.o, "gcp_gradcheck");
         gcp_grad_at(plan, gcpi_handle(t, i), analytic, o.at);
         gcpi_check_tensor(&j, i, (gcp_real *)gcpi_item_data(in, i, in->where[i]), analytic);
-        in->run.measuring = 0;
+        in->run.purpose = GCPI_TO_STEP;
         a->scratch = scratch;
         in->bound.ran = 0;                              /* the last results are those of a changed element */
         in->bound.since = "gcp_gradcheck";

@@ -47,7 +47,7 @@ static void gcpi_counters_advance(gcpi_plan *in)
 {
     gcpi_counters c;
     in->run.micro = (in->run.micro + 1) % in->run.numbers.micros;
-    if (!in->run.measuring) in->p.tape->summing = in->run.micro ? in->number : 0;
+    if (in->run.purpose == GCPI_TO_STEP) in->p.tape->summing = in->run.micro ? in->number : 0;
     c.steps = in->run.numbers.step + 1;
     c.updates = in->run.numbers.updates + (in->run.micro == 0);
     gcpi_bytes_copy(&in->p.tape->home, in->p.tape->state, &c, sizeof c);
@@ -89,7 +89,7 @@ static int gcpi_samples_agree(gcpi_plan *in, gcp_at at, const char *what)
 static int gcpi_may_run(gcpi_plan *in, gcp_at at, const char *what)
 {
     gcp_tape *t = in->p.tape;
-    if (in->run.measuring == 1) return 1;
+    if (in->run.purpose == GCPI_TO_MEASURE) return 1;
     if (in->bound.unwritten) { gcpi_unwritten_fail(in, at, what); return 0; }
     if (in->bound.some && !gcpi_samples_agree(in, at, what)) return 0;
     if (in->run.micro && t->runner != in->number) {
@@ -97,13 +97,13 @@ static int gcpi_may_run(gcpi_plan *in, gcp_at at, const char *what)
         gcpi_fail(t, GCP_E_BIND, at, what, "another plan ran between the micro-batches of this one");
         return 0;
     }
-    if (in->p.training && !in->run.measuring && t->summing && (t->summing != in->number || !in->run.micro)) {
+    if (in->p.training && in->run.purpose == GCPI_TO_STEP && t->summing && (t->summing != in->number || !in->run.micro)) {
         t->summing = 0;
         gcpi_fail(t, GCP_E_BIND, at, what,
                   "the plan before was not through its micro-batches: the gradients that it summed are lost");
         return 0;
     }
-    if (!in->run.measuring) t->runner = in->number;
+    if (in->run.purpose == GCPI_TO_STEP) t->runner = in->number;
     gcpi_touch(in);
     return 1;
 }
@@ -126,7 +126,7 @@ static void gcpi_feed(gcpi_plan *in, const gcp_step_opts *o, gcpi_fed *fed)
     gcp_tape *t = in->p.tape;
     const gcp_device *device = in->p.target.device;
     fed->code = GCP_OK;
-    if (!o->feed || t->code || in->run.measuring) return;
+    if (!o->feed || t->code || in->run.purpose != GCPI_TO_STEP) return;
     t->feeding = in->number;
     t->fed_at = o->at;
     if (device && device->behind) device->behind(in->p.target.context, 1);
@@ -145,7 +145,7 @@ static void gcpi_start(gcpi_plan *in)
     const gcp_target *target = &in->p.target;
     int way = (in->run.numbers.micro > 0) + 2 * (in->run.numbers.micro + 1 == in->run.numbers.micros),
         by_host = (in->far_bytes || in->p.far_slots) && !target->copy_start;
-    if (target->device && target->device->play && !in->run.measuring && !in->opts.check && !in->opts.on_gradient &&
+    if (target->device && target->device->play && in->run.purpose == GCPI_TO_STEP && !in->opts.check && !in->opts.on_gradient &&
         !by_host)
         target->device->play(target->context, &in->run.recordings[way], gcpi_issue, in);
     else gcpi_issue(in);
@@ -157,7 +157,7 @@ static double gcpi_run(gcpi_plan *in, const gcp_step_opts *o, const char *what)
     gcpi_fed fed;
     if (!gcpi_may_run(in, o->at, what)) return (double)NAN;
     gcpi_numbers_fill(in, o);
-    if (in->opts.check && !in->run.measuring) gcpi_check_given(in, o->at);
+    if (in->opts.check && in->run.purpose == GCPI_TO_STEP) gcpi_check_given(in, o->at);
     if (t->code) return (double)NAN;
     gcpi_start(in);
     /* a value that is a view of an input is read before .feed writes that; others do not wait for the device yet */
@@ -165,10 +165,10 @@ static double gcpi_run(gcpi_plan *in, const gcp_step_opts *o, const char *what)
     double value = viewed ? gcpi_root_value(in) : 0;
     gcpi_feed(in, o, &fed);
     if (gcpi_broken_off(in, o->at, what)) return (double)NAN;
-    if (in->p.training && in->run.measuring != 2) gcpi_counters_advance(in);
+    if (in->p.training && in->run.purpose != GCPI_TO_CHECK) gcpi_counters_advance(in);
     if (!viewed) value = gcpi_root_value(in);
     if (gcpi_broken_off(in, o->at, what)) return (double)NAN;
-    if (in->run.measuring != 1) in->bound.ran = 1;
+    if (in->run.purpose != GCPI_TO_MEASURE) in->bound.ran = 1;
     if (fed.code) { t->code = fed.code; memcpy(t->message, fed.message, sizeof fed.message); }
     return value;
 }

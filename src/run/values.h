@@ -26,7 +26,8 @@ static gcp_code gcpi_copy_dense(const gcpi_plan *in, int item, unsigned char *us
     return gcpi_trouble(in->p.tape, &in->p.target, at, to_user ? "gcp_read" : "gcp_write") ? in->p.tape->code : GCP_OK;
 }
 
-typedef struct gcpi_access { gcp_plan *plan; gcp_tensor x; gcp_at at; const char *what; } gcpi_access;
+/* A call on a value. feeds: it writes, which .feed may do to its own plan. */
+typedef struct gcpi_access { gcp_plan *plan; gcp_tensor x; gcp_at at; const char *what; int feeds; } gcpi_access;
 
 static gcp_code gcpi_access_fail(const gcpi_access *a, gcp_code code, const char *text, const char *since)
 {
@@ -37,7 +38,7 @@ static gcp_code gcpi_access_fail(const gcpi_access *a, gcp_code code, const char
 
 static gcp_code gcpi_access_check(const gcpi_access *a)
 {
-    gcp_code code = gcpi_bound_check(a->plan, a->at, a->what);
+    gcp_code code = gcpi_usable_check(a->plan, a->at, a->what, a->feeds);
     if (code) return code;
     if (!gcpi_usable(a->plan->tape, a->x, a->at, a->what)) return a->plan->tape->code;
     return a->x.id < a->plan->in->p.tensors
@@ -45,10 +46,10 @@ static gcp_code gcpi_access_check(const gcpi_access *a)
                : gcpi_access_fail(a, GCP_E_ARGUMENT, "was recorded after the plan was made", "");
 }
 
-static gcpi_access gcpi_access_of(gcp_plan *plan, gcp_tensor x, gcp_at at, const char *what)
+static gcpi_access gcpi_access_of(gcp_plan *plan, gcp_tensor x, gcp_at at, const char *what, int feeds)
 {
     gcpi_access a;
-    a.plan = plan; a.x = x; a.at = at; a.what = what;
+    a.plan = plan; a.x = x; a.at = at; a.what = what; a.feeds = feeds;
     return a;
 }
 
@@ -58,7 +59,7 @@ static const gcpi_op *gcpi_reading_op(const gcpi_problem *p, int item, int k, in
     for (int f = 0; f < p->forward; f++)
         for (int o = p->tasks[f].operands; o < p->tasks[f].operands + p->tasks[f].count; o++) {
             if (p->operands[o].item != item || p->operands[o].mode != GCPI_READ || k-- > 0) continue;
-            *input = p->operands[o].slot - GCPI_SLOT_IN;
+            *input = p->operands[o].role - GCPI_ROLE_IN;
             return &p->tape->ops[p->tasks[f].op];
         }
     return NULL;
@@ -147,7 +148,7 @@ static gcp_code gcpi_write(const gcpi_access *a, const void *data, int samples)
 
 GCPI_DEF gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, gcp_at at)
 {
-    gcpi_access a = gcpi_access_of(plan, x, at, "gcp_write");
+    gcpi_access a = gcpi_access_of(plan, x, at, "gcp_write", 1);
     gcp_code code = gcpi_access_check(&a);
     if (code) return code;
     const gcpi_plan *in = plan->in;
@@ -176,7 +177,7 @@ static gcp_code gcpi_some_fail(const gcpi_access *a)
 
 GCPI_DEF gcp_code gcp_write_some_at(gcp_plan *plan, gcp_tensor x, const void *data, int samples, gcp_at at)
 {
-    gcpi_access a = gcpi_access_of(plan, x, at, "gcp_write_some");
+    gcpi_access a = gcpi_access_of(plan, x, at, "gcp_write_some", 1);
     gcp_code code = gcpi_access_check(&a);
     if (code) return code;
     const int all = gcpi_by_samples(plan->tape->tensors[x.id].shape).d[0];
@@ -207,7 +208,7 @@ static gcp_code gcpi_there(const gcpi_access *a, int item)
 
 GCPI_DEF gcp_code gcp_read_at(gcp_plan *plan, gcp_tensor x, void *data, gcp_at at)
 {
-    gcpi_access a = gcpi_access_of(plan, x, at, "gcp_read");
+    gcpi_access a = gcpi_access_of(plan, x, at, "gcp_read", 0);
     gcp_code code = gcpi_access_check(&a);
     if (code) return code;
     const gcpi_item *item = &plan->in->p.items[x.id];
@@ -223,7 +224,7 @@ GCPI_DEF gcp_code gcp_read_at(gcp_plan *plan, gcp_tensor x, void *data, gcp_at a
 
 GCPI_DEF gcp_code gcp_grad_at(gcp_plan *plan, gcp_tensor x, gcp_real *data, gcp_at at)
 {
-    gcpi_access a = gcpi_access_of(plan, x, at, "gcp_grad");
+    gcpi_access a = gcpi_access_of(plan, x, at, "gcp_grad", 0);
     gcp_code code = gcpi_access_check(&a);
     if (code) return code;
     int item = plan->in->p.tensors + x.id;
@@ -240,7 +241,7 @@ GCPI_DEF gcp_code gcp_grad_at(gcp_plan *plan, gcp_tensor x, gcp_real *data, gcp_
 GCPI_DEF ptrdiff_t gcp_ignored_at(gcp_plan *plan, gcp_tensor loss, gcp_at at)
 {
     enum { SOME = 1024 };
-    gcpi_access a = gcpi_access_of(plan, loss, at, "gcp_ignored");
+    gcpi_access a = gcpi_access_of(plan, loss, at, "gcp_ignored", 0);
     if (gcpi_access_check(&a)) return -1;
     gcp_tape *t = plan->tape;
     const gcpi_plan *in = plan->in;

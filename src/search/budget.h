@@ -41,19 +41,19 @@ static void gcpi_cuts_try(gcpi_planner *q, int prices)
 }
 
 /* Slots from many to few: the first orders that fit are the fastest. */
-static void gcpi_chain_try(gcpi_planner *q, size_t bytes, int stages, int slots)
+static void gcpi_chain_try(gcpi_planner *q, size_t bytes, int stages, int grains)
 {
     ptrdiff_t scratch = q->a->scratch;
     gcpi_chain c;
     int made = 0;
     if (q->p->forward > 2 * stages) stages /= 2;
     stages = gcpi_chain_stages(&q->m, bytes, stages);
-    for (; stages >= 16 && !made; stages /= 2, slots = GCPI_MAX(64, slots / 2)) {
+    for (; stages >= 16 && !made; stages /= 2, grains = GCPI_MAX(64, grains / 2)) {
         q->a->scratch = scratch;
-        made = gcpi_chain_make(&c, &q->m, q->crossing, bytes, stages, slots, q->a);
+        made = gcpi_chain_make(&c, &q->m, q->crossing, bytes, stages, grains, q->a);
         q->coarse |= !made && bytes > c.constant;
     }
-    for (int k = made ? c.slots : 0, after = 0; k > 0 && after < 4; k--) {
+    for (int k = made ? c.grains : 0, after = 0; k > 0 && after < 4; k--) {
         if (!gcpi_chain_order(&c, &q->trial, k)) continue;
         if (q->trial.peak > gcpi_room(q)) continue;
         gcpi_offer(q, &q->trial);
@@ -164,7 +164,7 @@ static int gcpi_budget_pack(gcpi_planner *q)
     return kept;
 }
 
-static void gcpi_budget_round(gcpi_planner *q, gcpi_search *s, const gcpi_turn *r, double visits, double mending,
+static void gcpi_budget_turn(gcpi_planner *q, gcpi_search *s, const gcpi_turn *r, double visits, double mending,
                               gcpi_portion portion)
 {
     /* what fits only by its bytes may be so much faster that it is worth mending */
@@ -192,7 +192,7 @@ static void gcpi_budget_far(gcpi_planner *q, gcpi_search *s, double visits, gcpi
     const double count = sizeof turns / sizeof *turns;
     for (int i = 0; i < count && !gcpi_search_over(q); i++) {
         gcpi_search_by(s, q, i == 0 || q->r->far_only ? 2 : 1);
-        gcpi_budget_round(q, s, &turns[i], visits, 0.3, gcpi_part_of(portion, i / count, (i + 1) / count));
+        gcpi_budget_turn(q, s, &turns[i], visits, 0.3, gcpi_part_of(portion, i / count, (i + 1) / count));
     }
     s->judge = 0;
     gcpi_search_by(s, q, 0);
@@ -219,7 +219,7 @@ static void gcpi_budget_search(gcpi_planner *q, int from, int to, double patienc
     double near = q->r->far ? 0.2 : 1;              /* the share of searches without copies */
     for (int i = from; ok && i < to && !gcpi_search_over(q); i++) {
         const double begin = near * (i - from) / (to - from), end = near * (i + 1 - from) / (to - from);
-        gcpi_budget_round(q, &s, &gcpi_turns[i], visits, 0.06, gcpi_part_of(portion, begin, end));
+        gcpi_budget_turn(q, &s, &gcpi_turns[i], visits, 0.06, gcpi_part_of(portion, begin, end));
     }
     if (ok && q->r->far) gcpi_budget_far(q, &s, visits, gcpi_part_of(portion, near, 1));
     q->a->scratch = scratch;
@@ -353,7 +353,7 @@ static void gcpi_method_exact(gcpi_planner *q, gcpi_portion portion) { (void)por
 static void gcpi_method_chain(gcpi_planner *q, gcpi_portion portion)
 {
     const gcpi_effort *e = &gcpi_efforts[q->r->effort];
-    gcpi_chain_try(q, gcpi_bytes_from(1.6 * (double)q->r->limit), e->stages, e->slots);
+    gcpi_chain_try(q, gcpi_bytes_from(1.6 * (double)q->r->limit), e->stages, e->grains);
     (void)portion;
 }
 static void gcpi_method_cuts(gcpi_planner *q, gcpi_portion portion)

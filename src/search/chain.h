@@ -4,12 +4,13 @@
    go once its first stage has run for the last time.
 
    A stage is a run of forward tasks with the backward tasks that reverse them. L(s): the values made up to stage s that
-   later stages read. C0(s, t, m): the least seconds to reverse stages s..t with m slots above L(s - 1). C1: the same
+   later stages read. C0(s, t, m): the least seconds to reverse stages s..t with m grains above L(s - 1). C1: the same
    where L(t) is there already and counts in m. C2: the same where L(s - 1) counts in m and is not needed afterwards.
-     keep: run s and keep what its backward reads; C(s + 1, t) with fewer slots; backward of s
-     cut:  run s..r - 1, keep L(r - 1); C(r, t) with fewer slots; C1(s, r - 1)
-           (C2: keep L(s - 1); C2(r, t) with fewer slots; C2(s, r - 1))
-   Sizes are rounded up to slots. The orders that come out are judged by simulation: no count here is trusted. */
+     keep: run s and keep what its backward reads; C(s + 1, t) with fewer grains; backward of s
+     cut:  run s..r - 1, keep L(r - 1); C(r, t) with fewer grains; C1(s, r - 1)
+           (C2: keep L(s - 1); C2(r, t) with fewer grains; C2(s, r - 1))
+   Sizes are rounded up to grains (rotor's slots). The orders that come out are judged by simulation: no count here is
+   trusted. */
 typedef struct gcpi_chain {
     const gcpi_model *m;
     /* stage s: forward tasks begin[s] .. begin[s + 1], backward tasks back[s] .. back[s - 1] */
@@ -23,9 +24,9 @@ typedef struct gcpi_chain {
        same two with its inputs counted; reverse: while reversed. gradient: gradients when that begins */
     size_t *keep, *own, *reads_own, *save, *pass, *last, *alone, *reverse, *gradient;
     size_t *cross;                    /* cross[s * stages + t]: of L(t), what s..t made */
-    /* C0, C1 and (where tables is 3) C2; slots per byte */
-    float *table[3]; int tables, slots; double per_byte;
-    int *first[3], *full[3];          /* per row: first slots with an order; slots from which on more change nothing */
+    /* C0, C1 and (where tables is 3) C2; grains per byte */
+    float *table[3]; int tables, grains; double per_byte;
+    int *first[3], *full[3];          /* per row: first grains with an order; grains from which on more change nothing */
     unsigned char *loose;             /* per stage: there is an L(s - 1), and no backward reads it */
     /* stage 0 makes a value that may not be made again and no backward reads: the first cut keeps L(0) for it */
     int pinned;
@@ -203,13 +204,13 @@ static size_t gcpi_chain_pass(const gcpi_chain *c, int s, int r)
 static int gcpi_chain_at(int s, int t) { return t * (t + 1) / 2 + s; }
 static float *gcpi_chain_row(const gcpi_chain *c, int with, int s, int t)
 {
-    return c->table[with] + (size_t)gcpi_chain_at(s, t) * (size_t)(c->slots + 1);
+    return c->table[with] + (size_t)gcpi_chain_at(s, t) * (size_t)(c->grains + 1);
 }
 
-static int gcpi_chain_slots(const gcpi_chain *c, size_t bytes)
+static int gcpi_chain_grains(const gcpi_chain *c, size_t bytes)
 {
     double n = (double)(ptrdiff_t)bytes * c->per_byte + (1 - 1e-9);               /* rounds up */
-    return n > c->slots ? c->slots + 1 : (int)n;
+    return n > c->grains ? c->grains + 1 : (int)n;
 }
 
 static float gcpi_relative(const gcpi_chain *c, double seconds) { return (float)(seconds / c->m->seconds); }
@@ -236,8 +237,8 @@ static void gcpi_chain_first(gcpi_chain *c, int with, int s, int t)
 {
     float *row = gcpi_chain_row(c, with, s, t);
     int at = gcpi_chain_at(s, t), first = 0;
-    for (int k = c->full[with][at] + 1; k <= c->slots; k++) row[k] = row[k - 1];
-    while (first <= c->slots && row[first] >= GCPI_NEVER) first++;
+    for (int k = c->full[with][at] + 1; k <= c->grains; k++) row[k] = row[k - 1];
+    while (first <= c->grains && row[first] >= GCPI_NEVER) first++;
     c->first[with][at] = first;
 }
 
@@ -246,12 +247,12 @@ static void gcpi_chain_single(gcpi_chain *c, int s)
     float *row[3] = { gcpi_chain_row(c, 0, s, s), gcpi_chain_row(c, 1, s, s),
                       c->tables < 3 ? NULL : gcpi_chain_row(c, 2, s, s) };
     float f = gcpi_relative(c, c->seconds[s]), b = gcpi_relative(c, c->reverse_seconds[s]);
-    int run = gcpi_chain_slots(c, GCPI_MAX(c->gradient[s] + c->save[s], c->reverse[s])),
-        reverse = gcpi_chain_slots(c, c->reverse[s]);
-    int there = gcpi_chain_slots(c, GCPI_MAX(gcpi_chain_start(c, 1, s, s), c->reverse[s]));
-    int input = gcpi_chain_slots(c, gcpi_chain_input(c, s)),
-        last = gcpi_chain_slots(c, GCPI_MAX(c->gradient[s] + c->last[s], c->reverse[s]));
-    for (int k = 0; k <= c->slots; k++) {
+    int run = gcpi_chain_grains(c, GCPI_MAX(c->gradient[s] + c->save[s], c->reverse[s])),
+        reverse = gcpi_chain_grains(c, c->reverse[s]);
+    int there = gcpi_chain_grains(c, GCPI_MAX(gcpi_chain_start(c, 1, s, s), c->reverse[s]));
+    int input = gcpi_chain_grains(c, gcpi_chain_input(c, s)),
+        last = gcpi_chain_grains(c, GCPI_MAX(c->gradient[s] + c->last[s], c->reverse[s]));
+    for (int k = 0; k <= c->grains; k++) {
         row[0][k] = k >= reverse && c->reads_own[s] == 0 ? b : k >= run ? f + b : GCPI_NEVER;
         row[1][k] = k >= there && c->own[s] == 0 ? GCPI_MIN(b, row[0][k]) : row[0][k];
         if (c->tables < 3) continue;
@@ -260,7 +261,7 @@ static void gcpi_chain_single(gcpi_chain *c, int s)
     }
     for (int with = 0; with < c->tables; with++) {
         c->full[with][gcpi_chain_at(s, s)] = GCPI_MIN(
-            c->slots, GCPI_MAX(GCPI_MAX(run, there), with < 2 ? 0 : GCPI_MAX(last, input + GCPI_MAX(run, reverse))));
+            c->grains, GCPI_MAX(GCPI_MAX(run, there), with < 2 ? 0 : GCPI_MAX(last, input + GCPI_MAX(run, reverse))));
         gcpi_chain_first(c, with, s, s);
     }
 }
@@ -269,22 +270,22 @@ static void gcpi_chain_single(gcpi_chain *c, int s)
 static size_t gcpi_chain_inside(const gcpi_chain *c, int with, int s) { return with == 2 ? gcpi_chain_input(c, s) : 0; }
 static int gcpi_chain_left(int with) { return with == 2 ? 2 : 1; }
 
-/* keep: the slots that it takes from the stages after s; *from: the fewest slots with which it is possible. */
+/* keep: the grains that it takes from the stages after s; *from: the fewest grains with which it is possible. */
 static int gcpi_chain_keep(const gcpi_chain *c, int with, int s, int t, int *from)
 {
     size_t start = gcpi_chain_start(c, with, s, t);
-    *from = gcpi_chain_slots(c, GCPI_MAX(start + (with == 2 ? c->last : c->save)[s], c->reverse[s]));
-    if (with == 2 && !c->loose[s]) *from = c->slots + 1;
-    return gcpi_chain_slots(c, with == 2 ? c->own[s] : c->keep[s]);
+    *from = gcpi_chain_grains(c, GCPI_MAX(start + (with == 2 ? c->last : c->save)[s], c->reverse[s]));
+    if (with == 2 && !c->loose[s]) *from = c->grains + 1;
+    return gcpi_chain_grains(c, with == 2 ? c->own[s] : c->keep[s]);
 }
 
 /* A cut before r: the same. most: peak bytes above L(s - 1) while stages s..r - 1 run. */
 static int gcpi_chain_hold(const gcpi_chain *c, int with, int s, int t, int r, size_t most, int *from)
 {
     size_t inside = gcpi_chain_inside(c, with, s);
-    *from = s == 0 && c->pinned && r > 1 ? c->slots + 1
-                                         : gcpi_chain_slots(c, inside + gcpi_chain_start(c, with, s, t) + most);
-    return gcpi_chain_slots(c, with == 2 ? inside : c->cross[s * c->stages + r - 1]);
+    *from = s == 0 && c->pinned && r > 1 ? c->grains + 1
+                                         : gcpi_chain_grains(c, inside + gcpi_chain_start(c, with, s, t) + most);
+    return gcpi_chain_grains(c, with == 2 ? inside : c->cross[s * c->stages + r - 1]);
 }
 
 static void gcpi_chain_segment(gcpi_chain *c, int with, int s, int t)
@@ -294,10 +295,10 @@ static void gcpi_chain_segment(gcpi_chain *c, int with, int s, int t)
     double run = 0;
     int from, shift = gcpi_chain_keep(c, with, s, t, &from), rest = gcpi_chain_at(s + 1, t),
               left = gcpi_chain_left(with);
-    int inside = gcpi_chain_slots(c, gcpi_chain_inside(c, with, s));
-    int full = GCPI_MAX(from > c->slots ? 0 : GCPI_MAX(from, shift + c->full[with][rest]),
+    int inside = gcpi_chain_grains(c, gcpi_chain_inside(c, with, s));
+    int full = GCPI_MAX(from > c->grains ? 0 : GCPI_MAX(from, shift + c->full[with][rest]),
                         with ? inside + c->full[0][gcpi_chain_at(s, t)] : 0);
-    c->full[with][gcpi_chain_at(s, t)] = full = GCPI_MIN(full, c->slots);
+    c->full[with][gcpi_chain_at(s, t)] = full = GCPI_MIN(full, c->grains);
     for (int k = 0; k <= full; k++) row[k] = with && k >= inside ? without[k - inside] : GCPI_NEVER;
     gcpi_chain_relax(row, gcpi_chain_row(c, with, s + 1, t) - shift, NULL,
                      gcpi_relative(c, c->seconds[s] + c->reverse_seconds[s]),
@@ -352,7 +353,7 @@ static int gcpi_chain_way(const gcpi_chain *c, int with, int s, int t, int k)
     double run = 0;
     float least = GCPI_NEVER;
     int way = 0, from, shift = gcpi_chain_keep(c, with, s, t, &from),
-        inside = gcpi_chain_slots(c, gcpi_chain_inside(c, with, s));
+        inside = gcpi_chain_grains(c, gcpi_chain_inside(c, with, s));
     if (k >= GCPI_MAX(shift, from))
         least = gcpi_chain_row(c, with, s + 1, t)[k - shift] + gcpi_relative(c, c->seconds[s] + c->reverse_seconds[s]);
     for (int r = s + 1; r <= t; r++) {
@@ -372,13 +373,13 @@ static void gcpi_chain_trace(gcpi_chain *c, gcpi_order *out, int with, int s, in
     if (out->count > out->capacity) return;
     if (s == t) {
         int there = with == 1 && c->own[s] == 0 &&
-                    k >= gcpi_chain_slots(c, GCPI_MAX(gcpi_chain_start(c, 1, s, s), c->reverse[s]));
+                    k >= gcpi_chain_grains(c, GCPI_MAX(gcpi_chain_start(c, 1, s, s), c->reverse[s]));
         if (!c->ran[c->begin[s]] || (!there && c->reads_own[s])) gcpi_chain_run(c, out, s);
         gcpi_chain_reverse(c, out, s);
         return;
     }
     int way = gcpi_chain_way(c, with, s, t, k), from;
-    if (way < 0) { gcpi_chain_trace(c, out, 0, s, t, k - gcpi_chain_slots(c, gcpi_chain_inside(c, with, s))); return; }
+    if (way < 0) { gcpi_chain_trace(c, out, 0, s, t, k - gcpi_chain_grains(c, gcpi_chain_inside(c, with, s))); return; }
     for (int r = s; r < GCPI_MAX(way, s + 1); r++) gcpi_chain_run(c, out, r);
     if (way == 0) {
         gcpi_chain_trace(c, out, with, s + 1, t, k - gcpi_chain_keep(c, with, s, t, &from));
@@ -422,15 +423,15 @@ static size_t gcpi_chain_unit(const gcpi_model *m)
     return GCPI_MAX(unit, 1);
 }
 
-/* At most `most` stages; but where few slots express all sizes exactly, more stages are affordable. */
+/* At most `most` stages; but where few grains express all sizes exactly, more stages are affordable. */
 static int gcpi_chain_stages(const gcpi_model *m, size_t bytes, int most)
 {
-    return bytes / gcpi_chain_unit(m) < GCPI_FEW_SLOTS ? GCPI_FEW_STAGES : most;
+    return bytes / gcpi_chain_unit(m) < GCPI_FEW_GRAINS ? GCPI_FEW_STAGES : most;
 }
 
 /* The chain of a model, with tables for orders of up to `bytes`. Scratch of a; 0: not enough. */
 static int gcpi_chain_make(gcpi_chain *c, const gcpi_model *m, const size_t *crossing, size_t bytes, int most,
-                           int slots, gcp_arena *a)
+                           int grains, gcp_arena *a)
 {
     memset(c, 0, sizeof *c);
     c->m = m;
@@ -448,14 +449,14 @@ static int gcpi_chain_make(gcpi_chain *c, const gcpi_model *m, const size_t *cro
     a->scratch = scratch;
     if (bytes <= c->constant) return 0;
     size_t unit = gcpi_chain_unit(m);
-    if (c->tables == 3) slots = GCPI_MIN(slots, GCPI_MOST_SLOTS * 5 / 8);
-    /* exact: a slot is one unit, and nothing is rounded */
-    int exact = (bytes - c->constant) / unit <= (size_t)slots;
-    c->slots = exact ? GCPI_MIN(slots, (int)((bytes - c->constant) / unit) + 4) : slots;
-    c->per_byte = exact ? 1 / (double)unit : slots / (double)(bytes - c->constant);
+    if (c->tables == 3) grains = GCPI_MIN(grains, GCPI_MOST_GRAINS * 5 / 8);
+    /* exact: a grain is one unit, and nothing is rounded */
+    int exact = (bytes - c->constant) / unit <= (size_t)grains;
+    c->grains = exact ? GCPI_MIN(grains, (int)((bytes - c->constant) / unit) + 4) : grains;
+    c->per_byte = exact ? 1 / (double)unit : grains / (double)(bytes - c->constant);
     ptrdiff_t rows = (ptrdiff_t)c->stages * (c->stages + 1) / 2;
     for (int with = 0; with < c->tables; with++) {
-        c->table[with] = GCPI_SCRATCH(a, float, rows * (c->slots + 1));
+        c->table[with] = GCPI_SCRATCH(a, float, rows * (c->grains + 1));
         c->first[with] = GCPI_SCRATCH(a, int, rows);
         c->full[with] = GCPI_SCRATCH(a, int, rows);
         if (!c->table[with] || !c->first[with] || !c->full[with]) return 0;
@@ -464,7 +465,7 @@ static int gcpi_chain_make(gcpi_chain *c, const gcpi_model *m, const size_t *cro
     return 1;
 }
 
-/* The table's order for k slots; 0: there is none. */
+/* The table's order for k grains; 0: there is none. */
 static int gcpi_chain_order(gcpi_chain *c, gcpi_order *out, int k)
 {
     int with = c->tables < 3 ? 0 : 2;

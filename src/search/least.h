@@ -106,16 +106,16 @@ static int gcpi_least_move(gcpi_planner *q, gcpi_least *least, double work)
     return done;
 }
 
-/* The chain's orders of the fewest slots. */
+/* The chain's orders of the fewest grains. */
 static int gcpi_least_chain(gcpi_planner *q, gcpi_least *least, const gcpi_effort *e)
 {
     ptrdiff_t scratch = q->a->scratch;
     gcpi_chain chain;
     size_t bytes = 3 * least->floor;
     int done = 0, stages = gcpi_chain_stages(&q->m, bytes, e->stages),
-        made = gcpi_chain_make(&chain, &q->m, q->crossing, bytes, stages, e->slots, q->a);
+        made = gcpi_chain_make(&chain, &q->m, q->crossing, bytes, stages, e->grains, q->a);
     q->coarse |= !made && bytes > chain.constant;
-    for (int k = 0, orders = 0; made && k <= chain.slots && orders < 12 && !done; k++)
+    for (int k = 0, orders = 0; made && k <= chain.grains && orders < 12 && !done; k++)
         if (gcpi_chain_order(&chain, &q->trial, k)) {
             done = gcpi_least_offer(q, least, &q->trial, gcpi_least_fit());
             orders++;
@@ -196,7 +196,7 @@ static void gcpi_least_holds(gcpi_planner *q, const gcpi_order *o)
     q->lowest.gradients = q->lowest.batch = 0;
     for (int i = o->peak_at; (q->lowest.task = gcpi_code_task(o, i)) >= p->task_count;) i++;
     gcpi_list_of(p, o, &q->list);
-    int made = !p->names && gcpi_lives_make(p, &q->list, &l, &live, q->a);
+    int made = !gcpi_is_graph(p) && gcpi_lives_make(p, &q->list, &l, &live, q->a);
     for (int b = 0; made && b < l.buffer_count; b++) {
         const gcpi_buffer *x = &l.buffers[b];
         const gcpi_item *item = &p->items[x->root];

@@ -198,7 +198,7 @@ static int gcpi_model_make(gcpi_model *m, const gcpi_problem *p, gcp_arena *a)
     for (int t = 0; t < all; t++) gcpi_model_task(m, t, &reads, &writes);
     m->read_first[all] = reads; m->written_first[all] = writes;
     for (int t = p->task_count; t < all; t++)
-        if (p->tasks[t].kind == GCPI_TASK_PREFETCH && gcpi_alone(p, p->tasks[t].op))
+        if (p->tasks[t].kind == GCPI_TASK_PREFETCH && gcpi_alone(p, p->tasks[t].item))
             m->fetch[m->written[m->written_first[t]]] = t;
     gcpi_model_updates(m, updated);
     return gcpi_model_fixed(m, a);

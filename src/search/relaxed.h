@@ -22,7 +22,7 @@ typedef struct gcpi_relaxed {
 /* Whether an input of a concat may lie where the concat needs it, in some choice. */
 static int gcpi_relaxed_joins(const gcpi_relaxed *r, int x)
 {
-    return r->from->items[x].kind == GCPI_FORWARD_ITEM && !(r->from->items[x].dense & 1) &&
+    return r->from->items[x].kind == GCPI_FORWARD_ITEM && !(r->from->items[x].dense & GCPI_DENSE_ANYWAY) &&
            r->first[x] < r->first[x + 1];
 }
 
@@ -30,7 +30,7 @@ static int gcpi_relaxed_joins(const gcpi_relaxed *r, int x)
    once, then lie in one concat within another. */
 static int gcpi_relaxed_copied(const gcpi_relaxed *r, int x)
 {
-    return r->from->items[x].kind != GCPI_FORWARD_ITEM || r->from->items[x].dense & 1;
+    return r->from->items[x].kind != GCPI_FORWARD_ITEM || r->from->items[x].dense & GCPI_DENSE_ANYWAY;
 }
 
 static void gcpi_relaxed_part(gcpi_relaxed *r, int part)
@@ -97,13 +97,13 @@ static void gcpi_relaxed_operand(gcpi_relaxed *r, gcpi_task *task, const gcpi_op
 {
     const int item = o->item, forward = item < r->p.tensors && r->from->items[item].kind == GCPI_FORWARD_ITEM,
               none = forward && r->first[item] == r->first[item + 1], k = (int)(task - r->p.tasks);
-    if (!forward || none) { gcpi_operand_add(&r->p, task, item, o->mode, o->slot); return; }
+    if (!forward || none) { gcpi_operand_add(&r->p, task, item, o->mode, o->role); return; }
     for (int i = r->first[item]; i < r->first[item + 1]; i++) {
         int part = r->parts[i];
         if (o->mode == GCPI_READ ? r->seen[part] == r->mark : part != item) continue;
         if (o->mode == GCPI_READ) r->seen[part] = r->mark;
         if (r->slice[part] || over) r->discount[k] += r->p.items[part].bytes;
-        gcpi_operand_add(&r->p, task, part, o->mode == GCPI_READ ? GCPI_READ : GCPI_WRITE, o->slot);
+        gcpi_operand_add(&r->p, task, part, o->mode == GCPI_READ ? GCPI_READ : GCPI_WRITE, o->role);
     }
 }
 
@@ -185,7 +185,7 @@ static void gcpi_tree_lives(const gcpi_problem *p, gcpi_tree *tree)
     for (int i = 0; i < p->item_count; i++) {
         tree[i].above = tree[i].below = tree[i].beside = tree[i].first = tree[i].last = -1;
         if (!p->items[i].active || p->items[i].kind != GCPI_GRADIENT_ITEM) continue;
-        if (p->items[i].pinned == 2) tree[i].first = 0;
+        if (p->items[i].pinned == GCPI_PINNED_ALWAYS) tree[i].first = 0;
         if (p->items[i].pinned) tree[i].last = p->task_count - 1;
     }
     for (int k = 0; k < p->task_count; k++)
@@ -245,7 +245,7 @@ static int gcpi_relaxed_during(gcpi_relaxed *r, gcp_arena *a)
     gcpi_tree_lives(p, tree);
     gcpi_tree_links(p, tree);
     for (int i = 0; i < p->item_count; i++) {
-        if (!p->items[i].active || p->items[i].pinned != 2) continue;
+        if (!p->items[i].active || p->items[i].pinned != GCPI_PINNED_ALWAYS) continue;
         if (p->items[i].kind == GCPI_INPUT_ITEM) now += gcpi_bytes_alone(p, i);
         if (p->items[i].kind == GCPI_GRADIENT_ITEM) now += gcpi_tree_set(p, tree, i, 1);
     }

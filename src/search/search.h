@@ -3,24 +3,24 @@
    Local search then improves the best. All are judged by the model's simulation and accepted by their real layout. */
 
 /* What .effort means. visits: instructions that the search simulates, in large problems up to `growth` times as many;
-   prices: of cuts; places: tasks for bounds; stages, slots: of the chain; policies: each is tried, even if something
+   prices: of cuts; places: tasks for bounds; stages, grains: of the chain; policies: each is tried, even if something
    fits; layout: placed buffers that a layout looks at; hard: the same, for the last layout of what nearly fits; least:
    visits per forward op on the way to the least budget. */
 typedef struct gcpi_effort {
     double visits, growth;
-    int prices, places, stages, slots, policies;
+    int prices, places, stages, grains, policies;
     double layout, hard, least;
 } gcpi_effort;
 enum {
     GCPI_MOST_STAGES = 192,
-    GCPI_MOST_SLOTS = 160,
-    GCPI_FEW_SLOTS = 48,
+    GCPI_MOST_GRAINS = 160,
+    GCPI_FEW_GRAINS = 48,
     GCPI_FEW_STAGES = 256,
     GCPI_SHORT_CHAIN = 201
 };
 static const gcpi_effort gcpi_efforts[] = { { 1.6e6, 6, 20, 12, 96, 100, 1, 6e5, 3e6, 8e3 },
                                             { 1.5e5, 1, 12, 4, 48, 64, 0, 1e5, 3e5, 2e3 },
-                                            { 4e7, 6, 24, 32, GCPI_MOST_STAGES, GCPI_MOST_SLOTS, 1, 1.5e6, 1.2e7,
+                                            { 4e7, 6, 24, 32, GCPI_MOST_STAGES, GCPI_MOST_GRAINS, 1, 1.5e6, 1.2e7,
                                               1e5 } };
 
 /* Local search: annealing with a fixed seed. A move takes a run out, puts one in, or shifts one nearer to its reader.

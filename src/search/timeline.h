@@ -8,7 +8,7 @@ typedef struct gcpi_transfer { size_t at, end; int item, back; double done; } gc
    touches. placed: where its operands lie; NULL: items are compared instead. */
 static int gcpi_meets(const gcpi_problem *p, const gcpi_task *t, const gcpi_placed *placed, const gcpi_transfer *f)
 {
-    int meets = f->end && ((t->kind >= GCPI_TASK_OFFLOAD && t->op == f->item) ||
+    int meets = f->end && ((t->kind >= GCPI_TASK_OFFLOAD && t->item == f->item) ||
                            (placed && t->workspace && f->at < gcpi_round(p->numbers, p->target.align) + t->workspace));
     for (int k = 0; f->end && k < t->count; k++) {
         const gcpi_operand *o = &p->operands[t->operands + k];
@@ -32,7 +32,7 @@ static double gcpi_timeline(const gcpi_problem *p, const gcpi_list *list, const 
     gcpi_transfer flying[GCP_COPIES];
     double now = 0, link = 0;
     unsigned first = 0, next = 0;      /* flying, modulo GCP_COPIES: the link is done with the first of them first */
-    int at_once = !p->names && !p->target.copy_start;
+    int at_once = !gcpi_is_graph(p) && !p->target.copy_start;
     memset(flying, 0, sizeof flying);
     for (ptrdiff_t i = 0, n = 0; i < list->count; i++) {
         const gcpi_task *t = &p->tasks[list->at[i].task];
@@ -48,14 +48,14 @@ static double gcpi_timeline(const gcpi_problem *p, const gcpi_list *list, const 
         double begin = copies ? GCPI_MAX(now, link) : now,
                seconds = t->kind == GCPI_TASK_ARRIVE       ? 0
                          : measured && measured[i] > 0     ? measured[i]
-                         : copies ? (double)p->items[t->op].bytes / p->target.far_bytes_per_second
+                         : copies ? (double)p->items[t->item].bytes / p->target.far_bytes_per_second
                                   : t->seconds;
         if (spans) { spans[i].begin = begin; spans[i].end = begin + seconds; }
         if (copies) {
             gcpi_transfer *f = &flying[next++ % GCP_COPIES];
             link = f->done = begin + seconds;
-            f->at = placed ? (size_t)placed[n].offset : 0; f->end = f->at + p->items[t->op].bytes;
-            f->item = t->op; f->back = t->kind == GCPI_TASK_PREFETCH;
+            f->at = placed ? (size_t)placed[n].offset : 0; f->end = f->at + p->items[t->item].bytes;
+            f->item = t->item; f->back = t->kind == GCPI_TASK_PREFETCH;
             if (at_once) now = link;
         } else now += seconds;
         n += t->count;
