@@ -2728,7 +2728,15 @@ static int gcpi_max(int a, int b) { return a > b ? a : b; }
 static int gcpi_ceil(int a, int b) { return a / b + (a % b != 0); }
 static int gcpi_even(int total, int most) { return gcpi_ceil(total, gcpi_ceil(total, most)); }
 /* the greatest common divisor */
-static int gcpi_divisor(int a, int b) { while (b) { int r = a % b; a = b; b = r; } return a; }
+static int gcpi_divisor(int a, int b)
+{
+    while (b) {
+        int r = a % b;
+        a = b;
+        b = r;
+    }
+    return a;
+}
 static ptrdiff_t gcpi_line(ptrdiff_t n) { return (n + GCPI_LINE - 1) / GCPI_LINE * GCPI_LINE; }
 
 /* Bytes of scratch for `shared` values, and `worker` values per worker; SIZE_MAX where that is more than can be
@@ -6610,11 +6618,10 @@ static void gcpi_dropout_backward(const gcp_call *c)
     if (c->din[0].data) gcpi_images(c, c->din[0].shape.d[0], gcpi_dropout_image_back);
 }
 
-static const gcpi_op_row gcpi_dropout_row = {
-    GCP_OP_DROPOUT,
-    { "dropout", gcpi_unary_shape, gcpi_dropout_forward, gcpi_dropout_backward, NULL, 0, 0, GCPI_OVER, 1, NULL },
-    NULL
-};
+static const gcpi_op_row gcpi_dropout_row = { GCP_OP_DROPOUT,
+                                              { "dropout", gcpi_unary_shape, gcpi_dropout_forward,
+                                                gcpi_dropout_backward, NULL, 0, 0, GCPI_OVER, 1, NULL },
+                                              NULL };
 GCPI_DEF gcp_tensor gcp_dropout_at(gcp_tensor x, gcp_dropout_opts o)
 {
     gcpi_attributes a = gcpi_no_attributes();
@@ -7126,7 +7133,7 @@ enum { GCPI_READ, GCPI_WRITE, GCPI_ADD, GCPI_ALIAS };
 /* The kinds of tasks: the letter in a list, the word in the key of a cost. From OFFLOAD on they are by item: copies to
    far memory, back, the wait for the first; a move to another place in the slab. */
 #define GCPI_TASK_KINDS(X)                                                                                             \
-    X(FORWARD, 'F', "forward") X(SEED, 'B', "seed") X(BACKWARD, 'B', "backward") X(GRADIENT_NORM, 'U', "norm")                  \
+    X(FORWARD, 'F', "forward") X(SEED, 'B', "seed") X(BACKWARD, 'B', "backward") X(GRADIENT_NORM, 'U', "norm")         \
     X(UPDATE, 'U', "update") X(HOOK, 'H', "hook") X(WAIT, 'W', "wait") X(OFFLOAD, 'O', "offload")                      \
     X(PREFETCH, 'P', "prefetch") X(ARRIVE, 'A', "arrive") X(MOVE, 'M', "move")
 #define GCPI_TASK_KIND(kind, letter, word) GCPI_TASK_##kind,
@@ -8233,7 +8240,8 @@ static void gcpi_problem_backward(gcpi_problem *p, const unsigned char *needed, 
     for (int i = 1; i < t->tensor_count; i++) {
         gcpi_item *gradient = &p->items[t->tensor_count + i];
         if (!gradient->active) continue;
-        if (t->tensors[i].kind == GCPI_PARAMETER) gradient->pinned = opts->accumulate > 1 ? GCPI_PINNED_ALWAYS : opts->optimizer ? 0 : GCPI_PINNED_TO_END;
+        if (t->tensors[i].kind == GCPI_PARAMETER)
+            gradient->pinned = opts->accumulate > 1 ? GCPI_PINNED_ALWAYS : opts->optimizer ? 0 : GCPI_PINNED_TO_END;
         if (t->tensors[i].kind == GCPI_INPUT) gradient->pinned = GCPI_PINNED_TO_END;
     }
 }
@@ -8661,7 +8669,7 @@ static int gcpi_graph_arrays(gcpi_reader *r, const char *text, const gcp_plan_op
     if (lines > INT32_MAX / 8 || words > INT32_MAX / 8) return 0;
     r->table_size = 2 * (int)lines + 1;
     r->table = GCPI_SCRATCH(r->a, int, 2 * r->table_size);
-    if (!r->text || !p->items || !p->tasks || !p->operands || !gcpi_is_graph(p) || !p->item_names || !r->table) return 0;
+    if (!r->text || !p->items || !p->tasks || !p->operands || !p->task_names || !p->item_names || !r->table) return 0;
     memcpy(r->text, text, n + 1);
     return 1;
 }
@@ -8732,7 +8740,8 @@ static void gcpi_graph_print_tensor(const gcpi_problem *p, int item, unsigned ch
     if (x->row) gcpi_say(w, " rows=%td/%td", x->pitch, x->row);
     gcpi_item_name(p, item, name, sizeof name);
     gcpi_say(w, "%s%s%s%s%s%s # %s\n", x->kind == GCPI_GRADIENT_ITEM ? " gradient" : "", x->stored ? " stored" : "",
-             x->kept ? " keep" : "", x->pinned == GCPI_PINNED_TO_END ? " end" : "", x->pinned == GCPI_PINNED_ALWAYS ? " always" : "",
+             x->kept ? " keep" : "", x->pinned == GCPI_PINNED_TO_END ? " end" : "",
+             x->pinned == GCPI_PINNED_ALWAYS ? " always" : "",
              x->kind == GCPI_STATE_ITEM ? " state" : "", name);
 }
 
@@ -9304,7 +9313,8 @@ static void gcpi_values_make(const gcpi_problem *p, const gcpi_list *list, gcpi_
         const gcpi_task *t = &p->tasks[list->at[i].task];
         for (int k = 0; k < t->count; k++, n++) {
             const gcpi_operand *o = &p->operands[t->operands + k];
-            int fresh = (o->mode == GCPI_WRITE || o->mode == GCPI_ALIAS) && p->items[o->item].pinned != GCPI_PINNED_ALWAYS;
+            int fresh = (o->mode == GCPI_WRITE || o->mode == GCPI_ALIAS) &&
+                        p->items[o->item].pinned != GCPI_PINNED_ALWAYS;
             l->operand_value[n] = -1;
             if (p->items[p->items[o->item].root].kind == GCPI_STATE_ITEM) continue;
             if (fresh) gcpi_value_new(l, o->item, i, current);
@@ -11080,7 +11090,8 @@ static void gcpi_try(gcpi_planner *q)
     q->tries++;
     if (!gcpi_order_of(q, &q->now, o) || !o->valid) return;
     if (q->r->limit) gcpi_offer(q, o);
-    if (gcpi_has_best(q) && (o->peak > q->best.peak || (o->peak == q->best.peak && o->seconds >= q->best.seconds))) return;
+    if (gcpi_has_best(q) && (o->peak > q->best.peak || (o->peak == q->best.peak && o->seconds >= q->best.seconds)))
+        return;
     gcpi_order_copy(&q->best, o);
     gcpi_choice_copy(q->p, &q->guide, &q->now);
 }
@@ -11758,7 +11769,7 @@ typedef struct gcpi_chain {
     size_t *cross;                    /* cross[s * stages + t]: of L(t), what s..t made */
     /* C0, C1 and (where tables is 3) C2; grains per byte */
     float *table[3]; int tables, grains; double per_byte;
-    int *first[3], *full[3];          /* per row: first grains with an order; grains from which on more change nothing */
+    int *first[3], *full[3];          /* per row: the first grains with an order; from which on more change nothing */
     unsigned char *loose;             /* per stage: there is an L(s - 1), and no backward reads it */
     /* stage 0 makes a value that may not be made again and no backward reads: the first cut keeps L(0) for it */
     int pinned;
@@ -12590,7 +12601,8 @@ static void gcpi_exact_run(gcpi_exact *x, int next, unsigned set, int task, doub
 
 static int gcpi_exact_small(const gcpi_model *m)
 {
-    return m->values <= GCPI_EXACT_VALUES && (gcpi_is_graph(m->p) ? m->p->forward : m->p->tape->op_count) <= GCPI_EXACT_VALUES;
+    const int ops = gcpi_is_graph(m->p) ? m->p->forward : m->p->tape->op_count;
+    return m->values <= GCPI_EXACT_VALUES && ops <= GCPI_EXACT_VALUES;
 }
 
 static int gcpi_exact_make(gcpi_exact *x, const gcpi_model *m, gcp_arena *a)
@@ -12751,10 +12763,15 @@ static void gcpi_chain_try(gcpi_planner *q, size_t bytes, int stages, int grains
    rate. The last one runs only where a policy was faster than all the others. */
 enum { GCPI_FROM_KEPT, GCPI_FROM_KEEP_ALL, GCPI_TURNS = 6 };
 typedef struct gcpi_turn { int from; double share, heat, price, rate; } gcpi_turn;
-static const gcpi_turn gcpi_turns[] = { { GCPI_FROM_KEPT, 0.1, 0.001, 3, 0 },       { GCPI_FROM_KEEP_ALL, 0.3, 0.003, 0.2, 50 },
-                    { GCPI_FROM_KEEP_ALL, 0.3, 0.01, 0.3, 50 }, { GCPI_FROM_KEEP_ALL, 0.2, 0.01, 1, 3 },
-                    { GCPI_FROM_KEPT, 0.2, 0.001, 1, 10 },      { GCPI_FROM_KEPT, 0.1, 0.0005, 1, 10 },
-                    { GCPI_FROM_KEPT, 0.4, 0.001, 3, 0 } };
+static const gcpi_turn gcpi_turns[] = {
+    { GCPI_FROM_KEPT, 0.1, 0.001, 3, 0 },
+    { GCPI_FROM_KEEP_ALL, 0.3, 0.003, 0.2, 50 },
+    { GCPI_FROM_KEEP_ALL, 0.3, 0.01, 0.3, 50 },
+    { GCPI_FROM_KEEP_ALL, 0.2, 0.01, 1, 3 },
+    { GCPI_FROM_KEPT, 0.2, 0.001, 1, 10 },
+    { GCPI_FROM_KEPT, 0.1, 0.0005, 1, 10 },
+    { GCPI_FROM_KEPT, 0.4, 0.001, 3, 0 },
+};
 
 /* What it costs to make each value live again, in ways that far allows (see gcpi_search). A copy is priced at a tenth
    of the link's seconds, away and back. */
@@ -13429,7 +13446,10 @@ static double gcpi_relaxed_bound(const gcpi_request *asked, gcp_arena *a)
    and fewer bytes are looked for, from keep-all down. The way does not depend on the budget that was asked for: what
    fits on it is a candidate, and if nothing does, the least slab on it is what the refusal names. A greater effort
    first goes the way of the lesser ones, then further. */
-typedef struct gcpi_least { gcpi_order order, path; size_t slab, floor; } gcpi_least;
+typedef struct gcpi_least {
+    gcpi_order order, path;
+    size_t slab, floor;
+} gcpi_least;
 
 /* Whether nothing fits yet, or what does is so far from the bound that the way down may pass a faster order. No more
    is wanted once .progress stopped the search. */
@@ -13493,7 +13513,9 @@ static int gcpi_least_walk(gcpi_planner *q, gcpi_least *least, gcpi_search *s, d
     for (int failed = 0; step > 0.002 && used < visits && least->path.peak > least->floor && !q->r->watch->stopped;) {
         double heat = heats[failed] * scale;
         s->limit = GCPI_MAX(least->floor, gcpi_bytes_from((double)least->path.peak * (1 - step)));
-        s->found = 0; s->price = 3 * scale; s->rate = 50;
+        s->found = 0;
+        s->price = 3 * scale;
+        s->rate = 50;
         gcpi_order_copy(&s->now, &least->path);
         gcpi_far_strip(q, &s->now);
         used += gcpi_search_run(s, visits / 24, heat, 0.3 * heat,
@@ -13600,8 +13622,7 @@ static void gcpi_least_find(gcpi_planner *q, gcpi_least *least, gcpi_portion por
     if (!made) return;
     gcpi_search_by(&s, q, q->r->far ? 1 + (q->r->far_only != 0) : 0);
     gcpi_keep_all_order(&q->m, &least->path);
-    int done = gcpi_least_offer(q, least, &least->path, gcpi_least_fit()) ||
-               (q->r->far && gcpi_least_copies(q, least));
+    int done = gcpi_least_offer(q, least, &least->path, gcpi_least_fit()) || (q->r->far && gcpi_least_copies(q, least));
     /* where something fits that is not too slow, a little effort tells whether another way is faster */
     for (int e = 0; e < (q->kept.order.seconds < q->bound + q->m.seconds ? 1 : 3) && !done; e++) {
         int last = efforts[e] == q->r->effort;
@@ -14144,8 +14165,8 @@ typedef struct gcpi_bound_state {
     unsigned char *far; void *far_owned;
 } gcpi_bound_state;
 
-/* What a run is for: a step that counts; gcp_measure, on copies of state and inputs; gcp_gradcheck, whose steps all have
-   the same numbers and do not change the state. */
+/* What a run is for: a step that counts; gcp_measure, on copies of state and inputs; gcp_gradcheck, whose steps all
+   have the same numbers and do not change the state. */
 typedef enum gcpi_purpose { GCPI_TO_STEP, GCPI_TO_MEASURE, GCPI_TO_CHECK } gcpi_purpose;
 
 /* The step that runs, or ran last. */
@@ -15002,7 +15023,8 @@ static int gcpi_plan_take(gcp_plan *plan, const gcpi_outcome *out)
     in->list = out->list; in->fit = out->fit; in->method = out->method;
     in->bound_seconds = out->bound; in->slab_bytes = out->slab; in->keep_all = out->keep_all;
     in->segments = out->segments;
-    if (!out->made && out->code) gcpi_fail(plan->tape, out->code, in->opts.at, plan->tape->planning, "%s", out->message);
+    if (!out->made && out->code)
+        gcpi_fail(plan->tape, out->code, in->opts.at, plan->tape->planning, "%s", out->message);
     return out->made;
 }
 
@@ -15063,7 +15085,8 @@ static int gcpi_plan_settle(gcp_plan *plan, gcp_arena *a)
 static void gcpi_plan_sizes(gcp_plan *plan)
 {
     gcpi_plan *in = plan->in;
-    if (!gcpi_is_graph(&in->p)) in->state_bytes = gcpi_round(gcpi_state_with(plan->tape, &plan->in, 1), in->p.target.align);
+    if (!gcpi_is_graph(&in->p))
+        in->state_bytes = gcpi_round(gcpi_state_with(plan->tape, &plan->in, 1), in->p.target.align);
     plan->state_bytes = in->state_bytes;
     plan->slab_bytes = in->slab_bytes;
     plan->bytes = plan->state_bytes + plan->slab_bytes;
@@ -15713,9 +15736,9 @@ static void gcpi_initialise(const gcp_tape *t, int ordinal)
     gcp_real some[CHUNK];
     size_t count = gcpi_count(p->shape);
     int constant = p->init == GCP_INIT_ONES || p->init == GCP_INIT_ZEROS;
-    double out = (double)p->shape.d[p->shape.rank == 1 ? 3 : 0], in = p->fan_in           ? p->fan_in
-                                                                      : p->shape.rank > 1 ? (double)count / out
-                                                                                          : out;
+    double out = (double)p->shape.d[p->shape.rank == 1 ? 3 : 0], in = p->fan_in         ? p->fan_in
+                                                                    : p->shape.rank > 1 ? (double)count / out
+                                                                                        : out;
     double deviation = p->deviation > 0 ? p->deviation : sqrt(2.0 / in),
            limit = sqrt(6.0 / (in + (p->fan_out ? p->fan_out : out)));
     for (size_t first = 0; first < count; first += CHUNK) {
@@ -15821,8 +15844,8 @@ static gcp_code gcpi_refuse_plan(const gcp_plan *plan, gcp_code code, gcp_at at,
     return plan->tape->code;
 }
 
-/* Whether a plan may be used: it was made, from the tape's present recording, and the tape has no error. feeds: the call
-   may also come from the plan's own .feed, as writes of its inputs do. */
+/* Whether a plan may be used: it was made, from the tape's present recording, and the tape has no error. feeds: the
+   call may also come from the plan's own .feed, as writes of its inputs do. */
 static gcp_code gcpi_plan_check(const gcp_plan *plan, gcp_at at, const char *what, int feeds)
 {
     if (!plan || !plan->tape) return GCP_E_PLAN;
@@ -16270,7 +16293,8 @@ GCPI_DEF gcp_code gcp_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at 
     gcpi_plan *in = plan->in;
     gcp_tape *t = plan->tape;
     const void *owned = in->bound.owned, *had_state = t->state;
-    if (gcpi_is_graph(&in->p)) return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind", "a graph's plan has nothing to run");
+    if (gcpi_is_graph(&in->p))
+        return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind", "a graph's plan has nothing to run");
     gcpi_unlay(in);                               /* the plan is not bound unless this bind succeeds */
     in->bound.memory = memory; in->bound.memory_size = size;
     if (!memory && size == 0) code = gcpi_bind_owned(plan, at);
@@ -16398,7 +16422,10 @@ static void gcpi_far_start(gcpi_plan *in, const gcpi_task *t, int n)
     const size_t bytes = in->p.items[t->item].bytes;
     int id = gcpi_copy_begin(in, back ? near : far, back ? far : near, bytes);
     gcpi_transfer *f = &in->run.flying[id];
-    f->at = (size_t)in->placed[n].offset; f->end = f->at + bytes; f->item = t->item; f->back = back;
+    f->at = (size_t)in->placed[n].offset;
+    f->end = f->at + bytes;
+    f->item = t->item;
+    f->back = back;
     if (!in->p.target.copy_start || in->opts.check) gcpi_far_wait(in, id);
 }
 
@@ -16454,7 +16481,8 @@ static void gcpi_slots_update(const gcpi_plan *in, const gcp_call *whole, const 
     for (int k = 0; k < in->slots; k++) to[1 + k].data = x->place + (size_t)k * x->slot;
     from[0].shape = to[0].shape = to[1].shape = to[2].shape = shape;
     from[0].pitch = to[0].pitch = to[1].pitch = to[2].pitch = (ptrdiff_t)x->count;
-    call.in = from; call.out = to;
+    call.in = from;
+    call.out = to;
     gcpi_row_for(&in->p.target, NULL, GCP_ROW_UPDATE)->forward(&call);
 }
 
@@ -16524,7 +16552,8 @@ static void gcpi_call_operands(const gcpi_plan *in, const gcpi_task *t, int n, g
         v->data = gcpi_item_data(in, o->item, in->placed[n + k].offset);
         v->pitch = p->items[o->item].pitch;
         v->accumulate = o->mode == GCPI_ADD ||
-                        (o->mode == GCPI_WRITE && p->items[o->item].pinned == GCPI_PINNED_ALWAYS && in->run.numbers.micro > 0);
+                        (o->mode == GCPI_WRITE && p->items[o->item].pinned == GCPI_PINNED_ALWAYS &&
+                         in->run.numbers.micro > 0);
     }
 }
 
@@ -16700,7 +16729,10 @@ static gcp_at gcpi_instruction_at(const gcpi_plan *in, int i)
 
 /* .check: a recomputed output must have the hash of its first value; the first NaN is an error of the op that made it;
    what lies around a workspace must stay; buffers are overwritten with NaNs when they die. */
-typedef struct gcpi_looked { uint64_t hash; int nan; } gcpi_looked;
+typedef struct gcpi_looked {
+    uint64_t hash;
+    int nan;
+} gcpi_looked;
 
 static void gcpi_look_bytes(const gcp_target *target, const unsigned char *data, size_t size, int real, gcpi_looked *l)
 {
@@ -16755,7 +16787,8 @@ static int gcpi_guard_whole(const gcpi_plan *in, const unsigned char *guard, siz
     for (size_t n; size > 0; guard += n, size -= n) {
         n = GCPI_MIN(size, sizeof some);
         gcpi_bytes_copy(&in->p.target, some, guard, n);
-        for (size_t i = 0; i < n; i++) if (some[i] != GCPI_GUARD) return 0;
+        for (size_t i = 0; i < n; i++)
+            if (some[i] != GCPI_GUARD) return 0;
     }
     return 1;
 }
@@ -17123,7 +17156,8 @@ static int gcpi_may_run(gcpi_plan *in, gcp_at at, const char *what)
         gcpi_fail(t, GCP_E_BIND, at, what, "another plan ran between the micro-batches of this one");
         return 0;
     }
-    if (in->p.training && in->run.purpose == GCPI_TO_STEP && t->summing && (t->summing != in->number || !in->run.micro)) {
+    if (in->p.training && in->run.purpose == GCPI_TO_STEP && t->summing &&
+        (t->summing != in->number || !in->run.micro)) {
         t->summing = 0;
         gcpi_fail(t, GCP_E_BIND, at, what,
                   "the plan before was not through its micro-batches: the gradients that it summed are lost");
@@ -17171,8 +17205,8 @@ static void gcpi_start(gcpi_plan *in)
     const gcp_target *target = &in->p.target;
     int way = (in->run.numbers.micro > 0) + 2 * (in->run.numbers.micro + 1 == in->run.numbers.micros),
         by_host = (in->far_bytes || in->p.far_slots) && !target->copy_start;
-    if (target->device && target->device->play && in->run.purpose == GCPI_TO_STEP && !in->opts.check && !in->opts.on_gradient &&
-        !by_host)
+    if (target->device && target->device->play && in->run.purpose == GCPI_TO_STEP && !in->opts.check &&
+        !in->opts.on_gradient && !by_host)
         target->device->play(target->context, &in->run.recordings[way], gcpi_issue, in);
     else gcpi_issue(in);
 }
@@ -18733,7 +18767,8 @@ static int gcpi_buffer_result(const gcpi_plan *in, const gcpi_plan_buffer *b)
 {
     int result = 0;
     if (b->last < in->list.count - 1) return 0;
-    for (int i = in->p.items[b->item].root; i >= 0; i = in->p.items[i].next) result |= in->p.items[i].pinned == GCPI_PINNED_TO_END;
+    for (int i = in->p.items[b->item].root; i >= 0; i = in->p.items[i].next)
+        result |= in->p.items[i].pinned == GCPI_PINNED_TO_END;
     for (int i = in->p.items[b->item].root; result && i >= 0; i = in->p.items[i].next)
         if (gcpi_read_from(in, in->forward_end, i) == 1) result = 0;
     return result;

@@ -714,7 +714,8 @@ static __global__ void __launch_bounds__(GCPI_THREADS, 2) gcpi_gather_kernel(gcp
         c += column;
         if (pixels[r].out < 0) return;
         if (count == 2 && g.pairs) gcpi_gather_store<2>(g, first + r, pixels[r].out, c, sums);
-        else for (int i = 0; i < count; i++) gcpi_gather_store<1>(g, first + r, pixels[r].out, c + i, sums + i);
+        else
+            for (int i = 0; i < count; i++) gcpi_gather_store<1>(g, first + r, pixels[r].out, c + i, sums + i);
     });
     if (g.end.partial) gcpi_gather_stats<BN>(product, g, pixels, column, stages);
 }
@@ -747,8 +748,7 @@ static __global__ void __launch_bounds__(GCPI_THREADS)
     __syncthreads();
     out += gcpi_phase_start(c, qy, qx) + (ptrdiff_t)(ky / c.sh * taps_w + kx / c.sw) * c.co;
     for (int y = threadIdx.x / 32; y < 32; y += GCPI_THREADS / 32)
-        if (ci0 + y < c.ci && co0 + x < c.co)
-            out[(ptrdiff_t)(ci0 + y) * taps_h * taps_w * c.co + co0 + x] = tile[x][y];
+        if (ci0 + y < c.ci && co0 + x < c.co) out[(ptrdiff_t)(ci0 + y) * taps_h * taps_w * c.co + co0 + x] = tile[x][y];
 }
 
 /* ==== src/cuda/kernels/wgrad.h ==== */
@@ -798,8 +798,9 @@ GCPI_DEVICE void gcpi_weights_load(const gcpi_tiling &g, const float *dy, int co
         const bool valid = (p + r < pixels) & (column + c < g.columns);
         const float *from = dy + (valid ? (p + r) * g.out_pitch + column + c : 0);
         if (VEC != 3 || g.fours) gcpi_copy_async<GCPI_STAGED(VEC)>(a + r * (BN + 8), from, valid);
-        else for (int i = 0; i < 4; i++)
-            gcpi_copy_async<1>(a + r * (BN + 8) + i, from + i * valid, valid && column + c + i < g.columns);
+        else
+            for (int i = 0; i < 4; i++)
+                gcpi_copy_async<1>(a + r * (BN + 8) + i, from + i * valid, valid && column + c + i < g.columns);
     }
 }
 
@@ -1813,7 +1814,10 @@ __global__ void gcpi_finish_kernel(const double *partial, const double *counts, 
                                    float *out, double *into, int first)
 {
     double sum = 0, n = 0;
-    for (unsigned b = 0; b < blocks; b++) { sum += partial[b]; if (counts) n += counts[b]; }
+    for (unsigned b = 0; b < blocks; b++) {
+        sum += partial[b];
+        if (counts) n += counts[b];
+    }
     if (counts) count = n > 0 ? n : 1;
     if (out) *out = (float)(sum / count);
     if (into) *into = first ? sum : *into + sum;
@@ -1878,7 +1882,10 @@ __global__ void gcpi_cross_entropy_kernel(gcp_view x, const int *labels, int ign
     }
     loss = gcpi_block_sum(loss);
     counted = gcpi_block_sum(counted);
-    if (threadIdx.x == 0) { partial[blockIdx.x] = loss; counts[blockIdx.x] = counted; }
+    if (threadIdx.x == 0) {
+        partial[blockIdx.x] = loss;
+        counts[blockIdx.x] = counted;
+    }
 }
 void gcpi_cuda_cross_entropy(gcp_view x, gcp_view labels, int ignore, float *out, void *workspace, cudaStream_t stream)
 {
@@ -1936,7 +1943,7 @@ __global__ void gcpi_norm_finish_kernel(gcp_step_numbers *n, double limit, const
 {
     double scale = 1.0 / n->micros, norm = sqrt(*sum) * scale, clip = limit / (norm + 1e-6);
     n->gradient_norm = norm;
-    n->gradient_scale = scale * (clip >= 1 ? 1.0 : clip);                               /* a NaN stays */
+    n->gradient_scale = scale * (clip >= 1 ? 1.0 : clip); /* a NaN stays */
 }
 void gcpi_cuda_norm_finish(gcp_step_numbers *numbers, double limit, const void *workspace, cudaStream_t stream)
 {
@@ -1949,7 +1956,7 @@ template <int V> GCPI_DEVICE void gcpi_clipped(float *g, const gcpi_cuda_update 
     gcpi_load<V>(g, from);
     for (int k = 0; k < V; k++) {
         g[k] *= scale;
-        if (limit > 0) g[k] = g[k] > limit ? limit : g[k] < -limit ? -limit : g[k];    /* a NaN stays */
+        if (limit > 0) g[k] = g[k] > limit ? limit : g[k] < -limit ? -limit : g[k]; /* a NaN stays */
     }
 }
 /* Whose elements a block has. */
@@ -1987,7 +1994,9 @@ static __global__ void gcpi_sgd_kernel(gcpi_cuda_update u)
 }
 
 /* What all elements share is made once a block in double: lr / (1 - beta1^t), 1 / sqrt(1 - beta2^t), 1 - lr * decay. */
-struct gcpi_adam_shared { float step, unroot, shrink; };
+struct gcpi_adam_shared {
+    float step, unroot, shrink;
+};
 template <int V>
 GCPI_DEVICE void gcpi_adam(const gcpi_cuda_update &u, const gcpi_cuda_parameter &p, const gcpi_adam_shared &shared)
 {
@@ -2035,5 +2044,5 @@ void gcpi_cuda_step(gcpi_cuda_update *u, cudaStream_t stream)
         blocks += (unsigned)gcpi_blocks((ptrdiff_t)p->count, GCPI_THREADS * (p->fours ? 4 : 1));
     }
     if (u->optimizer == GCP_OPTIMIZER_SGD) GCP_LAUNCH(gcpi_sgd_kernel, blocks, GCPI_THREADS, 0, stream, *u);
-    else                                   GCP_LAUNCH(gcpi_adam_kernel, blocks, GCPI_THREADS, 0, stream, *u);
+    else GCP_LAUNCH(gcpi_adam_kernel, blocks, GCPI_THREADS, 0, stream, *u);
 }

@@ -1,5 +1,5 @@
 /* The cases of test_precision.c in double, with a copy of the implementation of their own. */
-#undef GCP_REAL                       /* the library that the test links is in float */
+#undef GCP_REAL /* the library that the test links is in float */
 #define GCP_REAL double
 #define GCP_STATIC
 #define GCP_IMPLEMENTATION

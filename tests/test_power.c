@@ -17,7 +17,11 @@ typedef struct operation {
     size_t at, size;
     unsigned char *bytes;
 } operation;
-typedef struct journal { memory_disk *disk; operation list[OPERATIONS]; int count; } journal;
+typedef struct journal {
+    memory_disk *disk;
+    operation list[OPERATIONS];
+    int count;
+} journal;
 
 static unsigned char tape_memory[GCP_MB(1)], step_memory[GCP_MB(1)];
 static _Alignas(64) unsigned char state[GCP_KB(64)], old_state[GCP_KB(64)], new_state[GCP_KB(64)];
@@ -198,9 +202,9 @@ static void replays(const unsigned char *old, size_t old_bytes, int flushes, int
 int main(void)
 {
     memory_disk disk = { .short_by = 700 };
-    const gcp_files files = { &log_of,      noted_open,   noted_absent, noted_size,  noted_rewind,
-                              noted_read,   noted_write,  noted_flush,  noted_close, noted_rename,
-                              noted_remove, noted_list,   noted_age };
+    const gcp_files files = { &log_of,      noted_open,  noted_absent, noted_size,  noted_rewind,
+                              noted_read,   noted_write, noted_flush,  noted_close, noted_rename,
+                              noted_remove, noted_list,  noted_age };
     int kept[3] = { 0 }, ignored[3] = { 0 };
     log_of.disk = &disk;
     record();

@@ -6,12 +6,12 @@
 
 enum { STATE = 1 << 20 };
 typedef struct context {
-    _Alignas(64) unsigned char state[STATE];      /* aligned alike, so that states compare byte by byte */
+    _Alignas(64) unsigned char state[STATE]; /* aligned alike, so that states compare byte by byte */
     unsigned char tape[GCP_MB(24)], slab[GCP_MB(8)];
     float image[4096];
     unsigned char far[GCP_MB(8)];
     unsigned seed;
-    size_t bytes, moved;                 /* of state; copied in a step */
+    size_t bytes, moved; /* of state; copied in a step */
     char error[GCP_MAX_ERROR];
 } context;
 
@@ -123,8 +123,8 @@ static void *work(void *argument)
     gcp_tape *net = gcp_tape_make(&arena, .ops = 32, .seed = 9);
     gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(w->batch, 10, 10, 3)), x = image,
                label = gcp_labels(net, "label", GCP_SHAPE(w->batch));
-    for (int i = 0; i < 3; i++)
-        GCP_SEGMENT(net, "block") {
+    for (int i = 0; i < 3; i++) GCP_SEGMENT(net, "block")
+        {
             x = gcp_tanh(gcp_conv2d(x, .out = 8, .k = 3, .pad = 1));
             x = gcp_tanh(gcp_conv2d(x, .out = 8, .k = 3, .pad = 1));
         }
@@ -145,7 +145,8 @@ static void workers(void)
     whole.batch = 8;
     work(&whole);
     for (int i = 0; i < 2; i++) {
-        halves[i].batch = 4; halves[i].first = 4 * i;
+        halves[i].batch = 4;
+        halves[i].first = 4 * i;
         pthread_create(&threads[i], NULL, work, &halves[i]);
     }
     for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);

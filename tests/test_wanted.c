@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 enum { INPUTS = 4, SIDE = 5, CHANNELS = 6, IMAGE = 2 * SIDE * SIDE * CHANNELS, POLICIES = 7, MOST = 1 << 14 };
-typedef struct side {                       /* one tape and its memory */
+typedef struct side { /* one tape and its memory */
     gcp_arena arena;
     gcp_tape *net;
     gcp_tensor in[INPUTS], label, loss;
@@ -20,7 +20,9 @@ static side left, right;
 
 static unsigned roll(side *s, unsigned sides)
 {
-    s->dice ^= s->dice << 13; s->dice ^= s->dice >> 7; s->dice ^= s->dice << 17;
+    s->dice ^= s->dice << 13;
+    s->dice ^= s->dice >> 7;
+    s->dice ^= s->dice << 17;
     return (unsigned)((s->dice >> 20) % sides);
 }
 
@@ -54,9 +56,8 @@ static void record(side *s, unsigned seed)
     s->label = gcp_labels(s->net, "label", GCP_SHAPE(2));
     gcp_tensor weight = gcp_param(s->net, "shared", GCP_SHAPE(CHANNELS, 3, 3, CHANNELS));
     int count = INPUTS;
-    for (; count < INPUTS + 12; count++)
-        GCP_SEGMENT(s->net, "part")
-            pool[count] = mixed(s, pool[count - 1 - (int)roll(s, 3)], pool[roll(s, (unsigned)count)], weight);
+    for (; count < INPUTS + 12; count++) GCP_SEGMENT(s->net, "part")
+    pool[count] = mixed(s, pool[count - 1 - (int)roll(s, 3)], pool[roll(s, (unsigned)count)], weight);
     losses = gcp_mean(gcp_mul(pool[count - 2], pool[count - 2]));
     losses = gcp_add(losses, gcp_mse(pool[count - 3], s->in[roll(s, INPUTS)]));
     for (int i = 0; i < INPUTS; i++) losses = gcp_add(losses, gcp_mean(gcp_mul(s->in[i], s->in[i])));
@@ -101,7 +102,7 @@ static size_t stepped(side *s, float *out)
     for (int i = 0; !gcp_is_nil(gcp_nth_parameter(s->net, i)); i++) {
         gcp_tensor p = gcp_nth_parameter(s->net, i);
         if (gcp_grad(&s->plan, p, out + n) == GCP_OK) n += gcp_elements(p);
-        else gcp_error_clear(s->net);                  /* the loss does not depend on it */
+        else gcp_error_clear(s->net); /* the loss does not depend on it */
     }
     return n;
 }
@@ -110,7 +111,7 @@ static void compared(unsigned seed)
 {
     static float kept[2][2][MOST], got[MOST];
     size_t count[2] = { 0 };
-    for (int k = 0; k < 2; k++) {                      /* each tape alone, keeping all */
+    for (int k = 0; k < 2; k++) { /* each tape alone, keeping all */
         begin(&left, seed + (unsigned)k, 0);
         for (int step = 0; step < 2; step++) count[k] = stepped(&left, kept[k][step]);
         CHECK(!gcp_error(left.net) && count[k] < MOST);

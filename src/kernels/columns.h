@@ -6,7 +6,15 @@ static int gcpi_max(int a, int b) { return a > b ? a : b; }
 static int gcpi_ceil(int a, int b) { return a / b + (a % b != 0); }
 static int gcpi_even(int total, int most) { return gcpi_ceil(total, gcpi_ceil(total, most)); }
 /* the greatest common divisor */
-static int gcpi_divisor(int a, int b) { while (b) { int r = a % b; a = b; b = r; } return a; }
+static int gcpi_divisor(int a, int b)
+{
+    while (b) {
+        int r = a % b;
+        a = b;
+        b = r;
+    }
+    return a;
+}
 static ptrdiff_t gcpi_line(ptrdiff_t n) { return (n + GCPI_LINE - 1) / GCPI_LINE * GCPI_LINE; }
 
 /* Bytes of scratch for `shared` values, and `worker` values per worker; SIZE_MAX where that is more than can be

@@ -36,11 +36,10 @@ static void gcpi_dropout_backward(const gcp_call *c)
     if (c->din[0].data) gcpi_images(c, c->din[0].shape.d[0], gcpi_dropout_image_back);
 }
 
-static const gcpi_op_row gcpi_dropout_row = {
-    GCP_OP_DROPOUT,
-    { "dropout", gcpi_unary_shape, gcpi_dropout_forward, gcpi_dropout_backward, NULL, 0, 0, GCPI_OVER, 1, NULL },
-    NULL
-};
+static const gcpi_op_row gcpi_dropout_row = { GCP_OP_DROPOUT,
+                                              { "dropout", gcpi_unary_shape, gcpi_dropout_forward,
+                                                gcpi_dropout_backward, NULL, 0, 0, GCPI_OVER, 1, NULL },
+                                              NULL };
 GCPI_DEF gcp_tensor gcp_dropout_at(gcp_tensor x, gcp_dropout_opts o)
 {
     gcpi_attributes a = gcpi_no_attributes();

@@ -50,7 +50,8 @@ static void gcpi_values_make(const gcpi_problem *p, const gcpi_list *list, gcpi_
         const gcpi_task *t = &p->tasks[list->at[i].task];
         for (int k = 0; k < t->count; k++, n++) {
             const gcpi_operand *o = &p->operands[t->operands + k];
-            int fresh = (o->mode == GCPI_WRITE || o->mode == GCPI_ALIAS) && p->items[o->item].pinned != GCPI_PINNED_ALWAYS;
+            int fresh = (o->mode == GCPI_WRITE || o->mode == GCPI_ALIAS) &&
+                        p->items[o->item].pinned != GCPI_PINNED_ALWAYS;
             l->operand_value[n] = -1;
             if (p->items[p->items[o->item].root].kind == GCPI_STATE_ITEM) continue;
             if (fresh) gcpi_value_new(l, o->item, i, current);

@@ -36,7 +36,8 @@ static int gcpi_plan_settle(gcp_plan *plan, gcp_arena *a)
 static void gcpi_plan_sizes(gcp_plan *plan)
 {
     gcpi_plan *in = plan->in;
-    if (!gcpi_is_graph(&in->p)) in->state_bytes = gcpi_round(gcpi_state_with(plan->tape, &plan->in, 1), in->p.target.align);
+    if (!gcpi_is_graph(&in->p))
+        in->state_bytes = gcpi_round(gcpi_state_with(plan->tape, &plan->in, 1), in->p.target.align);
     plan->state_bytes = in->state_bytes;
     plan->slab_bytes = in->slab_bytes;
     plan->bytes = plan->state_bytes + plan->slab_bytes;

@@ -15,8 +15,8 @@ typedef struct gcpi_bound_state {
     unsigned char *far; void *far_owned;
 } gcpi_bound_state;
 
-/* What a run is for: a step that counts; gcp_measure, on copies of state and inputs; gcp_gradcheck, whose steps all have
-   the same numbers and do not change the state. */
+/* What a run is for: a step that counts; gcp_measure, on copies of state and inputs; gcp_gradcheck, whose steps all
+   have the same numbers and do not change the state. */
 typedef enum gcpi_purpose { GCPI_TO_STEP, GCPI_TO_MEASURE, GCPI_TO_CHECK } gcpi_purpose;
 
 /* The step that runs, or ran last. */

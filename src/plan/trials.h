@@ -369,7 +369,8 @@ static int gcpi_plan_take(gcp_plan *plan, const gcpi_outcome *out)
     in->list = out->list; in->fit = out->fit; in->method = out->method;
     in->bound_seconds = out->bound; in->slab_bytes = out->slab; in->keep_all = out->keep_all;
     in->segments = out->segments;
-    if (!out->made && out->code) gcpi_fail(plan->tape, out->code, in->opts.at, plan->tape->planning, "%s", out->message);
+    if (!out->made && out->code)
+        gcpi_fail(plan->tape, out->code, in->opts.at, plan->tape->planning, "%s", out->message);
     return out->made;
 }
 

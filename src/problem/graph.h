@@ -314,7 +314,7 @@ static int gcpi_graph_arrays(gcpi_reader *r, const char *text, const gcp_plan_op
     if (lines > INT32_MAX / 8 || words > INT32_MAX / 8) return 0;
     r->table_size = 2 * (int)lines + 1;
     r->table = GCPI_SCRATCH(r->a, int, 2 * r->table_size);
-    if (!r->text || !p->items || !p->tasks || !p->operands || !gcpi_is_graph(p) || !p->item_names || !r->table) return 0;
+    if (!r->text || !p->items || !p->tasks || !p->operands || !p->task_names || !p->item_names || !r->table) return 0;
     memcpy(r->text, text, n + 1);
     return 1;
 }
@@ -385,7 +385,8 @@ static void gcpi_graph_print_tensor(const gcpi_problem *p, int item, unsigned ch
     if (x->row) gcpi_say(w, " rows=%td/%td", x->pitch, x->row);
     gcpi_item_name(p, item, name, sizeof name);
     gcpi_say(w, "%s%s%s%s%s%s # %s\n", x->kind == GCPI_GRADIENT_ITEM ? " gradient" : "", x->stored ? " stored" : "",
-             x->kept ? " keep" : "", x->pinned == GCPI_PINNED_TO_END ? " end" : "", x->pinned == GCPI_PINNED_ALWAYS ? " always" : "",
+             x->kept ? " keep" : "", x->pinned == GCPI_PINNED_TO_END ? " end" : "",
+             x->pinned == GCPI_PINNED_ALWAYS ? " always" : "",
              x->kind == GCPI_STATE_ITEM ? " state" : "", name);
 }
 

@@ -9,7 +9,7 @@ enum { GCPI_READ, GCPI_WRITE, GCPI_ADD, GCPI_ALIAS };
 /* The kinds of tasks: the letter in a list, the word in the key of a cost. From OFFLOAD on they are by item: copies to
    far memory, back, the wait for the first; a move to another place in the slab. */
 #define GCPI_TASK_KINDS(X)                                                                                             \
-    X(FORWARD, 'F', "forward") X(SEED, 'B', "seed") X(BACKWARD, 'B', "backward") X(GRADIENT_NORM, 'U', "norm")                  \
+    X(FORWARD, 'F', "forward") X(SEED, 'B', "seed") X(BACKWARD, 'B', "backward") X(GRADIENT_NORM, 'U', "norm")         \
     X(UPDATE, 'U', "update") X(HOOK, 'H', "hook") X(WAIT, 'W', "wait") X(OFFLOAD, 'O', "offload")                      \
     X(PREFETCH, 'P', "prefetch") X(ARRIVE, 'A', "arrive") X(MOVE, 'M', "move")
 #define GCPI_TASK_KIND(kind, letter, word) GCPI_TASK_##kind,

@@ -318,7 +318,8 @@ static void gcpi_problem_backward(gcpi_problem *p, const unsigned char *needed, 
     for (int i = 1; i < t->tensor_count; i++) {
         gcpi_item *gradient = &p->items[t->tensor_count + i];
         if (!gradient->active) continue;
-        if (t->tensors[i].kind == GCPI_PARAMETER) gradient->pinned = opts->accumulate > 1 ? GCPI_PINNED_ALWAYS : opts->optimizer ? 0 : GCPI_PINNED_TO_END;
+        if (t->tensors[i].kind == GCPI_PARAMETER)
+            gradient->pinned = opts->accumulate > 1 ? GCPI_PINNED_ALWAYS : opts->optimizer ? 0 : GCPI_PINNED_TO_END;
         if (t->tensors[i].kind == GCPI_INPUT) gradient->pinned = GCPI_PINNED_TO_END;
     }
 }

@@ -16,7 +16,8 @@ static int gcpi_buffer_result(const gcpi_plan *in, const gcpi_plan_buffer *b)
 {
     int result = 0;
     if (b->last < in->list.count - 1) return 0;
-    for (int i = in->p.items[b->item].root; i >= 0; i = in->p.items[i].next) result |= in->p.items[i].pinned == GCPI_PINNED_TO_END;
+    for (int i = in->p.items[b->item].root; i >= 0; i = in->p.items[i].next)
+        result |= in->p.items[i].pinned == GCPI_PINNED_TO_END;
     for (int i = in->p.items[b->item].root; result && i >= 0; i = in->p.items[i].next)
         if (gcpi_read_from(in, in->forward_end, i) == 1) result = 0;
     return result;

@@ -351,7 +351,8 @@ GCPI_DEF gcp_code gcp_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at 
     gcpi_plan *in = plan->in;
     gcp_tape *t = plan->tape;
     const void *owned = in->bound.owned, *had_state = t->state;
-    if (gcpi_is_graph(&in->p)) return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind", "a graph's plan has nothing to run");
+    if (gcpi_is_graph(&in->p))
+        return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind", "a graph's plan has nothing to run");
     gcpi_unlay(in);                               /* the plan is not bound unless this bind succeeds */
     in->bound.memory = memory; in->bound.memory_size = size;
     if (!memory && size == 0) code = gcpi_bind_owned(plan, at);

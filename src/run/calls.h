@@ -40,7 +40,8 @@ static void gcpi_call_operands(const gcpi_plan *in, const gcpi_task *t, int n, g
         v->data = gcpi_item_data(in, o->item, in->placed[n + k].offset);
         v->pitch = p->items[o->item].pitch;
         v->accumulate = o->mode == GCPI_ADD ||
-                        (o->mode == GCPI_WRITE && p->items[o->item].pinned == GCPI_PINNED_ALWAYS && in->run.numbers.micro > 0);
+                        (o->mode == GCPI_WRITE && p->items[o->item].pinned == GCPI_PINNED_ALWAYS &&
+                         in->run.numbers.micro > 0);
     }
 }
 

@@ -10,7 +10,10 @@ static gcp_at gcpi_instruction_at(const gcpi_plan *in, int i)
 
 /* .check: a recomputed output must have the hash of its first value; the first NaN is an error of the op that made it;
    what lies around a workspace must stay; buffers are overwritten with NaNs when they die. */
-typedef struct gcpi_looked { uint64_t hash; int nan; } gcpi_looked;
+typedef struct gcpi_looked {
+    uint64_t hash;
+    int nan;
+} gcpi_looked;
 
 static void gcpi_look_bytes(const gcp_target *target, const unsigned char *data, size_t size, int real, gcpi_looked *l)
 {
@@ -65,7 +68,8 @@ static int gcpi_guard_whole(const gcpi_plan *in, const unsigned char *guard, siz
     for (size_t n; size > 0; guard += n, size -= n) {
         n = GCPI_MIN(size, sizeof some);
         gcpi_bytes_copy(&in->p.target, some, guard, n);
-        for (size_t i = 0; i < n; i++) if (some[i] != GCPI_GUARD) return 0;
+        for (size_t i = 0; i < n; i++)
+            if (some[i] != GCPI_GUARD) return 0;
     }
     return 1;
 }

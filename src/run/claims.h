@@ -18,8 +18,8 @@ static gcp_code gcpi_refuse_plan(const gcp_plan *plan, gcp_code code, gcp_at at,
     return plan->tape->code;
 }
 
-/* Whether a plan may be used: it was made, from the tape's present recording, and the tape has no error. feeds: the call
-   may also come from the plan's own .feed, as writes of its inputs do. */
+/* Whether a plan may be used: it was made, from the tape's present recording, and the tape has no error. feeds: the
+   call may also come from the plan's own .feed, as writes of its inputs do. */
 static gcp_code gcpi_plan_check(const gcp_plan *plan, gcp_at at, const char *what, int feeds)
 {
     if (!plan || !plan->tape) return GCP_E_PLAN;

@@ -31,7 +31,10 @@ static void gcpi_far_start(gcpi_plan *in, const gcpi_task *t, int n)
     const size_t bytes = in->p.items[t->item].bytes;
     int id = gcpi_copy_begin(in, back ? near : far, back ? far : near, bytes);
     gcpi_transfer *f = &in->run.flying[id];
-    f->at = (size_t)in->placed[n].offset; f->end = f->at + bytes; f->item = t->item; f->back = back;
+    f->at = (size_t)in->placed[n].offset;
+    f->end = f->at + bytes;
+    f->item = t->item;
+    f->back = back;
     if (!in->p.target.copy_start || in->opts.check) gcpi_far_wait(in, id);
 }
 
@@ -87,7 +90,8 @@ static void gcpi_slots_update(const gcpi_plan *in, const gcp_call *whole, const 
     for (int k = 0; k < in->slots; k++) to[1 + k].data = x->place + (size_t)k * x->slot;
     from[0].shape = to[0].shape = to[1].shape = to[2].shape = shape;
     from[0].pitch = to[0].pitch = to[1].pitch = to[2].pitch = (ptrdiff_t)x->count;
-    call.in = from; call.out = to;
+    call.in = from;
+    call.out = to;
     gcpi_row_for(&in->p.target, NULL, GCP_ROW_UPDATE)->forward(&call);
 }
 

@@ -34,9 +34,9 @@ static void gcpi_initialise(const gcp_tape *t, int ordinal)
     gcp_real some[CHUNK];
     size_t count = gcpi_count(p->shape);
     int constant = p->init == GCP_INIT_ONES || p->init == GCP_INIT_ZEROS;
-    double out = (double)p->shape.d[p->shape.rank == 1 ? 3 : 0], in = p->fan_in           ? p->fan_in
-                                                                      : p->shape.rank > 1 ? (double)count / out
-                                                                                          : out;
+    double out = (double)p->shape.d[p->shape.rank == 1 ? 3 : 0], in = p->fan_in         ? p->fan_in
+                                                                    : p->shape.rank > 1 ? (double)count / out
+                                                                                        : out;
     double deviation = p->deviation > 0 ? p->deviation : sqrt(2.0 / in),
            limit = sqrt(6.0 / (in + (p->fan_out ? p->fan_out : out)));
     for (size_t first = 0; first < count; first += CHUNK) {

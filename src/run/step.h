@@ -97,7 +97,8 @@ static int gcpi_may_run(gcpi_plan *in, gcp_at at, const char *what)
         gcpi_fail(t, GCP_E_BIND, at, what, "another plan ran between the micro-batches of this one");
         return 0;
     }
-    if (in->p.training && in->run.purpose == GCPI_TO_STEP && t->summing && (t->summing != in->number || !in->run.micro)) {
+    if (in->p.training && in->run.purpose == GCPI_TO_STEP && t->summing &&
+        (t->summing != in->number || !in->run.micro)) {
         t->summing = 0;
         gcpi_fail(t, GCP_E_BIND, at, what,
                   "the plan before was not through its micro-batches: the gradients that it summed are lost");
@@ -145,8 +146,8 @@ static void gcpi_start(gcpi_plan *in)
     const gcp_target *target = &in->p.target;
     int way = (in->run.numbers.micro > 0) + 2 * (in->run.numbers.micro + 1 == in->run.numbers.micros),
         by_host = (in->far_bytes || in->p.far_slots) && !target->copy_start;
-    if (target->device && target->device->play && in->run.purpose == GCPI_TO_STEP && !in->opts.check && !in->opts.on_gradient &&
-        !by_host)
+    if (target->device && target->device->play && in->run.purpose == GCPI_TO_STEP && !in->opts.check &&
+        !in->opts.on_gradient && !by_host)
         target->device->play(target->context, &in->run.recordings[way], gcpi_issue, in);
     else gcpi_issue(in);
 }

@@ -66,10 +66,15 @@ static void gcpi_chain_try(gcpi_planner *q, size_t bytes, int stages, int grains
    rate. The last one runs only where a policy was faster than all the others. */
 enum { GCPI_FROM_KEPT, GCPI_FROM_KEEP_ALL, GCPI_TURNS = 6 };
 typedef struct gcpi_turn { int from; double share, heat, price, rate; } gcpi_turn;
-static const gcpi_turn gcpi_turns[] = { { GCPI_FROM_KEPT, 0.1, 0.001, 3, 0 },       { GCPI_FROM_KEEP_ALL, 0.3, 0.003, 0.2, 50 },
-                    { GCPI_FROM_KEEP_ALL, 0.3, 0.01, 0.3, 50 }, { GCPI_FROM_KEEP_ALL, 0.2, 0.01, 1, 3 },
-                    { GCPI_FROM_KEPT, 0.2, 0.001, 1, 10 },      { GCPI_FROM_KEPT, 0.1, 0.0005, 1, 10 },
-                    { GCPI_FROM_KEPT, 0.4, 0.001, 3, 0 } };
+static const gcpi_turn gcpi_turns[] = {
+    { GCPI_FROM_KEPT, 0.1, 0.001, 3, 0 },
+    { GCPI_FROM_KEEP_ALL, 0.3, 0.003, 0.2, 50 },
+    { GCPI_FROM_KEEP_ALL, 0.3, 0.01, 0.3, 50 },
+    { GCPI_FROM_KEEP_ALL, 0.2, 0.01, 1, 3 },
+    { GCPI_FROM_KEPT, 0.2, 0.001, 1, 10 },
+    { GCPI_FROM_KEPT, 0.1, 0.0005, 1, 10 },
+    { GCPI_FROM_KEPT, 0.4, 0.001, 3, 0 },
+};
 
 /* What it costs to make each value live again, in ways that far allows (see gcpi_search). A copy is priced at a tenth
    of the link's seconds, away and back. */

@@ -26,7 +26,7 @@ typedef struct gcpi_chain {
     size_t *cross;                    /* cross[s * stages + t]: of L(t), what s..t made */
     /* C0, C1 and (where tables is 3) C2; grains per byte */
     float *table[3]; int tables, grains; double per_byte;
-    int *first[3], *full[3];          /* per row: first grains with an order; grains from which on more change nothing */
+    int *first[3], *full[3];          /* per row: the first grains with an order; from which on more change nothing */
     unsigned char *loose;             /* per stage: there is an L(s - 1), and no backward reads it */
     /* stage 0 makes a value that may not be made again and no backward reads: the first cut keeps L(0) for it */
     int pinned;

@@ -66,7 +66,8 @@ static void gcpi_exact_run(gcpi_exact *x, int next, unsigned set, int task, doub
 
 static int gcpi_exact_small(const gcpi_model *m)
 {
-    return m->values <= GCPI_EXACT_VALUES && (gcpi_is_graph(m->p) ? m->p->forward : m->p->tape->op_count) <= GCPI_EXACT_VALUES;
+    const int ops = gcpi_is_graph(m->p) ? m->p->forward : m->p->tape->op_count;
+    return m->values <= GCPI_EXACT_VALUES && ops <= GCPI_EXACT_VALUES;
 }
 
 static int gcpi_exact_make(gcpi_exact *x, const gcpi_model *m, gcp_arena *a)

@@ -2,7 +2,10 @@
    and fewer bytes are looked for, from keep-all down. The way does not depend on the budget that was asked for: what
    fits on it is a candidate, and if nothing does, the least slab on it is what the refusal names. A greater effort
    first goes the way of the lesser ones, then further. */
-typedef struct gcpi_least { gcpi_order order, path; size_t slab, floor; } gcpi_least;
+typedef struct gcpi_least {
+    gcpi_order order, path;
+    size_t slab, floor;
+} gcpi_least;
 
 /* Whether nothing fits yet, or what does is so far from the bound that the way down may pass a faster order. No more
    is wanted once .progress stopped the search. */
@@ -66,7 +69,9 @@ static int gcpi_least_walk(gcpi_planner *q, gcpi_least *least, gcpi_search *s, d
     for (int failed = 0; step > 0.002 && used < visits && least->path.peak > least->floor && !q->r->watch->stopped;) {
         double heat = heats[failed] * scale;
         s->limit = GCPI_MAX(least->floor, gcpi_bytes_from((double)least->path.peak * (1 - step)));
-        s->found = 0; s->price = 3 * scale; s->rate = 50;
+        s->found = 0;
+        s->price = 3 * scale;
+        s->rate = 50;
         gcpi_order_copy(&s->now, &least->path);
         gcpi_far_strip(q, &s->now);
         used += gcpi_search_run(s, visits / 24, heat, 0.3 * heat,
@@ -173,8 +178,7 @@ static void gcpi_least_find(gcpi_planner *q, gcpi_least *least, gcpi_portion por
     if (!made) return;
     gcpi_search_by(&s, q, q->r->far ? 1 + (q->r->far_only != 0) : 0);
     gcpi_keep_all_order(&q->m, &least->path);
-    int done = gcpi_least_offer(q, least, &least->path, gcpi_least_fit()) ||
-               (q->r->far && gcpi_least_copies(q, least));
+    int done = gcpi_least_offer(q, least, &least->path, gcpi_least_fit()) || (q->r->far && gcpi_least_copies(q, least));
     /* where something fits that is not too slow, a little effort tells whether another way is faster */
     for (int e = 0; e < (q->kept.order.seconds < q->bound + q->m.seconds ? 1 : 3) && !done; e++) {
         int last = efforts[e] == q->r->effort;

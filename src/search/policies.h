@@ -47,7 +47,8 @@ static void gcpi_try(gcpi_planner *q)
     q->tries++;
     if (!gcpi_order_of(q, &q->now, o) || !o->valid) return;
     if (q->r->limit) gcpi_offer(q, o);
-    if (gcpi_has_best(q) && (o->peak > q->best.peak || (o->peak == q->best.peak && o->seconds >= q->best.seconds))) return;
+    if (gcpi_has_best(q) && (o->peak > q->best.peak || (o->peak == q->best.peak && o->seconds >= q->best.seconds)))
+        return;
     gcpi_order_copy(&q->best, o);
     gcpi_choice_copy(q->p, &q->guide, &q->now);
 }

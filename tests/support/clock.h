@@ -12,7 +12,7 @@ static inline double clock_seconds(clockid_t clock)
 }
 static inline double seconds_now(void) { return clock_seconds(CLOCK_MONOTONIC); }
 
-static inline int by_size(const void *a, const void *b)         /* for qsort, of double */
+static inline int by_size(const void *a, const void *b) /* for qsort, of double */
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);

@@ -25,7 +25,8 @@ static inline const char *json_number(const char *s)
     char *end;
     if (*s != '-' && (*s < '0' || *s > '9')) return NULL;
     strtod(s, &end);
-    for (const char *c = s; c < end; c++) if (!strchr("+-.0123456789eE", *c)) return NULL;
+    for (const char *c = s; c < end; c++)
+        if (!strchr("+-.0123456789eE", *c)) return NULL;
     return end;
 }
 
@@ -34,7 +35,8 @@ static inline const char *json_value(const char *s, int depth)
 {
     static const char *const words[] = { "true", "false", "null" };
     s = json_space(s);
-    for (int i = 0; i < 3; i++) if (!strncmp(s, words[i], strlen(words[i]))) return s + strlen(words[i]);
+    for (int i = 0; i < 3; i++)
+        if (!strncmp(s, words[i], strlen(words[i]))) return s + strlen(words[i]);
     if (*s == '"') return json_string(s);
     if (*s != '{' && *s != '[') return json_number(s);
     const char close = *s == '{' ? '}' : ']';

@@ -253,9 +253,9 @@ static inline int oracle_keep_all(const oracle_graph *g, uint64_t *peak, double 
    chain would have n times the states. */
 
 typedef struct oracle_memory {
-    int forwards;          /* the most forward ops of a problem */
-    double *now, *next;    /* by set: the least value of reaching it, in this layer and the following one */
-    uint64_t *bytes;       /* by set: its bytes */
+    int forwards;           /* the most forward ops of a problem */
+    double *now, *next;     /* by set: the least value of reaching it, in this layer and the following one */
+    uint64_t *bytes;        /* by set: its bytes */
     uint32_t *heap, *place; /* heap of sets by now[], from 1; place[]: where a set stands in it, 0: nowhere */
     uint32_t heaped;
 } oracle_memory;
@@ -264,9 +264,9 @@ typedef struct oracle_search {
     const oracle_graph *g;
     oracle_memory *m;
     uint64_t budget;
-    int least;                         /* values are peaks, not times */
-    uint32_t read[ORACLE_OPS];         /* by op: the forward tensors it reads */
-    uint32_t useful[ORACLE_OPS + 1];   /* by layer: the tensors that can be of use in it */
+    int least;                          /* values are peaks, not times */
+    uint32_t read[ORACLE_OPS];          /* by op: the forward tensors it reads */
+    uint32_t useful[ORACLE_OPS + 1];    /* by layer: the tensors that can be of use in it */
     uint64_t gradients[ORACLE_OPS + 1]; /* by layer: live bytes of what backward ops made */
 } oracle_search;
 

@@ -7,7 +7,9 @@
 /* segments: of GCP_POLICY_UNIFORM; checkpoints, replay: of GCP_POLICY_CHECKPOINTS */
 typedef enum strategy_far { FAR_NEVER, FAR_ALONE, FAR_TOO } strategy_far;
 typedef struct strategy {
-    const char *name; gcp_policy policy; strategy_far far;
+    const char *name;
+    gcp_policy policy;
+    strategy_far far;
     int segments, checkpoints, replay;
 } strategy;
 
@@ -22,7 +24,9 @@ static const strategy strategies[STRATEGIES] = {
 static inline gcp_plan_opts strategy_opts(const strategy *s, gcp_plan_opts base, size_t budget)
 {
     base.policy = s->policy;
-    base.segments = s->segments; base.checkpoints = s->checkpoints; base.replay = s->replay;
+    base.segments = s->segments;
+    base.checkpoints = s->checkpoints;
+    base.replay = s->replay;
     if (s->policy != GCP_POLICY_BUDGET) return base;
     base.budget = budget;
     base.far = s->far == FAR_NEVER ? 0 : SIZE_MAX / 4;

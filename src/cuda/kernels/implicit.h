@@ -113,7 +113,8 @@ static __global__ void __launch_bounds__(GCPI_THREADS, 2) gcpi_gather_kernel(gcp
         c += column;
         if (pixels[r].out < 0) return;
         if (count == 2 && g.pairs) gcpi_gather_store<2>(g, first + r, pixels[r].out, c, sums);
-        else for (int i = 0; i < count; i++) gcpi_gather_store<1>(g, first + r, pixels[r].out, c + i, sums + i);
+        else
+            for (int i = 0; i < count; i++) gcpi_gather_store<1>(g, first + r, pixels[r].out, c + i, sums + i);
     });
     if (g.end.partial) gcpi_gather_stats<BN>(product, g, pixels, column, stages);
 }
@@ -146,6 +147,5 @@ static __global__ void __launch_bounds__(GCPI_THREADS)
     __syncthreads();
     out += gcpi_phase_start(c, qy, qx) + (ptrdiff_t)(ky / c.sh * taps_w + kx / c.sw) * c.co;
     for (int y = threadIdx.x / 32; y < 32; y += GCPI_THREADS / 32)
-        if (ci0 + y < c.ci && co0 + x < c.co)
-            out[(ptrdiff_t)(ci0 + y) * taps_h * taps_w * c.co + co0 + x] = tile[x][y];
+        if (ci0 + y < c.ci && co0 + x < c.co) out[(ptrdiff_t)(ci0 + y) * taps_h * taps_w * c.co + co0 + x] = tile[x][y];
 }

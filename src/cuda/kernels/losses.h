@@ -37,7 +37,10 @@ __global__ void gcpi_finish_kernel(const double *partial, const double *counts, 
                                    float *out, double *into, int first)
 {
     double sum = 0, n = 0;
-    for (unsigned b = 0; b < blocks; b++) { sum += partial[b]; if (counts) n += counts[b]; }
+    for (unsigned b = 0; b < blocks; b++) {
+        sum += partial[b];
+        if (counts) n += counts[b];
+    }
     if (counts) count = n > 0 ? n : 1;
     if (out) *out = (float)(sum / count);
     if (into) *into = first ? sum : *into + sum;
@@ -102,7 +105,10 @@ __global__ void gcpi_cross_entropy_kernel(gcp_view x, const int *labels, int ign
     }
     loss = gcpi_block_sum(loss);
     counted = gcpi_block_sum(counted);
-    if (threadIdx.x == 0) { partial[blockIdx.x] = loss; counts[blockIdx.x] = counted; }
+    if (threadIdx.x == 0) {
+        partial[blockIdx.x] = loss;
+        counts[blockIdx.x] = counted;
+    }
 }
 void gcpi_cuda_cross_entropy(gcp_view x, gcp_view labels, int ignore, float *out, void *workspace, cudaStream_t stream)
 {

@@ -9,7 +9,7 @@ __global__ void gcpi_norm_finish_kernel(gcp_step_numbers *n, double limit, const
 {
     double scale = 1.0 / n->micros, norm = sqrt(*sum) * scale, clip = limit / (norm + 1e-6);
     n->gradient_norm = norm;
-    n->gradient_scale = scale * (clip >= 1 ? 1.0 : clip);                               /* a NaN stays */
+    n->gradient_scale = scale * (clip >= 1 ? 1.0 : clip); /* a NaN stays */
 }
 void gcpi_cuda_norm_finish(gcp_step_numbers *numbers, double limit, const void *workspace, cudaStream_t stream)
 {
@@ -22,7 +22,7 @@ template <int V> GCPI_DEVICE void gcpi_clipped(float *g, const gcpi_cuda_update 
     gcpi_load<V>(g, from);
     for (int k = 0; k < V; k++) {
         g[k] *= scale;
-        if (limit > 0) g[k] = g[k] > limit ? limit : g[k] < -limit ? -limit : g[k];    /* a NaN stays */
+        if (limit > 0) g[k] = g[k] > limit ? limit : g[k] < -limit ? -limit : g[k]; /* a NaN stays */
     }
 }
 /* Whose elements a block has. */
@@ -60,7 +60,9 @@ static __global__ void gcpi_sgd_kernel(gcpi_cuda_update u)
 }
 
 /* What all elements share is made once a block in double: lr / (1 - beta1^t), 1 / sqrt(1 - beta2^t), 1 - lr * decay. */
-struct gcpi_adam_shared { float step, unroot, shrink; };
+struct gcpi_adam_shared {
+    float step, unroot, shrink;
+};
 template <int V>
 GCPI_DEVICE void gcpi_adam(const gcpi_cuda_update &u, const gcpi_cuda_parameter &p, const gcpi_adam_shared &shared)
 {
@@ -108,5 +110,5 @@ void gcpi_cuda_step(gcpi_cuda_update *u, cudaStream_t stream)
         blocks += (unsigned)gcpi_blocks((ptrdiff_t)p->count, GCPI_THREADS * (p->fours ? 4 : 1));
     }
     if (u->optimizer == GCP_OPTIMIZER_SGD) GCP_LAUNCH(gcpi_sgd_kernel, blocks, GCPI_THREADS, 0, stream, *u);
-    else                                   GCP_LAUNCH(gcpi_adam_kernel, blocks, GCPI_THREADS, 0, stream, *u);
+    else GCP_LAUNCH(gcpi_adam_kernel, blocks, GCPI_THREADS, 0, stream, *u);
 }

@@ -43,8 +43,9 @@ GCPI_DEVICE void gcpi_weights_load(const gcpi_tiling &g, const float *dy, int co
         const bool valid = (p + r < pixels) & (column + c < g.columns);
         const float *from = dy + (valid ? (p + r) * g.out_pitch + column + c : 0);
         if (VEC != 3 || g.fours) gcpi_copy_async<GCPI_STAGED(VEC)>(a + r * (BN + 8), from, valid);
-        else for (int i = 0; i < 4; i++)
-            gcpi_copy_async<1>(a + r * (BN + 8) + i, from + i * valid, valid && column + c + i < g.columns);
+        else
+            for (int i = 0; i < 4; i++)
+                gcpi_copy_async<1>(a + r * (BN + 8) + i, from + i * valid, valid && column + c + i < g.columns);
     }
 }
 
