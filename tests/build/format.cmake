@@ -35,11 +35,11 @@ set(files
   tests/support/strategies.h
   tests/support/svg.h
   tests/support/table.h
-  tests/test_power.c
+  tests/test_save_survives_power_loss.c
   tests/test_resnet50.c
   tests/test_threads.c
   tests/test_verifier.c
-  tests/test_wanted.c
+  tests/test_gradients_of_inputs.c
 )
 foreach(file IN LISTS files)
   execute_process(COMMAND ${CLANG_FORMAT} --dry-run --Werror ${ROOT}/${file} RESULT_VARIABLE changes ERROR_VARIABLE text)

@@ -1,6 +1,6 @@
 /* A program that saves its run for ever, or two that save to the same path, are killed at any moment, again and again:
    the file is always whole, also between their saves, and not older than what its writer had said to be saved.
-   test_kills [rounds] */
+   test_save_survives_kill [rounds] */
 #if defined(__unix__) || defined(__APPLE__)
 #define _DEFAULT_SOURCE                  /* usleep, kill */
 #include <signal.h>
