@@ -522,19 +522,26 @@ typedef int (*gcp_progress_fn)(void *context, const gcp_progress *progress);
 
 typedef struct gcp_plan_opts {
     gcp_at at GCPI_Z;
+
+    /* -- policy: what is kept, and what is run again -- */
     gcp_policy policy GCPI_Z;
     int segments GCPI_Z, balance GCPI_Z;    /* GCP_POLICY_UNIFORM */
     int checkpoints GCPI_Z, replay GCPI_Z;  /* GCP_POLICY_CHECKPOINTS; 0 checkpoints: one segment */
     const char *list GCPI_Z;                /* instructions as text (gcp_list_print) instead of a policy */
+
+    /* -- memory: how much of it, and how long to search (GCP_POLICY_BUDGET, but .budget) -- */
     size_t budget GCPI_Z;                   /* the most that plan.bytes may be; 0: no limit (an error with
                                                GCP_POLICY_BUDGET: SIZE_MAX is no limit there) */
-    gcp_effort effort GCPI_Z;               /* GCP_POLICY_BUDGET */
-    gcp_progress_fn progress GCPI_Z; void *progress_context GCPI_Z; /* GCP_POLICY_BUDGET */
-    size_t far GCPI_Z; int far_only GCPI_Z; /* GCP_POLICY_BUDGET: bytes of far memory that values may wait in; far_only:
-                                               nothing runs again */
-    const char *costs GCPI_Z;               /* text of gcp_costs_print, from any machine: seconds to plan with. A line
-                                               is for ops of its shapes: another batch needs a profile of its own
-                                               (gcp_why_print says how much was found). The first of two counts */
+    gcp_effort effort GCPI_Z;
+    gcp_progress_fn progress GCPI_Z; void *progress_context GCPI_Z;
+    size_t far GCPI_Z; int far_only GCPI_Z; /* bytes of far memory that values may wait in; far_only: nothing runs
+                                               again */
+    const char *costs GCPI_Z;               /* of any policy: text of gcp_costs_print, from any machine: seconds to
+                                               plan with. A line is for ops of its shapes: another batch needs a
+                                               profile of its own (gcp_why_print says how much was found). The first of
+                                               two counts */
+
+    /* -- training: what trains, and how it is updated -- */
     int inference GCPI_Z;                   /* forward only: running statistics, no dropout, no gradients */
     /* which parameters train: those that fit a pattern of .train (all, where it is left out), none of .freeze, and are
        not frozen by gcp_freeze. Patterns are whole paths in which * stands for any text and [a-b] for an index from a
@@ -558,13 +565,17 @@ typedef struct gcp_plan_opts {
                                                forbids it, GCP_ZERO too */
     int accumulate GCPI_Z;                  /* micro-batches per update, a gcp_step each; gradients are averaged. Each
                                                step takes .lr; the last one's counts */
+
+    /* -- checks: to find mistakes; both are slower -- */
     int no_groups GCPI_Z;                   /* fuse no ops into groups: same bits, more passes over memory */
     int check GCPI_Z;                       /* GCP_CHECK: a recomputed tensor with other bits, the first NaN, and an op
                                                that writes beside its workspace (2 * align bytes more lie around it)
-                                               are errors that name the op; dead bytes are filled with NaNs. Slow */
+                                               are errors that name the op; dead bytes are filled with NaNs */
+
+    /* -- where it runs -- */
     gcp_gradient_hook on_gradient GCPI_Z, on_wait GCPI_Z; void *hook_context GCPI_Z;
     const gcp_target *target GCPI_Z;        /* NULL: this CPU; copied */
-    gcp_arena *arena GCPI_Z;                /* NULL: the tape's */
+    gcp_arena *arena GCPI_Z;                /* the plan's own; NULL: the tape's */
 } GCPI_BY_NAME gcp_plan_opts;
 enum { GCP_CHECK = 1, GCP_NEVER = -1 };
 
@@ -646,67 +657,83 @@ typedef struct gcp_gradcheck_result {
    designated initialisers: gcp_conv2d(x, .out = 16, .k = 3). Shapes are checked where they are recorded. A struct of
    options that you fill yourself begins as { .at = GCP_AT }. */
 
-/* Arena. memory and the struct itself must outlive everything made from it: a tape keeps the struct's address.
-   gcp_arena_push: zeroed; align: a power of two; NULL if it does not fit. */
+/* An arena in memory of yours. memory and the struct itself must outlive everything made from it: a tape keeps the
+   struct's address. */
 GCP_API gcp_arena gcp_arena_from(void *memory, size_t size);
+/* size * count zeroed bytes, at a multiple of align (a power of two); NULL if they do not fit. */
 GCP_API void     *gcp_arena_push(gcp_arena *arena, ptrdiff_t size, ptrdiff_t align, ptrdiff_t count);
 
-/* Tape. Its capacity is fixed; a full tape is an error that says how many ops were needed. An arena that is too small
-   for the tape is an error too (NULL if not even the error fits). gcp_tape_arena: what gcp_tape_make takes. An arena
-   serves one tape: for a second one the answer is NULL. gcp_tape_reset forgets ops, tensors, plans and all else that
-   was taken from the arena after the tape. Parameters that were bound to memory stay: record all of them again, with
-   the same names and shapes, and they have their values. (Another network needs another tape.) Unbind plans before the
-   reset: afterwards the memory that a target gave them cannot be given back. State that must outlive a plan whose
-   memory the target gives needs gcp_state_bind_on. */
+/* The bytes of arena that gcp_tape_make takes with these options. */
 GCP_API size_t      gcp_tape_arena_at(gcp_tape_opts opts);
+/* A tape. Its capacity is fixed; a full tape is an error that says how many ops were needed. An arena that is too small
+   is an error too (NULL if not even the error fits). An arena serves one tape: for a second one the answer is NULL. */
 GCP_API gcp_tape   *gcp_tape_make_at(gcp_arena *arena, gcp_tape_opts opts);
+/* Forgets ops, tensors, plans and all else that was taken from the arena after the tape. Parameters that were bound to
+   memory stay: record all of them again, with the same names and shapes, and they have their values. (Another network
+   needs another tape.) Unbind plans before: afterwards the memory that a target gave them cannot be given back. State
+   that must outlive a plan whose memory the target gives needs gcp_state_bind_on. */
 GCP_API void        gcp_tape_reset(gcp_tape *tape);
-/* gcp_error: NULL, or the first error. Until gcp_error_clear nothing is recorded, planned, run, read or saved. */
+/* NULL, or the first error: file and line of your call, what was found, what was allowed. Until gcp_error_clear nothing
+   is recorded, planned, run, read or saved. */
 GCP_API const char *gcp_error(gcp_tape *tape);
+/* The kind of the first error, GCP_OK: there is none. */
 GCP_API gcp_code    gcp_error_code(const gcp_tape *tape);
+/* Forgets the error, and what the refused call recorded. */
 GCP_API void        gcp_error_clear(gcp_tape *tape);
+/* A code in words. */
 GCP_API const char *gcp_code_text(gcp_code code);
 
-/* Inputs. A step does not change them. gcp_input: gcp_real. gcp_labels: int32, a class per pixel for gcp_cross_entropy.
-   gcp_ids: int32, entries of a table for gcp_embedding. gcp_want_grad: also compute this input's gradient. */
+/* An input of gcp_reals. Steps do not change inputs. */
 GCP_API gcp_tensor gcp_input_at(gcp_tape *tape, const char *name, gcp_shape shape, gcp_input_opts opts);
+/* An input of int32: a class a pixel, for gcp_cross_entropy. */
 GCP_API gcp_tensor gcp_labels_at(gcp_tape *tape, const char *name, gcp_shape shape, gcp_input_opts opts);
+/* An input of int32: entries of a table, for gcp_embedding. */
 GCP_API gcp_tensor gcp_ids_at(gcp_tape *tape, const char *name, gcp_shape shape, gcp_input_opts opts);
+/* Also computes the gradient of this real input (gcp_grad). Returns the input. */
 GCP_API gcp_tensor gcp_want_grad_at(gcp_tensor input, gcp_at at);
 
-/* Parameters: values in the tape's state, found again by path after a reset. Layers make their own; gcp_param makes one
-   to share, gcp_nth_parameter and gcp_find find one. The running statistics of a batch-norm are no parameters:
-   gcp_find(net, "batch_norm[0]/running_mean") and ".../running_var" find them, gcp_nth_statistic all, a mean and a
-   variance in turn; gcp_read and gcp_write take them. gcp_freeze: until the tape is reset, plans made from now on
-   compute no gradient for it; plans made before still train it. */
+/* A parameter to share among ops; layers make their own. Its values are in the tape's state, and found again by path
+   after a reset. */
 GCP_API gcp_tensor gcp_param_at(gcp_tape *tape, const char *name, gcp_shape shape, gcp_param_opts opts);
+/* Until the tape is reset, plans made from now on compute no gradient for it; plans made before still train it. */
 GCP_API gcp_tensor gcp_freeze_at(gcp_tensor parameter, gcp_at at);
-GCP_API gcp_tensor gcp_nth_parameter(gcp_tape *tape, int index);        /* in order of recording; nil past the last */
+/* In order of recording; nil past the last. */
+GCP_API gcp_tensor gcp_nth_parameter(gcp_tape *tape, int index);
+/* The running statistics of batch-norms, which are no parameters: a mean and a variance in turn; nil past the last.
+   gcp_read and gcp_write take them. */
 GCP_API gcp_tensor gcp_nth_statistic(gcp_tape *tape, int index);
-GCP_API gcp_tensor gcp_find(gcp_tape *tape, const char *path);          /* parameter or input by path; nil if none */
+/* A parameter, input or statistic by its path ("batch_norm[0]/running_mean"); nil if there is none. */
+GCP_API gcp_tensor gcp_find(gcp_tape *tape, const char *path);
 
-/* gcp_keep: never recomputed, never overwritten, readable after the step with gcp_read. */
+/* Never recomputed, never overwritten, readable after the step with gcp_read. */
 GCP_API gcp_tensor gcp_keep_at(gcp_tensor x, gcp_at at);
 
-/* About a tensor. gcp_name writes its path (cut to size) and returns buffer. gcp_shape_of: all four sizes in d,
-   whatever the rank; a function that takes a shape takes it as it is. */
+/* All four sizes in d, whatever the rank; a function that takes a shape takes it as it is. */
 GCP_API gcp_shape   gcp_shape_of(gcp_tensor x);
+/* How many values it has. */
 GCP_API size_t      gcp_elements(gcp_tensor x);
+/* Writes its path, cut to size, and returns buffer. */
 GCP_API const char *gcp_name(gcp_tensor x, char *buffer, size_t size);
+/* 1: what a failed call has returned. */
 GCP_API int         gcp_is_nil(gcp_tensor x);
 
 /* Layers: they make their weights. Shapes: image n h w c; conv weights [out][kh][kw][c / groups]; transposed conv
    [c][kh][kw][out / groups]; linear [out][c]. A linear layer acts on the last axis. A convolution or pool of h rows
    makes floor((h + pad_top + pad_bottom - dilation (k - 1) - 1) / stride) + 1, with GCP_PADDING_SAME ceil(h / stride);
    columns alike. */
+/* n h w c -> n h' w' out. */
 GCP_API gcp_tensor gcp_conv2d_at(gcp_tensor x, gcp_conv2d_opts opts);
-/* out = (h - 1) stride - pad + kernel */
+/* n h w c -> n h' w' out, h' = (h - 1) stride - pad + kernel. */
 GCP_API gcp_tensor gcp_conv_transpose2d_at(gcp_tensor x, gcp_conv2d_opts opts);
+/* ... c -> ... out. */
 GCP_API gcp_tensor gcp_linear_at(gcp_tensor x, gcp_linear_opts opts);
-GCP_API gcp_tensor gcp_embedding_at(gcp_tensor ids, gcp_embedding_opts opts);     /* (n) or (n, l) in [0, entries) */
-/* two ops: statistics (once) and apply. A plan that trains it refuses one value a channel: those have no variance */
+/* ids (n) or (n, l) in [0, entries) -> (n, out) or (n, l, out). */
+GCP_API gcp_tensor gcp_embedding_at(gcp_tensor ids, gcp_embedding_opts opts);
+/* Over all pixels of the batch, a channel each. Two ops: statistics (once) and apply. A plan that trains it refuses one
+   value a channel, which has no variance. */
 GCP_API gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts opts);
-GCP_API gcp_tensor gcp_layer_norm_at(gcp_tensor x, gcp_norm_opts opts);           /* over channels */
+/* Over the channels of each pixel. */
+GCP_API gcp_tensor gcp_layer_norm_at(gcp_tensor x, gcp_norm_opts opts);
 
 /* The same ops with given weights, so that ops can share them: .out, .k and .entries follow from the weights, .init is
    an error. bias may be nil (pass GCP_NIL). Each batch-norm still has its own running statistics, as its inputs differ
@@ -718,48 +745,67 @@ GCP_API gcp_tensor gcp_embedding_op_at(gcp_tensor ids, gcp_tensor table, gcp_emb
 GCP_API gcp_tensor gcp_batch_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, gcp_norm_opts opts);
 GCP_API gcp_tensor gcp_layer_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, gcp_norm_opts opts);
 
-/* Ops. add, mul: equal shapes. matmul: (n, k) x (k, m). bias: adds one value per channel. */
+/* Ops. Pointwise ones (scale, tanh, ...) stand in src/ops/pointwise_calls.h.
+   (n, k) times (k, m): sizes before the last count as rows. */
 GCP_API gcp_tensor gcp_matmul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
+/* a + b, of equal shapes. */
 GCP_API gcp_tensor gcp_add_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
+/* a b, element by element, of equal shapes. */
 GCP_API gcp_tensor gcp_mul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
+/* Adds a value a channel: bias (c). */
 GCP_API gcp_tensor gcp_bias_at(gcp_tensor x, gcp_tensor bias, gcp_op_opts opts);
+/* max(x, 0). */
 GCP_API gcp_tensor gcp_relu_at(gcp_tensor x, gcp_op_opts opts);
+/* max(x, slope x). */
 GCP_API gcp_tensor gcp_leaky_relu_at(gcp_tensor x, gcp_leaky_relu_opts opts);
+/* The largest of each window; padding never is. At most 256 cells. */
 GCP_API gcp_tensor gcp_max_pool_at(gcp_tensor x, gcp_pool_opts opts);
-GCP_API gcp_tensor gcp_avg_pool_at(gcp_tensor x, gcp_pool_opts opts);             /* padding does not count */
-GCP_API gcp_tensor gcp_global_avg_pool_at(gcp_tensor x, gcp_op_opts opts);        /* n h w c -> n c */
+/* The mean of each window; padding does not count. */
+GCP_API gcp_tensor gcp_avg_pool_at(gcp_tensor x, gcp_pool_opts opts);
+/* n h w c -> n c: the mean of each image. */
+GCP_API gcp_tensor gcp_global_avg_pool_at(gcp_tensor x, gcp_op_opts opts);
+/* n h w c -> n, factor h, factor w, c. */
 GCP_API gcp_tensor gcp_upsample_at(gcp_tensor x, gcp_upsample_opts opts);
+/* In training some values become 0; the same ones when it runs again. */
 GCP_API gcp_tensor gcp_dropout_at(gcp_tensor x, gcp_dropout_opts opts);
-/* along channels: gcp_concat(GCP_TENSORS(a, b, c), .name = "skip"); of an array gcp_concat(list, count) in C, in C++
+/* Along channels: gcp_concat(GCP_TENSORS(a, b, c), .name = "skip"); of an array gcp_concat(list, count) in C, in C++
    gcp_concat_at(list, count, { }). A count below 1 gives nil without a tape, so without an error. */
 GCP_API gcp_tensor gcp_concat_at(const gcp_tensor *inputs, int count, gcp_op_opts opts);
-GCP_API gcp_tensor gcp_slice_at(gcp_tensor x, gcp_slice_opts opts);               /* channels [first, first + count) */
-GCP_API gcp_tensor gcp_flatten_at(gcp_tensor x, gcp_op_opts opts);                /* n h w c -> n, hwc */
+/* Channels [first, first + count). */
+GCP_API gcp_tensor gcp_slice_at(gcp_tensor x, gcp_slice_opts opts);
+/* n h w c -> n, hwc. */
+GCP_API gcp_tensor gcp_flatten_at(gcp_tensor x, gcp_op_opts opts);
+/* The same values in the same order, in another shape of as many. */
 GCP_API gcp_tensor gcp_reshape_at(gcp_tensor x, gcp_shape shape, gcp_op_opts opts);
 
-/* Losses: scalars. cross_entropy: mean over pixels of softmax cross-entropy, labels int32 in [0, c) or .ignore; 0 where
-   all are ignored. */
+/* Losses: scalars. The mean over pixels of softmax cross-entropy; labels int32 in [0, c) or .ignore; 0 where all are
+   ignored. */
 GCP_API gcp_tensor gcp_cross_entropy_at(gcp_tensor logits, gcp_tensor labels, gcp_cross_entropy_opts opts);
+/* The mean over all values of (a - b) squared. */
 GCP_API gcp_tensor gcp_mse_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
+/* The mean over all values. */
 GCP_API gcp_tensor gcp_mean_at(gcp_tensor x, gcp_op_opts opts);
 
 /* A user's own op, planned like a built-in one. op and context must live until the tape is reset. Returns the first
    output; all of them go to opts.outputs if given. A time step of an adjoint computation can be such an op. */
 GCP_API gcp_tensor gcp_custom_at(const gcp_tensor *inputs, int count, const gcp_op *op, gcp_custom_opts opts);
 
-/* Segments: use GCP_SEGMENT. */
+/* Opens a segment; GCP_SEGMENT does. Returns its number. */
 GCP_API int  gcp_segment_begin(gcp_tape *tape, const char *label, gcp_segment_opts opts);
+/* Closes it, and those inside. *state 1: its block was left by break, return or goto, which is an error. */
 GCP_API void gcp_segment_end(gcp_tape *tape, int segment, int *state);
 
-/* Plan. loss: a scalar (any tensor for .inference). A plan takes memory from opts.arena or the tape's arena, and
-   scratch memory only while it is made; gcp_plan_arena says how much is enough for both, up to some ten times what is
-   used in the end (0 where the loss is nil). gcp_plan_ok: 1, or 0 where the
-   plan could not be made. Then the tape holds the message (no message where the loss is nil and has no tape). An option
-   that the policy or optimiser does not use is an error. gcp_least_budget: the least .budget found that works with
-   these options (plan.bytes counts the state too); leave out .policy and .budget; 0 on error. */
+/* A plan. loss: a scalar (any tensor for .inference). It takes memory from opts.arena or the tape's arena, and scratch
+   memory only while it is made. An option that the policy or optimiser does not use is an error. */
 GCP_API gcp_plan gcp_plan_make_at(gcp_tensor loss, gcp_plan_opts opts);
+/* 1, or 0 where the plan could not be made. Then the tape holds the message (none where the loss is nil and has no
+   tape). */
 GCP_API int      gcp_plan_ok(const gcp_plan *plan);
+/* Bytes of arena that are enough for gcp_plan_make, up to some ten times what is used in the end; 0 where the loss is
+   nil. */
 GCP_API size_t   gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts opts);
+/* The least .budget found that works with these options (plan.bytes counts the state too). Leave out .policy and
+   .budget. 0 on error. */
 GCP_API size_t   gcp_least_budget_at(gcp_tensor loss, gcp_plan_opts opts);
 
 /* Unbinds a plan and frees it, so that another can be made in its place (a new budget every epoch). The tape's arena
@@ -775,13 +821,13 @@ GCP_API void gcp_plan_free(gcp_plan *plan);
    say more: its format stands where the text "gcp-graph 1" does below (src/problem/graph.h). What it writes has the
    updates (.fuse_update) and the copied views of its plan, and all plans for that text have them too. */
 GCP_API gcp_plan gcp_graph_plan_at(gcp_tape *tape, const char *text, gcp_plan_opts opts);
+/* As gcp_plan_arena, for a graph. */
 GCP_API size_t   gcp_graph_arena_at(const gcp_tape *tape, const char *text, gcp_plan_opts opts);
 
 /* The trade-off curve: give the budgets of `count` points, in ascending order; gcp_sweep fills the other fields. A
    point is never slower than one with a smaller budget. Returns how many points fit (the last ones); 0 for no points,
    and, with the tape's error, if planning failed for another reason. Leave out .policy, .budget and .list.
-   gcp_plan_make with .budget = point.planned_with makes a point's plan. The curve can be written as CSV, or drawn (SVG)
-   with the lower bound beside it. */
+   gcp_plan_make with .budget = point.planned_with makes a point's plan. */
 typedef struct gcp_point {
     size_t budget;                      /* given */
     size_t bytes;                       /* of this point's plan; 0: nothing fits */
@@ -791,8 +837,11 @@ typedef struct gcp_point {
     int    coarse;                      /* as plan.coarse: 2 from the point on at which .progress stopped the sweep */
 } gcp_point;
 GCP_API int  gcp_sweep_at(gcp_tensor loss, gcp_point *points, int count, gcp_plan_opts opts);
+/* The same of a graph. */
 GCP_API int  gcp_graph_sweep_at(gcp_tape *tape, const char *text, gcp_point *points, int count, gcp_plan_opts opts);
+/* The curve as CSV, a line a point. */
 GCP_API void gcp_sweep_csv(const gcp_point *points, int count, gcp_writer out);
+/* The curve as SVG, the lower bound beside it. */
 GCP_API void gcp_sweep_svg(const gcp_point *points, int count, gcp_writer out);
 
 /* The largest batch for .plan.budget bytes, found by planning alone and by halving: with .slowdown a larger one may
@@ -809,83 +858,87 @@ typedef struct gcp_batch_opts {
 } GCPI_BY_NAME gcp_batch_opts;
 GCP_API int gcp_max_batch_at(gcp_tape *tape, gcp_record_fn record, void *context, gcp_batch_opts opts);
 
-/* Bind. memory: plan->room bytes, or plan->bytes at an address that is aligned to the target's align; not in the tape's
-   own arena. NULL, 0: the target's allocate gives the memory. If the tape's state has no memory yet, it goes to the
+/* Gives a plan its memory: plan->room bytes, or plan->bytes at an address that is aligned to the target's align; not in
+   the tape's own arena. NULL, 0: the target's allocate gives it. If the tape's state has no memory yet, it goes to the
    front of this memory, and stays there as long as the tape is used. It cannot move later: give room at first for the
    slots of the largest optimiser (gcp_state_bytes).
    Plans of one tape bound to the same memory share it: the state at its front, and after it one slab at a time. (Two
-   tapes need two memories; this is not checked.) gcp_plans_bytes
-   says what several plans need there (their state and the largest slab), before any is bound; gcp_plans_room says what
-   to allocate (up to GCP_MAX_BOUND plans of one tape; 0 where one of them was not made). When a plan writes or runs
-   there, the inputs and results of the others are lost: write their inputs again. Where an optimiser's slots make the
-   state grow, the slabs of the other plans move by themselves, and their inputs are lost too.
-   gcp_unbind: call it before the slab's memory is freed or used otherwise. The state does not move: memory that holds
-   it must live as long as the tape is used. Only where the target allocated it does gcp_unbind give it back, and the
-   state is lost.
-   The state's bytes (gcp_state_bytes of them, where gcp_state_bind put it) are all that training goes on from:
-   parameters, statistics, slots, counts of steps. Copied over the state of another tape with the same recording and
-   the same plans bound, by the same build, they go on there to the bit.
-   gcp_state_bind, called first, gives the state separate memory: gcp_state_bytes (with room for that optimiser's slots)
-   at an address aligned to 64, at any other 63 more. Then gcp_bind takes plan->slab_bytes at an aligned address; at
-   any address, align - 1 bytes more.
-   gcp_slots_bind: the optimiser's slots wait in this memory between updates and are no part of state_bytes: each update
-   copies them in and out in pieces, through a workspace of up to 1 MiB (2^18 elements). memory: gcp_slots_bytes at an
+   tapes need two memories; this is not checked.) When a plan writes or runs there, the inputs and results of the others
+   are lost: write their inputs again. Where an optimiser's slots make the state grow, the slabs of the other plans move
+   by themselves, and their inputs are lost too. */
+GCP_API gcp_code gcp_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at);
+/* Call it before the slab's memory is freed or used otherwise. The state does not move: memory that holds it must live
+   as long as the tape is used. Only where the target allocated it is it given back, and the state is lost. */
+GCP_API gcp_code gcp_unbind_at(gcp_plan *plan, gcp_at at);
+/* What several plans of one tape need in one memory, their state and the largest slab, before any is bound. */
+GCP_API size_t   gcp_plans_bytes_at(const gcp_plan *const *plans, int count);
+/* What to allocate for them (up to GCP_MAX_BOUND plans; 0 where one of them was not made). */
+GCP_API size_t   gcp_plans_room_at(const gcp_plan *const *plans, int count);
+/* Bytes of the state, with the slots of this optimiser. They are all that training goes on from: parameters,
+   statistics, slots, counts of steps. Copied from where gcp_state_bind put them over the state of another tape with the
+   same recording and the same plans bound, by the same build, they go on there to the bit. */
+GCP_API size_t   gcp_state_bytes(const gcp_tape *tape, gcp_optimizer optimizer);
+/* Called first, it gives the state separate memory: gcp_state_bytes at an address aligned to 64, at any other 63 more.
+   Then gcp_bind takes plan->slab_bytes at an aligned address; at any address, align - 1 bytes more. */
+GCP_API gcp_code gcp_state_bind_at(gcp_tape *tape, void *memory, size_t size, gcp_at at);
+/* The same, in the memory of this target. */
+GCP_API gcp_code gcp_state_bind_on_at(gcp_tape *tape, const gcp_target *target, void *memory, size_t size, gcp_at at);
+/* Bytes for gcp_slots_bind; 0 for an optimiser without slots. */
+GCP_API size_t   gcp_slots_bytes(const gcp_tape *tape, gcp_optimizer optimizer);
+/* The optimiser's slots wait in this memory between updates and are no part of state_bytes: each update copies them in
+   and out in pieces, through a workspace of up to 1 MiB (2^18 elements). Same bits. memory: gcp_slots_bytes at an
    address aligned to 64, at any other (malloc's, too) 63 more, that the CPU can write and the target's copies reach
    (pinned, for a GPU); a mapped file will do. gcp_bind refuses if they are too few. Called before plans with an
-   optimiser are made; NULL, 0: slots are in the state again. Same bits. The memory must live as long as the tape is
-   used, and belongs to what training goes on from: the first gcp_bind fills new slots with zeros, so copy saved ones
-   (as the state) after it.
-   gcp_slots_reset forgets the optimiser's slots, their counts of updates and the step counter, so that another
-   optimiser may be bound. */
-GCP_API gcp_code gcp_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at);
-GCP_API gcp_code gcp_unbind_at(gcp_plan *plan, gcp_at at);
-GCP_API size_t   gcp_plans_bytes_at(const gcp_plan *const *plans, int count);
-GCP_API size_t   gcp_plans_room_at(const gcp_plan *const *plans, int count);
-GCP_API size_t   gcp_state_bytes(const gcp_tape *tape, gcp_optimizer optimizer);
-GCP_API gcp_code gcp_state_bind_at(gcp_tape *tape, void *memory, size_t size, gcp_at at);
-/* the same, in the memory of this target */
-GCP_API gcp_code gcp_state_bind_on_at(gcp_tape *tape, const gcp_target *target, void *memory, size_t size, gcp_at at);
-GCP_API size_t   gcp_slots_bytes(const gcp_tape *tape, gcp_optimizer optimizer);
+   optimiser are made; NULL, 0: slots are in the state again. The memory must live as long as the tape is used, and
+   belongs to what training goes on from: the first gcp_bind fills new slots with zeros, so copy saved ones (as the
+   state) after it. */
 GCP_API gcp_code gcp_slots_bind_at(gcp_tape *tape, void *memory, size_t size, gcp_at at);
+/* Forgets the optimiser's slots, their counts of updates and the step counter, so that another optimiser may be
+   bound. */
 GCP_API void     gcp_slots_reset(gcp_tape *tape);
-/* memory: plan->far_bytes; call it before the first gcp_write */
+/* The memory where a plan's values wait: plan->far_bytes. Call it before the first gcp_write. */
 GCP_API gcp_code gcp_far_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at);
 
-/* Run. gcp_write / gcp_read: whole tensors, dense, in the element type of the tensor (gcp_real, int32). gcp_write takes
-   inputs and parameters. gcp_write_some: an input's first samples, for a last batch that is not full: the others repeat
-   them, and labels of a cross-entropy become its .ignore (-1 where it has none), so that they count neither in its mean
-   nor in gradients (a batch-norm sees all). Give all inputs as many; a plan refuses where another op makes one value
-   of several samples, and where a custom op does not say that it keeps them apart (GCP_FLAG_SAMPLES_APART).
-   Write every input that the plan reads before its first step; labels must be in the range of the ops that read them.
-   gcp_read takes inputs, parameters, and after a step the loss and kept tensors. gcp_grad: the gradient of a parameter
-   (plan without optimiser) or of an input with gcp_want_grad. gcp_ignored: how many labels in the batch are the .ignore
-   of the cross-entropy that made this loss (-1: an error). gcp_step: forward, backward, update; returns the loss.
-   gcp_forward runs an inference plan and returns its value if that is a scalar, else 0. Both return NaN after an error.
-   A loss that is itself NaN is not an error: the step was taken, and gcp_error is NULL. gcp_gradient_norm: the
-   Euclidean norm of all gradients in the last update, before they were clipped; of plans with .clip_norm (1e30 clips
-   nothing); NaN on error. */
+/* Writes a whole input or parameter from data: dense, in the element type of the tensor (gcp_real, int32). Write every
+   input that the plan reads before its first step; labels must be in the range of the ops that read them. */
 GCP_API gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, gcp_at at);
+/* Writes an input's first samples, for a last batch that is not full: the others repeat them, and labels of a
+   cross-entropy become its .ignore (-1 where it has none), so that they count neither in its mean nor in gradients (a
+   batch-norm sees all). Give all inputs as many. A plan refuses where another op makes one value of several samples,
+   and where a custom op does not say that it keeps them apart (GCP_FLAG_SAMPLES_APART). */
 GCP_API gcp_code gcp_write_some_at(gcp_plan *plan, gcp_tensor x, const void *data, int samples, gcp_at at);
+/* Reads a whole input or parameter, and after a step the loss and kept tensors. data: as gcp_write takes it. */
 GCP_API gcp_code gcp_read_at(gcp_plan *plan, gcp_tensor x, void *data, gcp_at at);
+/* Reads the gradient of a parameter (of a plan without optimiser) or of an input with gcp_want_grad. */
 GCP_API gcp_code gcp_grad_at(gcp_plan *plan, gcp_tensor x, gcp_real *data, gcp_at at);
+/* How many labels in the batch are the .ignore of the cross-entropy that made this loss; -1: an error. */
 GCP_API ptrdiff_t gcp_ignored_at(gcp_plan *plan, gcp_tensor loss, gcp_at at);
+/* Forward, backward, update; returns the loss, NaN after an error. A loss that is itself NaN is no error: the step was
+   taken, and gcp_error is NULL. */
 GCP_API double   gcp_step_at(gcp_plan *plan, gcp_step_opts opts);
+/* Runs an inference plan and returns its value if that is a scalar, else 0; NaN after an error. */
 GCP_API double   gcp_forward_at(gcp_plan *plan, gcp_step_opts opts);
+/* Steps that have counted on this tape, of all its plans. */
 GCP_API uint64_t gcp_steps_done(const gcp_tape *tape);
+/* The Euclidean norm of all gradients in the last update, before they were clipped; of plans with .clip_norm (1e30
+   clips nothing). NaN on error. */
 GCP_API double   gcp_gradient_norm_at(gcp_plan *plan, gcp_at at);
 
-/* Learning rates that change, for .lr: of the step (from 0), or of any count. They rise linearly for `warmup` steps;
-   then they fall as half a cosine, to 0 at `steps` (Loshchilov and Hutter 2017), or are multiplied by `factor` every
-   `every` steps. Where the rate is 0 they return GCP_ZERO, which is what .lr takes; what makes no rate gives NaN. */
+/* Learning rates that change, for .lr: of the step (from 0), or of any count. Where the rate is 0 they return GCP_ZERO,
+   which is what .lr takes; what makes no rate gives NaN. It rises linearly for `warmup` steps; then it falls as half a
+   cosine, to 0 at `steps` (Loshchilov and Hutter 2017). */
 GCP_API double gcp_rate_cosine(double lr, uint64_t step, uint64_t warmup, uint64_t steps);
+/* It rises linearly for `warmup` steps; then it is multiplied by `factor` every `every` steps. */
 GCP_API double gcp_rate_steps(double lr, uint64_t step, uint64_t warmup, uint64_t every, double factor);
 
-/* Averages of weights and running statistics (Polyak and Juditsky 1992; exponential). memory: gcp_average_bytes, yours,
-   aligned to a gcp_real. gcp_average: average = decay average + (1 - decay) value; a decay of 0 sets it, so that is the
-   first call. gcp_average_swap exchanges values and averages: evaluate or save between two calls of it. The state must
-   be bound. To go on later, they belong into a run file (gcp_io.h: .extra). They lie in the order of recording. */
+/* Averages of weights and running statistics (Polyak and Juditsky 1992; exponential). Bytes of their memory, which is
+   yours and aligned to a gcp_real. To go on later, they belong into a run file (gcp_io.h: .extra). They lie in the
+   order of recording. */
 GCP_API size_t   gcp_average_bytes(const gcp_tape *tape);
+/* average = decay average + (1 - decay) value; a decay of 0 sets it, so that is the first call. The state must be
+   bound. */
 GCP_API gcp_code gcp_average_at(gcp_tape *tape, void *memory, double decay, gcp_at at);
+/* Exchanges values and averages: evaluate or save between two calls of it. */
 GCP_API gcp_code gcp_average_swap_at(gcp_tape *tape, void *memory, gcp_at at);
 
 /* Measures the memory that a step really takes. Fills memory (more than plan->room bytes) with a pattern, runs a step
@@ -904,42 +957,47 @@ GCP_API void gcp_cpu_kernels(gcp_op *rows);
    is rounded, so the check finds mistakes but not small errors. */
 GCP_API gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opts opts);
 
-/* Profile: runs .repeats steps of a bound plan as gcp_step would, times each instruction alone (by the device's events
-   where it has them) and keeps the median of each one's seconds. Returns their sum. gcp_plan_print shows them beside
-   the instructions, gcp_instruction_seconds gives one (0: not measured). */
+/* Runs .repeats steps of a bound plan as gcp_step would, times each instruction alone (by the device's events where it
+   has them) and keeps the median of each one's seconds. Returns their sum. gcp_plan_print shows them beside the
+   instructions. */
 GCP_API double gcp_profile_at(gcp_plan *plan, gcp_profile_opts opts);
+/* Seconds of one, counted from 0; 0: not measured. */
 GCP_API double gcp_instruction_seconds(const gcp_plan *plan, int instruction);
 
 /* The profile as a table for .costs. An op's line has its shapes, attributes and median seconds; ops that agree in
    these share it, wherever they are on the tape. A plan that copies adds a line for the link to far memory. */
 GCP_API void gcp_costs_print(const gcp_plan *plan, gcp_writer out);
 
-/* Reports. list: the instructions as text that .list reads back, a letter and a name each: F forward, R forward again,
-   B backward, U update, H and W a gradient's hooks; O copy to far memory, P copy back, A wait until O's copy has
-   arrived; M move to another place in the slab ("M gradient of x" for x's gradient). First, "U as soon as gradients are
-   finished" where updates are fused, and then a line for each concat or slice that copies what it need not: "C NAME 0
-   2" copies inputs 0 and 2, "C gradient of NAME 0" in backward; NAME is that of the op's F line. With .budget =
-   plan.bytes beside .list it takes no more bytes than the plan (rarely a few less: layouts are searched). plan: one
-   line per instruction, with the live bytes. layers: shape, parameters, activation bytes, kept or recomputed. why: what
-   the peak is made of and, where there is something, what would lower it; of a plan that was not made, the tape's
-   error. */
+/* A writer for a FILE: gcp_file(stdout). */
 GCP_API gcp_writer gcp_file(void *stdio_file);
+/* The instructions as text that .list reads back, a letter and a name each: F forward, R forward again, B backward, U
+   update, H and W a gradient's hooks; O copy to far memory, P copy back, A wait until O's copy has arrived; M move to
+   another place in the slab ("M gradient of x" for x's gradient). First, "U as soon as gradients are finished" where
+   updates are fused, and then a line for each concat or slice that copies what it need not: "C NAME 0 2" copies inputs
+   0 and 2, "C gradient of NAME 0" in backward; NAME is that of the op's F line. With .budget = plan.bytes beside .list
+   it takes no more bytes than the plan (rarely a few less: layouts are searched). */
 GCP_API void gcp_list_print(const gcp_plan *plan, gcp_writer out);
-GCP_API void gcp_graph_print(const gcp_plan *plan, gcp_writer out);     /* gcp-graph 3: what gcp_graph_plan reads */
+/* The plan's problem as text: gcp-graph 3, which gcp_graph_plan reads. */
+GCP_API void gcp_graph_print(const gcp_plan *plan, gcp_writer out);
+/* A line an instruction, with the live bytes. */
 GCP_API void gcp_plan_print(const gcp_plan *plan, gcp_writer out);
+/* A line an op: shape, parameters, activation bytes, kept or recomputed. */
 GCP_API void gcp_layers_print(const gcp_plan *plan, gcp_writer out);
+/* What the peak is made of and, where there is something, what would lower it; of a plan that was not made, the tape's
+   error. */
 GCP_API void gcp_why_print(const gcp_plan *plan, gcp_writer out);
 
-/* Pictures, each a whole file that needs no other. svg: memory over time and address. html: the same as a page one can
-   step through, instruction by instruction: what is live, what was just born, what is free and why; beside: another
-   plan under it on the same scales, or NULL. trace: the step over time for chrome://tracing or ui.perfetto.dev, a track
-   of computing and one of copies, and live bytes; seconds are those of gcp_profile, or where it has not run the cost
-   model's ("measured": false); it takes scratch from the plan's arena. dot: the network for Graphviz (dot -Tsvg),
-   segments as clusters, what is kept for backward in blue. Names may be any bytes, numbers have a point in every
-   locale. */
+/* Pictures, each a whole file that needs no other. Names may be any bytes, numbers have a point in every locale.
+   Memory over time and address, as SVG. */
 GCP_API void gcp_memory_svg(const gcp_plan *plan, gcp_writer out);
+/* The same as a page one can step through, instruction by instruction: what is live, what was just born, what is free
+   and why; beside: another plan under it on the same scales, or NULL. */
 GCP_API void gcp_memory_html(const gcp_plan *plan, const gcp_plan *beside, gcp_writer out);
+/* The step over time for chrome://tracing or ui.perfetto.dev, a track of computing and one of copies, and live bytes;
+   seconds are those of gcp_profile, or where it has not run the cost model's ("measured": false). It takes scratch from
+   the plan's arena. */
 GCP_API void gcp_trace_json(const gcp_plan *plan, gcp_writer out);
+/* The network for Graphviz (dot -Tsvg), segments as clusters, what is kept for backward in blue. */
 GCP_API void gcp_dot(const gcp_plan *plan, gcp_writer out);
 
 /* ---- 5 macros -------------------------------------------------------------------------------------------------
