@@ -1185,7 +1185,7 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #include "src/ops/pointwise_table.h"   /* The pointwise ops, a line each */
 #include "src/ops/pointwise.h"         /* The pointwise ops on the CPU, from the lines of pointwise_table.h */
 #include "src/ops/rectifier.h"         /* Rectifiers: relu, leaky_relu */
-#include "src/ops/pairs.h"             /* Pairs, element by element: add, mul */
+#include "src/ops/binary.h"            /* Two operands, element by element: add, mul */
 #include "src/ops/sums.h"              /* Sums over pixels, and the op whose backward is one: bias */
 #include "src/ops/apply.h"             /* Batch-norm, addition and rectifier in one pass */
 #include "src/ops/norm.h"              /* Normalisation: batch_norm, layer_norm */
@@ -1227,14 +1227,17 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #include "src/search/cuts.h"           /* GCP_POLICY_BUDGET: minimum cuts, the bound */
 #include "src/cold.h"                  /* At -Og: code that runs once per plan or step */
 #include "src/search/exact.h"          /* GCP_POLICY_BUDGET: exact search of small graphs */
-#include "src/search/budget.h"         /* GCP_POLICY_BUDGET: all candidates, and the bound */
+#include "src/search/portfolio.h"      /* GCP_POLICY_BUDGET: what its methods try */
 #include "src/search/relaxed.h"        /* GCP_POLICY_BUDGET: a bound for all choices of views */
 #include "src/search/least.h"          /* GCP_POLICY_BUDGET: the least budget, and the way there */
+#include "src/search/budget.h"         /* GCP_POLICY_BUDGET: the methods in turn */
 #include "src/search/choose.h"         /* From a request to an answer */
 
 /* plan: from options to a placed list */
 #include "src/plan/options.h"          /* The options of a plan: which go together, their defaults, their ranges */
-#include "src/plan/plan.h"             /* A plan: from options to a placed list */
+#include "src/plan/plan.h"             /* A plan: its data; a list of the user's; where its values lie */
+#include "src/plan/network_fits.h"     /* What a network must be to be planned */
+#include "src/plan/outcome.h"          /* An outcome: an answer as a list, or why there is none */
 #include "src/plan/sizes.h"            /* Sizes: of the state, of the arena that planning takes */
 #include "src/plan/trials.h"           /* Which views are copies */
 #include "src/plan/make.h"             /* A plan's figures, its making and its end */

@@ -1329,6 +1329,13 @@ static uint64_t gcpi_hash(const char *s)
 #define GCPI_SCRATCH(arena, type, count) \
     ((type *)gcpi_scratch_push((arena), (ptrdiff_t)sizeof(type), 16, (ptrdiff_t)(count)))
 
+/* Marsaglia's xorshift (2003): only for what planning tries; no step depends on it */
+static uint32_t gcpi_below(uint64_t *random, uint32_t n)
+{
+    *random ^= *random << 13; *random ^= *random >> 7; *random ^= *random << 17;
+    return (uint32_t)((*random >> 32) * n >> 32);
+}
+
 /* Random numbers: Philox 4x32-10 (Salmon et al. 2011). What is drawn depends on the key and counter alone. */
 typedef struct gcpi_random { uint32_t x[4]; } gcpi_random;
 static gcpi_random gcpi_philox(uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3, uint64_t key)
@@ -2412,19 +2419,6 @@ typedef struct gcpi_par {
     int isa;
 } gcpi_par;
 
-/* Convolution and matrix product.
- *
- * Everything below is one idea, the gather product: a tile of MR rows, each known by a pointer,
- * times NV vectors of columns, summed over three nested loops with a stride each. Nothing is
- * lowered to an im2col matrix.
- *   forward            rows = output pixels, columns = output channels, loops = (ky, kx, ci)
- *   backward data      the same on dy with flipped weights, one call per stride phase
- *   backward weights   rows = output channels, columns = a run of (kx, ci), loops = (image, y, x)
- *   matrix product     a 1x1 convolution, or its backward weights where A is stored transposed
- * Borders cost nothing inside the loops: each task copies the zero-padded window of x it needs, and
- * because that copy is dense, kx and ci merge into one contiguous run.
- *
- * Work is cut by shape and instruction set only, so results do not depend on the threads. */
 
 #ifndef GCPI_VECTORS /* 0: scalar kernels alone, which compile in half the time */
 #if defined(__GNUC__) || defined(__clang__)
@@ -2779,7 +2773,17 @@ static void gcpi_par_run(const gcpi_par *par, ptrdiff_t tasks, ptrdiff_t *base,
 /* ==== src/kernels/columns.h ==== */
 
 /* What all products share: columns, cut into panels; windows of pixels. A view says what pixels of x a block of
-   outputs reads. */
+   outputs reads.
+
+   One idea serves all products, the gather product: a tile of MR rows, each known by a pointer, times NV vectors of
+   columns, summed over three nested loops with a stride each. Nothing is lowered to an im2col matrix.
+     forward            rows = output pixels, columns = output channels, loops = (ky, kx, ci)
+     backward data      the same on dy with flipped weights, one call per stride phase
+     backward weights   rows = output channels, columns = a run of (kx, ci), loops = (image, y, x)
+     matrix product     a 1x1 convolution, or its backward weights where A is stored transposed
+   Borders cost nothing inside the loops: each task copies the zero-padded window of x it needs, and because that copy
+   is dense, kx and ci merge into one contiguous run. Work is cut by shape and instruction set only, so results do not
+   depend on the threads. */
 
 static int gcpi_min(int a, int b) { return a < b ? a : b; }
 static int gcpi_max(int a, int b) { return a > b ? a : b; }
@@ -4286,7 +4290,7 @@ static gcpi_shape_words gcpi_words_of(gcp_shape shape)
     gcpi_shape_text(shape, words.s, sizeof words.s);
     return words;
 }
-#define GCPI_TEXT(shape) gcpi_words_of(shape).s
+#define GCPI_SHAPE_TEXT(shape) gcpi_words_of(shape).s
 
 #define gcpi_refuse_type(s, ...) ((s)->code = GCP_E_DTYPE, gcpi_refuse((s), __VA_ARGS__))
 
@@ -4411,6 +4415,9 @@ typedef struct gcpi_op_row {
 #define GCPI_OVER     (GCP_FLAG_IN_PLACE | GCP_FLAG_GRAD_IN_PLACE | GCPI_EACH_ONE)
 #define GCPI_PRODUCT  (GCP_FLAG_COSTLY | GCP_FLAG_CROSS | GCP_FLAG_SAMPLES_APART)
 #define GCPI_LOSS     (GCP_FLAG_LOSS | GCP_FLAG_SAME_CHANNELS)
+
+/* A mask of .keep has a bit for each kind. */
+typedef char gcpi_kinds_fit[GCP_OP_COUNT <= 31 ? 1 : -1];
 
 /* ---- recording ---- */
 
@@ -4881,9 +4888,9 @@ GCPI_DEF gcp_tensor gcp_leaky_relu_at(gcp_tensor x, gcp_leaky_relu_opts o)
     return gcpi_rectifier(&gcpi_leaky_relu_row, x, slope, o.name, o.at);
 }
 
-/* ==== src/ops/pairs.h ==== */
+/* ==== src/ops/binary.h ==== */
 
-/* Pairs, element by element: add, mul. */
+/* Two operands, element by element: add, mul. */
 static int gcpi_pair_shape(gcp_shape_call *s)
 {
     s->out[0] = s->in[0];
@@ -4891,7 +4898,7 @@ static int gcpi_pair_shape(gcp_shape_call *s)
         return gcpi_refuse(s,
                            "%s and %s differ; nothing is broadcast: gcp_bias adds a value a channel, gcp_upsample "
                            "spreads an n x 1 x 1 x c",
-                           GCPI_TEXT(s->in[0]), GCPI_TEXT(s->in[1]));
+                           GCPI_SHAPE_TEXT(s->in[0]), GCPI_SHAPE_TEXT(s->in[1]));
     return gcpi_all_real(s);
 }
 
@@ -5113,7 +5120,7 @@ static int gcpi_bias_shape(gcp_shape_call *s)
     s->out[0] = s->in[0];
     if (gcpi_count(s->in[1]) != (size_t)s->in[0].d[3])
         return gcpi_refuse(s, "%zu values for the %d channels of %s", gcpi_count(s->in[1]), s->in[0].d[3],
-                           GCPI_TEXT(s->in[0]));
+                           GCPI_SHAPE_TEXT(s->in[0]));
     return gcpi_all_real(s);
 }
 
@@ -5567,7 +5574,7 @@ static int gcpi_channels_ok(gcp_tensor x, gcp_tensor values, gcp_at at)
         gcpi_fail(t, GCP_E_DTYPE, at, "batch_norm", "gamma and beta are real numbers, not integers");
     else if (gcpi_count(e->shape) != (size_t)channels)
         gcpi_fail(t, GCP_E_SHAPE, at, "batch_norm", "%zu values of gamma or beta for the %d channels of %s",
-                  gcpi_count(e->shape), channels, GCPI_TEXT(gcpi_get(x)->shape));
+                  gcpi_count(e->shape), channels, GCPI_SHAPE_TEXT(gcpi_get(x)->shape));
     return t->code == GCP_OK;
 }
 
@@ -5660,7 +5667,7 @@ static int gcpi_window(gcp_shape_call *s, gcpi_conv_attr *a)
     }
     long long fh = (long long)a->h + a->pt + a->pb - eh, fw = (long long)a->w + a->pl + a->pr - ew;
     if (fh < 0 || fw < 0 || fh / a->sh >= INT32_MAX || fw / a->sw >= INT32_MAX)
-        return gcpi_refuse(s, "%s does not fit a %dx%d kernel with .out = %d, .pad = %d%s", GCPI_TEXT(s->in[0]),
+        return gcpi_refuse(s, "%s does not fit a %dx%d kernel with .out = %d, .pad = %d%s", GCPI_SHAPE_TEXT(s->in[0]),
                            a->kh, a->kw, a->co, a->pt, a->same ? "" : " (GCP_PADDING_SAME pads enough)");
     a->ho = (int)(fh / a->sh) + 1;
     a->wo = (int)(fw / a->sw) + 1;
@@ -5946,7 +5953,7 @@ static int gcpi_upsample_shape(gcp_shape_call *s)
     int f = gcpi_attr(s->attributes)->upsample.factor;
     s->out[0] = s->in[0];
     if (s->in[0].d[1] > INT32_MAX / f || s->in[0].d[2] > INT32_MAX / f)
-        return gcpi_refuse(s, "%s times .factor = %d", GCPI_TEXT(s->in[0]), f);
+        return gcpi_refuse(s, "%s times .factor = %d", GCPI_SHAPE_TEXT(s->in[0]), f);
     s->out[0].d[1] *= f; s->out[0].d[2] *= f;
     s->out[0].rank = 4;
     return gcpi_all_real(s);
@@ -6043,7 +6050,7 @@ static int gcpi_conv_fits(gcp_shape_call *s, const gcpi_conv_attr *a)
     return gcpi_refuse(s,
                        "%s with a %dx%d kernel and .out = %d is too large: at most 2^31 - 1 pixels a side with "
                        "padding, %d values under a window, 2^30 channels",
-                       GCPI_TEXT(s->in[0]), a->kh, a->kw, s->out[0].d[3], (int)GCPI_WINDOW_LIMIT);
+                       GCPI_SHAPE_TEXT(s->in[0]), a->kh, a->kw, s->out[0].d[3], (int)GCPI_WINDOW_LIMIT);
 }
 
 static int gcpi_conv_weights_fit(gcp_shape_call *s, const gcpi_conv_attr *a)
@@ -6171,7 +6178,7 @@ static int gcpi_conv_transpose2d_shape(gcp_shape_call *s)
     long long w = (long long)(a->wo - 1) * a->sw - a->pl - a->pr + (long long)a->dw * (a->kw - 1) + 1;
     if (a->same) { h = (long long)a->ho * a->sh; w = (long long)a->wo * a->sw; }
     if (h < 1 || w < 1 || h > INT32_MAX || w > INT32_MAX)
-        return gcpi_refuse(s, "%s with a %dx%d kernel and .pad = %d gives %lldx%lld", GCPI_TEXT(*x), a->kh, a->kw,
+        return gcpi_refuse(s, "%s with a %dx%d kernel and .pad = %d gives %lldx%lld", GCPI_SHAPE_TEXT(*x), a->kh, a->kw,
                            a->pt, h, w);
     a->h = (int)h; a->w = (int)w;
     if (a->co % a->groups || out % a->groups)
@@ -6341,7 +6348,7 @@ static int gcpi_product_fits(gcp_shape_call *s)
 {
     if (gcpi_pixels(s->in[0]) <= INT32_MAX && s->in[0].d[3] <= GCPI_CHANNELS_MAX && s->out[0].d[3] <= GCPI_CHANNELS_MAX)
         return 1;
-    return gcpi_refuse(s, "%s to %d is too large: at most 2^31 - 1 rows and 2^30 columns", GCPI_TEXT(s->in[0]),
+    return gcpi_refuse(s, "%s to %d is too large: at most 2^31 - 1 rows and 2^30 columns", GCPI_SHAPE_TEXT(s->in[0]),
                        s->out[0].d[3]);
 }
 
@@ -6352,7 +6359,8 @@ static int gcpi_linear_shape(gcp_shape_call *s)
     s->out[0].d[3] = out;
     if (!gcpi_product_fits(s)) return 0;
     if (gcpi_pixels(s->in[1]) != (size_t)out || s->in[1].d[3] != s->in[0].d[3])
-        return gcpi_refuse(s, "weights of %s for %s and .out = %d", GCPI_TEXT(s->in[1]), GCPI_TEXT(s->in[0]), out);
+        return gcpi_refuse(s, "weights of %s for %s and .out = %d", GCPI_SHAPE_TEXT(s->in[1]),
+                           GCPI_SHAPE_TEXT(s->in[0]), out);
     return gcpi_bias_fits(s, out);
 }
 
@@ -6364,7 +6372,7 @@ static int gcpi_matmul_shape(gcp_shape_call *s)
         return gcpi_refuse(
             s,
             "%s times %s; a product is of two matrices, (rows, k) by (k, columns): sizes before the last count as rows",
-            GCPI_TEXT(s->in[0]), GCPI_TEXT(s->in[1]));
+            GCPI_SHAPE_TEXT(s->in[0]), GCPI_SHAPE_TEXT(s->in[1]));
     return gcpi_product_fits(s) && gcpi_all_real(s);
 }
 
@@ -6498,7 +6506,7 @@ static int gcpi_concat_shape(gcp_shape_call *s)
         gcp_shape want = s->in[0];
         want.d[3] = s->in[i].d[3];
         if (!gcpi_same_shape(want, s->in[i]))
-            return gcpi_refuse(s, "%s beside %s", GCPI_TEXT(s->in[0]), GCPI_TEXT(s->in[i]));
+            return gcpi_refuse(s, "%s beside %s", GCPI_SHAPE_TEXT(s->in[0]), GCPI_SHAPE_TEXT(s->in[i]));
         channels += s->in[i].d[3];
     }
     if (channels > INT32_MAX) return gcpi_refuse(s, "%lld channels", channels);
@@ -6525,7 +6533,7 @@ static int gcpi_slice_shape(gcp_shape_call *s)
 {
     int first = gcpi_attr(s->attributes)->slice.first, count = gcpi_attr(s->attributes)->slice.count;
     if (first < 0 || count < 1 || first > s->in[0].d[3] - count)
-        return gcpi_refuse(s, "channels [%d, %d + %d) of %s", first, first, count, GCPI_TEXT(s->in[0]));
+        return gcpi_refuse(s, "channels [%d, %d + %d) of %s", first, first, count, GCPI_SHAPE_TEXT(s->in[0]));
     s->out[0] = s->in[0];
     s->out[0].d[3] = count;
     return gcpi_all_real(s);
@@ -6549,7 +6557,7 @@ static int gcpi_reshape_shape(gcp_shape_call *s)
     s->out[0] = gcpi_attr(s->attributes)->shape;
     s->out_dtype[0] = s->in_dtype[0];
     if (gcpi_count(s->out[0]) != gcpi_count(s->in[0]))
-        return gcpi_refuse(s, "%s into %s: %zu and %zu values", GCPI_TEXT(s->in[0]), GCPI_TEXT(s->out[0]),
+        return gcpi_refuse(s, "%s into %s: %zu and %zu values", GCPI_SHAPE_TEXT(s->in[0]), GCPI_SHAPE_TEXT(s->out[0]),
                            gcpi_count(s->in[0]), gcpi_count(s->out[0]));
     return gcpi_all_real(s);
 }
@@ -6697,7 +6705,8 @@ static int gcpi_embedding_shape(gcp_shape_call *s)
     const int *d = s->in[0].d;
     if (s->in_dtype[0] != GCP_DTYPE_I32) return gcpi_refuse_type(s, "ids must be gcp_ids");
     if (s->in_dtype[1] != GCP_DTYPE_REAL) return gcpi_refuse_type(s, "input 1 holds integers, not real numbers");
-    if (d[1] != 1 || s->in[0].rank > 2) return gcpi_refuse(s, "ids of %s: at most two sizes", GCPI_TEXT(s->in[0]));
+    if (d[1] != 1 || s->in[0].rank > 2)
+        return gcpi_refuse(s, "ids of %s: at most two sizes", GCPI_SHAPE_TEXT(s->in[0]));
     s->out[0].rank = s->in[0].rank + 1;
     s->out[0].d[0] = s->in[0].rank == 1 ? d[3] : d[0];
     s->out[0].d[1] = 1;
@@ -6818,7 +6827,7 @@ static int gcpi_cross_entropy_shape(gcp_shape_call *s)
         return gcpi_refuse_type(s, "needs real logits and gcp_labels");
     if (gcpi_count(s->in[1]) != gcpi_pixels(s->in[0]))
         return gcpi_refuse(s, "%zu labels for the %zu rows of %s", gcpi_count(s->in[1]), gcpi_pixels(s->in[0]),
-                           GCPI_TEXT(s->in[0]));
+                           GCPI_SHAPE_TEXT(s->in[0]));
     return 1;
 }
 static int gcpi_label(const gcp_call *c, size_t pixel)                       /* -1: ignored, or out of range */
@@ -7272,6 +7281,8 @@ enum { GCPI_ROLES = GCP_MAX_INPUTS, GCPI_ROLE_IN = 0, GCPI_ROLE_OUT = GCPI_ROLES
        GCPI_ROLE_DOUT = 3 * GCPI_ROLES };
 
 static size_t gcpi_round(size_t n, size_t align) { return (n + align - 1) & ~(align - 1); }
+/* Bytes of the step's numbers, first in the slab. */
+static size_t gcpi_front(const gcpi_problem *p) { return gcpi_round(p->numbers, p->target.align); }
 
 /* Bytes up to the end of the last pixel: a kernel touches nothing after that. */
 static size_t gcpi_view_bytes(gcp_shape s, gcp_dtype type, ptrdiff_t pitch)
@@ -7691,6 +7702,9 @@ static int gcpi_regions_meet(const gcpi_problem *p, int x, int y)
     return a->pitch != b->pitch || (a->offset < b->offset + wb && b->offset < a->offset + wa);
 }
 
+/* The first backward task that makes a gradient writes it; later ones add to it. A gradient that add, concat or reshape
+   passes on unchanged can share its bytes, unless one of those that share them is changed while another is still to be
+   read. */
 static int gcpi_gradient_alias(gcpi_problem *p, int o, int i)
 {
     const gcp_tape *t = p->tape;
@@ -7978,12 +7992,12 @@ static int gcpi_costs_apply(gcpi_problem *p, const gcp_plan_opts *opts, gcp_aren
 
 /* ==== src/problem/tasks.h ==== */
 
-/* The rest of a tape's problem: groups, gradients, updates, far tasks, moves. Gradients come with their aliases. */
+/* The rest of a tape's problem: groups, gradients, updates, far tasks, moves. */
 
 /* Groups: batch_norm, add and a rectifier that follow one another run as one pass (GCP_ROW_APPLY), so that the values
    in between are never made. Nothing else may need these: they are not kept, and no other op and no backward reads
-   them. Backward runs op by op. Which ops form a group depends on the tape, the loss and .inference. */
-/* whether op o + 1 is the only user of the output of op o */
+   them. Backward runs op by op. Which ops form a group depends on the tape, the loss and .inference.
+   1: op o + 1 is the only user of the output of op o. */
 static int gcpi_swallowed(const gcpi_problem *p, int o, const unsigned char *read)
 {
     const gcp_tape *t = p->tape;
@@ -8032,9 +8046,7 @@ static void gcpi_group_task(gcpi_problem *p, int o, int ops, const unsigned char
     gcpi_task_traits(p, task, last);
 }
 
-/* Gradients. The first backward task that makes a gradient writes it; later ones add to it. A gradient that add, concat
-   or reshape passes on unchanged can share its bytes, unless one of those that share them is changed while another is
-   still to be read. */
+/* Which ops read each tensor. */
 static int gcpi_uses_make(gcpi_problem *p, const unsigned char *needed, gcp_arena *a)
 {
     const gcp_tape *t = p->tape;
@@ -8847,7 +8859,7 @@ typedef struct gcpi_choice {
 } gcpi_choice;
 
 /* kind: 'F' 'R' 'B' 'U' 'H' 'W' 'O' 'P' 'A' 'M' */
-typedef struct gcpi_instruction { int kind, task; } gcpi_instruction;
+typedef struct gcpi_instruction { int letter, task; } gcpi_instruction;
 
 typedef struct gcpi_list {
     gcpi_instruction *at;
@@ -8873,7 +8885,7 @@ typedef struct gcpi_scheduler {
 static void gcpi_emit(gcpi_list *list, int kind, int task, const gcpi_task *t)
 {
     if (list->at && list->count < list->capacity) {
-        list->at[list->count].kind = kind;
+        list->at[list->count].letter = kind;
         list->at[list->count].task = task;
     }
     list->count++;
@@ -9300,7 +9312,7 @@ static int gcpi_list_reruns(const gcpi_problem *p, gcpi_list *list, gcp_arena *a
     for (ptrdiff_t i = list->count - 1; i >= 0; i--) {
         const gcpi_task *t = &p->tasks[list->at[i].task];
         if (t->kind == GCPI_TASK_BACKWARD) unit = t->unit;
-        if (list->at[i].kind != 'R' || t->free || last[t->unit] == unit + 1) continue;
+        if (list->at[i].letter != 'R' || t->free || last[t->unit] == unit + 1) continue;
         last[t->unit] = unit + 1;
         list->reruns++;
     }
@@ -9494,13 +9506,6 @@ static int gcpi_lives_make(const gcpi_problem *p, const gcpi_list *list, gcpi_li
    step is lifted to its lower neighbour, which loses bytes. Once a section cannot hold what is still to come, the
    trial ends, and the rectangles that it left over there weigh more in the next one: "squeaky wheel" optimisation
    (Joslin and Clements 1999). The lowest step first is the canonical order of MiniMalloc (Moffitt 2023). */
-
-/* Marsaglia's xorshift (2003): only for what planning tries; no step depends on it */
-static uint32_t gcpi_below(uint64_t *random, uint32_t n)
-{
-    *random ^= *random << 13; *random ^= *random >> 7; *random ^= *random << 17;
-    return (uint32_t)((*random >> 32) * n >> 32);
-}
 
 /* from section to section of time; buffer: for the caller; bytes: not 0 */
 typedef struct gcpi_rectangle {
@@ -9987,7 +9992,7 @@ static size_t gcpi_layout_make(const gcpi_problem *p, const gcpi_list *list, gcp
     y.offset = GCPI_SCRATCH(a, size_t, l->buffer_count + 1);
     size_t *run = GCPI_SCRATCH(a, size_t, list->count / GCPI_LAYOUT_RUN + 1);
     if (!y.order || !y.placed || !y.trial || !y.floor || !y.offset || !run) { a->scratch = scratch; return 0; }
-    size_t goal = gcpi_round(p->numbers, p->target.align), top = goal;
+    size_t goal = gcpi_front(p), top = goal;
     for (int b = 0; b < l->buffer_count; b++) if (l->buffers[b].joined < 0) y.order[y.count++] = b;
     goal = fit.enough ? fit.enough : goal + l->peak;
     l->move = -1;
@@ -10004,7 +10009,7 @@ static size_t gcpi_layout_make(const gcpi_problem *p, const gcpi_list *list, gcp
     if (y.best_top == SIZE_MAX && fit.moves) gcpi_layout_move(&y, fit.enough);
     if (y.best_top == SIZE_MAX) return GCPI_MAX(y.top, goal + 1);
     for (ptrdiff_t i = 0; i < list->count; i++)
-        top = GCPI_MAX(top, gcpi_round(p->numbers, p->target.align) + p->tasks[list->at[i].task].workspace);
+        top = GCPI_MAX(top, gcpi_front(p) + p->tasks[list->at[i].task].workspace);
     for (int b = 0; b < l->buffer_count; b++)
         if (l->buffers[b].joined < 0) {
             l->buffers[b].offset = y.offset[b];
@@ -10030,7 +10035,7 @@ static size_t gcpi_arrange(const gcpi_problem *p, gcpi_list *list, gcpi_lives *l
         gcpi_emit(list, 'M', l->move, task);
         memmove(list->at + l->move_at + 1, list->at + l->move_at,
                 (size_t)(list->count - 1 - l->move_at) * sizeof *list->at);
-        list->at[l->move_at].kind = 'M'; list->at[l->move_at].task = l->move;
+        list->at[l->move_at].letter = 'M'; list->at[l->move_at].task = l->move;
     }
 }
 
@@ -10105,7 +10110,7 @@ static int gcpi_verify_fail(gcpi_verifier *v, int i, const char *text, int item)
     char task[128], name[128];
     name[0] = 0;
     if (item >= 0) gcpi_item_name(v->p, item, name, sizeof name);
-    snprintf(v->message, v->size, "line %d: %c %s: %s%s%s", v->list->opening + i + 1, v->list->at[i].kind,
+    snprintf(v->message, v->size, "line %d: %c %s: %s%s%s", v->list->opening + i + 1, v->list->at[i].letter,
              gcpi_task_name(v->p, &v->p->tasks[v->list->at[i].task], task, sizeof task), text,
              item >= 0 && v->p->items[item].kind == GCPI_GRADIENT_ITEM ? " gradient of " : item >= 0 ? " " : "", name);
     return 0;
@@ -10113,7 +10118,7 @@ static int gcpi_verify_fail(gcpi_verifier *v, int i, const char *text, int item)
 
 static int gcpi_verify_order(gcpi_verifier *v, int i)
 {
-    int task = v->list->at[i].task, kind = v->list->at[i].kind;
+    int task = v->list->at[i].task, kind = v->list->at[i].letter;
     const gcpi_task *t = &v->p->tasks[task];
     if (t->kind == GCPI_TASK_OFFLOAD) v->far[t->item] = 1;
     if ((t->kind == GCPI_TASK_PREFETCH || t->kind == GCPI_TASK_ARRIVE) && !v->far[t->item])
@@ -10212,7 +10217,7 @@ static int gcpi_verify_instruction(gcpi_verifier *v, int i, int n, size_t slab)
     gcpi_region work;
     if (!gcpi_verify_reads(v, i, n, slab)) return 0;
     memset(&work, 0, sizeof work);
-    work.at = gcpi_round(p->numbers, p->target.align);
+    work.at = gcpi_front(p);
     work.end = work.at + t->workspace;
     work.pitch = work.width = t->workspace;
     work.item = -1;
@@ -10309,7 +10314,7 @@ typedef struct gcpi_transfer { size_t at, end; int item, back; double done; } gc
 static int gcpi_meets(const gcpi_problem *p, const gcpi_task *t, const gcpi_placed *placed, const gcpi_transfer *f)
 {
     int meets = f->end && ((t->kind >= GCPI_TASK_OFFLOAD && t->item == f->item) ||
-                           (placed && t->workspace && f->at < gcpi_round(p->numbers, p->target.align) + t->workspace));
+                           (placed && t->workspace && f->at < gcpi_front(p) + t->workspace));
     for (int k = 0; f->end && k < t->count; k++) {
         const gcpi_operand *o = &p->operands[t->operands + k];
         if (o->mode == GCPI_READ && !f->back) continue;
@@ -10367,7 +10372,7 @@ static double gcpi_timeline(const gcpi_problem *p, const gcpi_list *list, const 
 
 /* What searches see of a problem: forward values only, in arrays. The bytes of gradients, inputs and workspace depend
    on where backward stands, but not on what is kept; they are summed up once. An order is a short form of a list: task,
-   or ~task where it runs again. One pass from its end finds its peak, exactly that of gcpi_lives (layout.h), and
+   or ~task where it runs again. One pass from its end finds its peak, exactly that of gcpi_lives (lives.h), and
    removes runs that nobody reads. */
 
 typedef struct gcpi_model {
@@ -10466,7 +10471,7 @@ static int gcpi_model_fixed(gcpi_model *m, gcp_arena *a)
     list.at = GCPI_SCRATCH(a, gcpi_instruction, p->task_count);
     for (int i = 0; list.at && i < p->task_count; i++) {
         list.at[i].task = i;
-        list.at[i].kind = gcpi_letters[p->tasks[i].kind];
+        list.at[i].letter = gcpi_letters[p->tasks[i].kind];
     }
     if (!list.at || !gcpi_lives_make(p, &list, &lives, &live, a)) return 0;
     for (int b = 0; b < lives.buffer_count; b++) {
@@ -10797,7 +10802,7 @@ static int gcpi_order_of(gcpi_planner *q, const gcpi_choice *c, gcpi_order *o)
     if (!gcpi_schedule(q->p, c, &q->list, q->a)) { q->out_of_memory = 1; return 0; }
     if (q->list.count > q->list.capacity) return 0;
     for (ptrdiff_t i = 0; i < q->list.count; i++)
-        o->at[o->count++] = q->list.at[i].kind == 'R' ? ~q->list.at[i].task : q->list.at[i].task;
+        o->at[o->count++] = q->list.at[i].letter == 'R' ? ~q->list.at[i].task : q->list.at[i].task;
     gcpi_simulate(&q->m, o, NULL);
     return 1;
 }
@@ -11408,9 +11413,8 @@ static void gcpi_policy_keep_all(gcpi_planner *q) { gcpi_choice_clear(q); gcpi_t
 
 /* ==== src/search/search.h ==== */
 
-/* GCP_POLICY_BUDGET: local search. It finds the fastest order whose slab fits. Candidates come from every policy,
-   from minimum cuts (keep what is worth its bytes at a price) and from dynamic programming over a chain of stages.
-   Local search then improves the best. All are judged by the model's simulation and accepted by their real layout. */
+/* GCP_POLICY_BUDGET: local search. From an order it goes on by moves: a value is dropped and made again, a run is taken
+   out or slides. Annealing takes some moves that are worse; bytes above the limit have a price. */
 
 /* What .effort means. visits: instructions that the search simulates, in large problems up to `growth` times as many;
    prices: of cuts; places: tasks for bounds; stages, grains: of the chain; policies: each is tried, even if something
@@ -12751,9 +12755,10 @@ static int gcpi_exact_search(gcpi_exact *x, size_t limit, gcpi_order *out)
     return 0;
 }
 
-/* ==== src/search/budget.h ==== */
+/* ==== src/search/portfolio.h ==== */
 
-/* GCP_POLICY_BUDGET: all candidates, and the bound. */
+/* GCP_POLICY_BUDGET: what its methods try. The policies, cuts, chains, turns of the local search, copies, exact search;
+   and the bound. Each offers candidates; budget.h calls them. */
 
 /* The order that keeps what the cut at this price (seconds per byte) keeps. 0: its bytes do not fit. */
 static int gcpi_cut_order(gcpi_planner *q, gcpi_cut *c, double price)
@@ -12795,7 +12800,7 @@ static void gcpi_cuts_try(gcpi_planner *q, int prices)
     q->a->scratch = scratch;
 }
 
-/* Slots from many to few: the first orders that fit are the fastest. */
+/* Grains from many to few: the first orders that fit are the fastest. */
 static void gcpi_chain_try(gcpi_planner *q, size_t bytes, int stages, int grains)
 {
     ptrdiff_t scratch = q->a->scratch;
@@ -13099,77 +13104,6 @@ static int gcpi_budget_keep_all(gcpi_planner *q)
     if (q->kept.order.seconds > q->m.seconds) return 0;
     q->bound = q->m.seconds;
     return 1;
-}
-
-/* ---- the methods, in turn ---- */
-
-static int gcpi_any(const gcpi_planner *q) { (void)q; return 1; }
-static int gcpi_may_be_exact(const gcpi_planner *q) { return !q->r->no_exact; }
-static int gcpi_may_run_again(const gcpi_planner *q) { return !q->r->far_only; }
-static int gcpi_only_copies(const gcpi_planner *q) { return q->r->far_only; }
-static int gcpi_copies_too(const gcpi_planner *q) { return q->r->far > 0; }
-
-static void gcpi_method_exact(gcpi_planner *q, gcpi_portion portion) { (void)portion; gcpi_budget_exact(q); }
-static void gcpi_method_chain(gcpi_planner *q, gcpi_portion portion)
-{
-    const gcpi_effort *e = &gcpi_efforts[q->r->effort];
-    gcpi_chain_try(q, gcpi_bytes_from(1.6 * (double)q->r->limit), e->stages, e->grains);
-    (void)portion;
-}
-static void gcpi_method_cuts(gcpi_planner *q, gcpi_portion portion)
-{
-    gcpi_cuts_try(q, gcpi_efforts[q->r->effort].prices);
-    (void)portion;
-}
-static void gcpi_method_copies(gcpi_planner *q, gcpi_portion portion) { (void)portion; gcpi_budget_copies(q); }
-static void gcpi_method_bound(gcpi_planner *q, gcpi_portion portion)
-{
-    gcpi_budget_bound(q, gcpi_efforts[q->r->effort].places);
-    (void)portion;
-}
-static void gcpi_method_search(gcpi_planner *q, gcpi_portion portion)
-{
-    gcpi_budget_search(q, 0, GCPI_TURNS, 1, portion);
-}
-/* The search goes on from a policy's order that is faster than all before. */
-static void gcpi_method_policies(gcpi_planner *q, gcpi_portion portion)
-{
-    const double searched = q->kept.order.seconds;
-    gcpi_budget_policies(q);
-    if (q->kept.order.seconds < searched) gcpi_budget_search(q, GCPI_TURNS, GCPI_TURNS + 1, 1, portion);
-}
-
-/* name: of the candidates that it offers; share: of what .progress counts. */
-typedef struct gcpi_method {
-    const char *name;
-    int (*applies)(const gcpi_planner *q);
-    void (*run)(gcpi_planner *q, gcpi_portion portion);
-    double share;
-} gcpi_method;
-static const gcpi_method gcpi_methods[] = {
-    { "exact", gcpi_may_be_exact, gcpi_method_exact, 0.1 },    { "chain", gcpi_may_run_again, gcpi_method_chain, 0 },
-    { "cuts", gcpi_may_run_again, gcpi_method_cuts, 0 },       { "copies", gcpi_only_copies, gcpi_method_copies, 0 },
-    { "bound", gcpi_copies_too, gcpi_method_bound, 0 },        { "search", gcpi_any, gcpi_method_search, 0.8 },
-    { "policies", gcpi_may_run_again, gcpi_method_policies, 0.1 },
-};
-
-/* The candidates for the limit. Where the bound says that nothing fits, there is nothing to look for. */
-static void gcpi_budget_find(gcpi_planner *q, gcpi_portion portion)
-{
-    const gcpi_effort *e = &gcpi_efforts[q->r->effort];
-    double done = 0;
-    q->bound = 0;
-    gcpi_none(&q->loose);
-    if (gcpi_budget_keep_all(q)) return;
-    q->layout = e->layout;
-    if (!q->r->far) gcpi_budget_bound(q, e->places);
-    if (q->bound >= (q->r->known > 0 ? q->r->known : HUGE_VAL)) return;
-    for (size_t k = 0; k < sizeof gcpi_methods / sizeof *gcpi_methods; k++) {
-        const gcpi_method *method = &gcpi_methods[k];
-        q->method = method->name;
-        if (method->applies(q)) method->run(q, gcpi_part_of(portion, done, done + method->share));
-        done += method->share;
-    }
 }
 
 /* ==== src/search/relaxed.h ==== */
@@ -13486,7 +13420,7 @@ static double gcpi_relaxed_bound(const gcpi_request *asked, gcp_arena *a)
     gcpi_relaxed r;
     memset(&q, 0, sizeof q);
     q.r = asked; q.a = a;
-    q.front = gcpi_round(asked->p->numbers, asked->p->target.align);
+    q.front = gcpi_front(asked->p);
     q.bound = gcpi_relaxed_floor(asked->p);
     gcpi_none(&q.kept);
     if (gcpi_relaxed_make(&r, asked->p, a) && gcpi_order_make(&q.trial, r.p.task_count, a)) {
@@ -13735,9 +13669,79 @@ static void gcpi_budget_way_down(gcpi_planner *q, gcpi_portion portion)
     q->a->scratch = scratch;
 }
 
-/* ==== src/search/choose.h ==== */
+/* ==== src/search/budget.h ==== */
 
-/* From a request to an answer. The policy runs, with what it needs in scratch. */
+/* GCP_POLICY_BUDGET: the methods in turn. Their table; the way down where nothing fits; copies alone and without any,
+   where both are allowed. */
+
+static int gcpi_any(const gcpi_planner *q) { (void)q; return 1; }
+static int gcpi_may_be_exact(const gcpi_planner *q) { return !q->r->no_exact; }
+static int gcpi_may_run_again(const gcpi_planner *q) { return !q->r->far_only; }
+static int gcpi_only_copies(const gcpi_planner *q) { return q->r->far_only; }
+static int gcpi_copies_too(const gcpi_planner *q) { return q->r->far > 0; }
+
+static void gcpi_method_exact(gcpi_planner *q, gcpi_portion portion) { (void)portion; gcpi_budget_exact(q); }
+static void gcpi_method_chain(gcpi_planner *q, gcpi_portion portion)
+{
+    const gcpi_effort *e = &gcpi_efforts[q->r->effort];
+    gcpi_chain_try(q, gcpi_bytes_from(1.6 * (double)q->r->limit), e->stages, e->grains);
+    (void)portion;
+}
+static void gcpi_method_cuts(gcpi_planner *q, gcpi_portion portion)
+{
+    gcpi_cuts_try(q, gcpi_efforts[q->r->effort].prices);
+    (void)portion;
+}
+static void gcpi_method_copies(gcpi_planner *q, gcpi_portion portion) { (void)portion; gcpi_budget_copies(q); }
+static void gcpi_method_bound(gcpi_planner *q, gcpi_portion portion)
+{
+    gcpi_budget_bound(q, gcpi_efforts[q->r->effort].places);
+    (void)portion;
+}
+static void gcpi_method_search(gcpi_planner *q, gcpi_portion portion)
+{
+    gcpi_budget_search(q, 0, GCPI_TURNS, 1, portion);
+}
+/* The search goes on from a policy's order that is faster than all before. */
+static void gcpi_method_policies(gcpi_planner *q, gcpi_portion portion)
+{
+    const double searched = q->kept.order.seconds;
+    gcpi_budget_policies(q);
+    if (q->kept.order.seconds < searched) gcpi_budget_search(q, GCPI_TURNS, GCPI_TURNS + 1, 1, portion);
+}
+
+/* name: of the candidates that it offers; share: of what .progress counts. */
+typedef struct gcpi_method {
+    const char *name;
+    int (*applies)(const gcpi_planner *q);
+    void (*run)(gcpi_planner *q, gcpi_portion portion);
+    double share;
+} gcpi_method;
+static const gcpi_method gcpi_methods[] = {
+    { "exact", gcpi_may_be_exact, gcpi_method_exact, 0.1 },    { "chain", gcpi_may_run_again, gcpi_method_chain, 0 },
+    { "cuts", gcpi_may_run_again, gcpi_method_cuts, 0 },       { "copies", gcpi_only_copies, gcpi_method_copies, 0 },
+    { "bound", gcpi_copies_too, gcpi_method_bound, 0 },        { "search", gcpi_any, gcpi_method_search, 0.8 },
+    { "policies", gcpi_may_run_again, gcpi_method_policies, 0.1 },
+};
+
+/* The candidates for the limit. Where the bound says that nothing fits, there is nothing to look for. */
+static void gcpi_budget_find(gcpi_planner *q, gcpi_portion portion)
+{
+    const gcpi_effort *e = &gcpi_efforts[q->r->effort];
+    double done = 0;
+    q->bound = 0;
+    gcpi_none(&q->loose);
+    if (gcpi_budget_keep_all(q)) return;
+    q->layout = e->layout;
+    if (!q->r->far) gcpi_budget_bound(q, e->places);
+    if (q->bound >= (q->r->known > 0 ? q->r->known : HUGE_VAL)) return;
+    for (size_t k = 0; k < sizeof gcpi_methods / sizeof *gcpi_methods; k++) {
+        const gcpi_method *method = &gcpi_methods[k];
+        q->method = method->name;
+        if (method->applies(q)) method->run(q, gcpi_part_of(portion, done, done + method->share));
+        done += method->share;
+    }
+}
 
 /* Keep-all, kept if it has a layout within this limit. */
 static int gcpi_inference_within(gcpi_planner *q, size_t limit)
@@ -13867,6 +13871,10 @@ static void gcpi_policy_budget(gcpi_planner *q)
     gcpi_budget_run(q, gcpi_part_of(q->r->portion, both ? 0.5 : 0, 1));
 }
 
+/* ==== src/search/choose.h ==== */
+
+/* From a request to an answer. The policy runs, with what it needs in scratch. */
+
 static const struct gcpi_policy { const char *name; void (*run)(gcpi_planner *);
 } gcpi_policies[] = { { "segments", gcpi_policy_segments }, { "keep_all", gcpi_policy_keep_all },
                       { "uniform", gcpi_policy_uniform },   { "checkpoints", gcpi_policy_checkpoints },
@@ -13916,7 +13924,7 @@ static int gcpi_planner_make(gcpi_planner *q)
     if (capacity <= 0 || capacity > INT32_MAX / 4) return 0;
     q->list.capacity = capacity;
     q->list.at = GCPI_SCRATCH(q->a, gcpi_instruction, capacity);
-    q->front = gcpi_round(p->numbers, p->target.align);
+    q->front = gcpi_front(p);
     q->judgement = q->r->by_peak ? GCPI_BY_PEAK : GCPI_BY_LAYOUT;
     q->layout = GCPI_LAYOUT_WORK; q->kept.fit = gcpi_fit_free();
     int ok = q->list.at && gcpi_model_make(&q->m, p, q->a) && (!q->r->far || gcpi_far_make(q, (int)capacity));
@@ -14102,7 +14110,7 @@ static int gcpi_target_ok(gcp_tape *t, const gcp_plan_opts *o)
 
 /* Whether updates are fused, and why: GCPI_FUSED_ITSELF where nothing can tell. */
 enum { GCPI_FUSED = 1, GCPI_FUSED_ITSELF };
-static int gcpi_fused(const gcp_plan_opts *o)
+static int gcpi_updates_early(const gcp_plan_opts *o)
 {
     if (o->fuse_update || !o->optimizer || o->inference) return o->fuse_update > 0 ? GCPI_FUSED : 0;
     if (o->list) return gcpi_list_fuses(o->list) ? GCPI_FUSED : 0;
@@ -14159,7 +14167,7 @@ static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
     if (o->policy == GCP_POLICY_BUDGET && !o->budget && !o->list)
         return gcpi_plan_bad(t, o, "GCP_POLICY_BUDGET needs .budget (bytes)");
     if (o->fuse_update > 0 && !o->optimizer) return gcpi_plan_bad(t, o, ".fuse_update without .optimizer");
-    o->fuse_update = gcpi_fused(o);
+    o->fuse_update = gcpi_updates_early(o);
     if (o->fuse_update && o->clip_norm > 0)
         return gcpi_plan_bad(
             t, o, ".fuse_update (or a .list of fused updates) with .clip_norm: the norm needs all gradients first");
@@ -14206,7 +14214,7 @@ static int gcpi_plan_ready(gcp_tensor loss, gcp_plan_opts *o)
 
 /* ==== src/plan/plan.h ==== */
 
-/* A plan: from options to a placed list. Problem, choice, list, lifetimes, layout, verification. */
+/* A plan: its data; a list of the user's; where its values lie. */
 
 /* a buffer of the placed list, as reports, .check and the figures need it */
 typedef struct gcpi_plan_buffer { size_t offset, bytes; int first, last, item, again; } gcpi_plan_buffer;
@@ -14225,7 +14233,7 @@ typedef struct gcpi_bound_state {
 
 /* What a run is for: a step that counts; gcp_measure, on copies of state and inputs; gcp_gradcheck, whose steps all
    have the same numbers and do not change the state. */
-typedef enum gcpi_purpose { GCPI_TO_STEP, GCPI_TO_MEASURE, GCPI_TO_CHECK } gcpi_purpose;
+typedef enum gcpi_purpose { GCPI_TO_STEP, GCPI_TO_MEASURE, GCPI_TO_GRADCHECK } gcpi_purpose;
 
 /* The step that runs, or ran last. */
 typedef struct gcpi_run_state {
@@ -14252,9 +14260,10 @@ typedef struct gcpi_plan {
     /* .check: per item the hash of its first value; the buffers (indices of buffers) that die at each instruction:
        dying[dying_first[i]] up to dying[dying_first[i + 1]] */
     uint64_t *hashes; int *dying, *dying_first;
-    /* keep_all: slab bytes of the keep-all plan, 0 where not known */
+    /* keep_all: slab bytes of the keep-all plan by default views, 0 where not known; its seconds */
     size_t slab_bytes, state_bytes, slot_bytes, live_peak, keep_all;
-    const char *method; double bound_seconds, keep_all_seconds; gcpi_fit fit;   /* keep_all: by default views */
+    double bound_seconds, keep_all_seconds;
+    const char *method; gcpi_fit fit;           /* of the search */
     size_t unfused;                   /* slab bytes of the keep-all plan without fused updates; SIZE_MAX: as it is */
     int peak_at, forward_end, slots, segments;          /* forward_end: the instruction after the last F */
     int inputs, leaves_out;           /* inputs that the list reads; whether the loss can leave samples out */
@@ -14339,7 +14348,7 @@ static void gcpi_plan_buffers(gcpi_plan *in, const gcpi_lives *l)
         b->first = x->first;
         b->last = x->last;
         b->item = x->root;
-        b->again = in->list.at[x->first].kind == 'R';
+        b->again = in->list.at[x->first].letter == 'R';
     }
 }
 
@@ -14386,6 +14395,112 @@ static int gcpi_plan_layout(gcpi_plan *in, gcpi_lives *l, size_t **live, gcp_are
     in->slab_bytes = gcpi_arrange(&in->p, &in->list, l, live, gcpi_fit_free(), a);
     return in->slab_bytes != 0;
 }
+
+/* ==== src/plan/network_fits.h ==== */
+
+/* What a network must be to be planned. And: can samples be left out of its loss? */
+
+static int gcpi_customs_run_on(const gcpi_problem *p)
+{
+    for (int i = 0; p->target.device && i < p->task_count; i++) {
+        const gcpi_task *task = &p->tasks[i];
+        if (task->kind != GCPI_TASK_FORWARD && task->kind != GCPI_TASK_BACKWARD) continue;
+        const gcpi_op *op = &p->tape->ops[task->op];
+        const gcp_op *own = op->row->on_device;
+        if (!gcpi_facts_of(op).custom ||
+            (own && (task->kind == GCPI_TASK_FORWARD ? own->forward != NULL : own->backward != NULL)))
+            continue;
+        gcpi_fail(p->tape, GCP_E_PLAN, op->at, op->row->name, "no version for the target '%s' (.on_device)",
+                  p->target.name);
+        return 0;
+    }
+    return 1;
+}
+
+/* some: of each tensor, how many samples it holds that gcp_write_some can leave out; 0: none. Fills it for the op's
+   outputs. 1: the op makes one value of several of them. */
+static int gcpi_samples_through(const gcp_tape *t, const gcpi_op *op, int *some)
+{
+    const gcpi_facts facts = gcpi_facts_of(op);
+    int samples = 0, shared = 0;
+    for (int i = 0; i < op->inputs; i++) {
+        const int n = some[gcpi_edge(t, op, i)];
+        samples = GCPI_MAX(samples, n);
+        if (i < 32 && facts.shared >> i & 1) shared |= n;
+    }
+    const int cut = facts.view == GCPI_VIEW_WHOLE && samples && t->tensors[op->out].shape.d[0] % samples,
+              ends = facts.stats || facts.leaves_out;
+    for (int j = 0; j < op->outputs; j++) some[op->out + j] = ends ? 0 : samples;
+    return samples && !ends && (!facts.apart || shared || cut);
+}
+/* Whether samples can be left out of the loss: cross-entropies alone make one value of them. Inference has none.
+   (Batch-norm's statistics are of all.) */
+static int gcpi_samples_look(gcpi_plan *in, gcp_arena *a)
+{
+    const gcp_tape *t = in->p.tape;
+    const ptrdiff_t scratch = a->scratch;
+    int left_out = 0;
+    if (gcpi_is_graph(&in->p)) return 1;
+    in->joins_samples = -1;
+    int *some = GCPI_SCRATCH(a, int, t->tensor_count);
+    for (int x = 0; some && x < t->tensor_count; x++) {
+        const int n = gcpi_by_samples(t->tensors[x].shape).d[0];
+        some[x] = t->tensors[x].kind == GCPI_INPUT && n > 1 ? n : 0;
+    }
+    for (int k = 0; some && k < in->p.forward; k++) {
+        const gcpi_task *task = &in->p.tasks[k];
+        for (int o = task->op - GCPI_MAX(task->ops, 1) + 1; o <= task->op; o++) {
+            if (gcpi_samples_through(t, &t->ops[o], some) && in->joins_samples < 0) in->joins_samples = o;
+            left_out |= gcpi_facts_of(&t->ops[o]).leaves_out;
+        }
+    }
+    in->leaves_out = !in->p.training || (left_out && in->joins_samples < 0);
+    a->scratch = scratch;
+    return some != NULL;
+}
+
+/* Statistics of one value a channel are that value: what they normalise is a constant, and no gradient comes back. */
+static int gcpi_norms_have_values(const gcpi_problem *p)
+{
+    for (int i = 0; p->training && i < p->forward; i++) {
+        const gcpi_op *op = &p->tape->ops[p->tasks[i].op];
+        const gcp_shape *x = &p->tape->tensors[gcpi_edge(p->tape, op, 0)].shape;
+        if (!gcpi_facts_of(op).stats || gcpi_norm_is_fixed(p, op) || gcpi_pixels(*x) > 1) continue;
+        char name[256];
+        gcpi_fail(p->tape, GCP_E_SHAPE, op->at, gcpi_task_name(p, &p->tasks[i + 1], name, sizeof name),
+                  "found one value a channel in %s, expected at least 2 in training (a larger batch; or running "
+                  "statistics: .frozen_norms, with its gamma and beta in .freeze, or .inference)", GCPI_SHAPE_TEXT(*x));
+        return 0;
+    }
+    return 1;
+}
+
+/* Refuses a network whose sums of bytes could overflow under some plan, or whose sum of seconds is not finite. */
+static int gcpi_plan_addressable(const gcpi_plan *in)
+{
+    double bytes = 0, workspace = 0, seconds = 0;
+    for (int i = 0; i < in->p.item_count; i++) {
+        const gcpi_item *x = &in->p.items[i];
+        if (x->root == i)
+            bytes += ((double)x->bytes + (double)in->p.target.align) * (x->kind == GCPI_STATE_ITEM ? 1 + in->slots : 1);
+    }
+    for (int i = 0; i < in->p.task_count; i++) {
+        workspace = GCPI_MAX(workspace, (double)in->p.tasks[i].workspace);
+        seconds += in->p.tasks[i].seconds;
+    }
+    if (!(seconds < 1e100))
+        return gcpi_plan_bad(in->p.tape, &in->opts,
+                             "at the target's .flops_per_second and .bytes_per_second a step takes no finite time");
+    if (bytes + workspace < (double)(SIZE_MAX / 2)) return 1;
+    gcpi_fail(in->p.tape, GCP_E_SHAPE, in->opts.at, in->p.tape->planning,
+              "the network's tensors take %.3g bytes, more than can be addressed", bytes + workspace);
+    return 0;
+}
+
+/* ==== src/plan/outcome.h ==== */
+
+/* An outcome: an answer as a list, or why there is none. The words of the refusal, and what would help, are made
+   here. */
 
 static gcp_at gcpi_task_at(const gcpi_problem *p, int task, gcp_at other)          /* where the user recorded it */
 {
@@ -15105,8 +15220,7 @@ static int gcpi_plan_watched(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_a
 
 /* ==== src/plan/make.h ==== */
 
-/* A plan's figures, its making and its end. gcp_plan_make and gcp_graph_plan end here: what was settled is checked,
-   its figures are filled in, its bytes are leased. */
+/* A plan's figures, its making and its end. */
 
 /* From options to a verified, placed plan. */
 static int gcpi_plan_settle(gcp_plan *plan, gcp_arena *a)
@@ -15206,7 +15320,7 @@ static void gcpi_plan_figures(gcp_plan *plan)
         if (t->kind == GCPI_TASK_UPDATE)
             plan->far_traffic += 2 * (size_t)p->far_slots * p->items[p->operands[t->operands].item].bytes;
         if (t->kind == GCPI_TASK_MOVE) plan->moved_bytes += p->items[t->item].bytes;
-        if (in->list.at[i].kind == 'F') in->forward_end = (int)i + 1;
+        if (in->list.at[i].letter == 'F') in->forward_end = (int)i + 1;
     }
     for (int b = 0; b < in->buffer_count; b++) {
         const gcpi_plan_buffer *x = &in->buffers[b];
@@ -15227,7 +15341,7 @@ static int gcpi_plan_within(gcp_plan *plan)
     gcp_at at = gcpi_task_at(&in->p, (int)(task - in->p.tasks), in->opts.at);
     gcpi_fail(in->p.tape, GCP_E_BUDGET, in->opts.at, in->p.tape->planning,
               "the plan takes %zu bytes, .budget allows %zu; the peak is at %c %s (%s:%d)%s", plan->bytes,
-              in->opts.budget, in->list.at[in->peak_at].kind, gcpi_task_name(&in->p, task, name, sizeof name),
+              in->opts.budget, in->list.at[in->peak_at].letter, gcpi_task_name(&in->p, task, name, sizeof name),
               gcpi_basename(at.file), at.line, searched ? "" : "; GCP_POLICY_BUDGET looks for a plan that fits");
     return 0;
 }
@@ -15248,65 +15362,6 @@ static int gcpi_plan_far(gcpi_plan *in, gcp_arena *a)
     return in->far_at != NULL;
 }
 
-static int gcpi_customs_run_on(const gcpi_problem *p)
-{
-    for (int i = 0; p->target.device && i < p->task_count; i++) {
-        const gcpi_task *task = &p->tasks[i];
-        if (task->kind != GCPI_TASK_FORWARD && task->kind != GCPI_TASK_BACKWARD) continue;
-        const gcpi_op *op = &p->tape->ops[task->op];
-        const gcp_op *own = op->row->on_device;
-        if (!gcpi_facts_of(op).custom ||
-            (own && (task->kind == GCPI_TASK_FORWARD ? own->forward != NULL : own->backward != NULL)))
-            continue;
-        gcpi_fail(p->tape, GCP_E_PLAN, op->at, op->row->name, "no version for the target '%s' (.on_device)",
-                  p->target.name);
-        return 0;
-    }
-    return 1;
-}
-
-/* some: of each tensor, how many samples it holds that gcp_write_some can leave out; 0: none. Fills it for the op's
-   outputs. 1: the op makes one value of several of them. */
-static int gcpi_samples_through(const gcp_tape *t, const gcpi_op *op, int *some)
-{
-    const gcpi_facts facts = gcpi_facts_of(op);
-    int samples = 0, shared = 0;
-    for (int i = 0; i < op->inputs; i++) {
-        const int n = some[gcpi_edge(t, op, i)];
-        samples = GCPI_MAX(samples, n);
-        if (i < 32 && facts.shared >> i & 1) shared |= n;
-    }
-    const int cut = facts.view == GCPI_VIEW_WHOLE && samples && t->tensors[op->out].shape.d[0] % samples,
-              ends = facts.stats || facts.leaves_out;
-    for (int j = 0; j < op->outputs; j++) some[op->out + j] = ends ? 0 : samples;
-    return samples && !ends && (!facts.apart || shared || cut);
-}
-/* Whether samples can be left out of the loss: cross-entropies alone make one value of them. Inference has none.
-   (Batch-norm's statistics are of all.) */
-static int gcpi_samples_look(gcpi_plan *in, gcp_arena *a)
-{
-    const gcp_tape *t = in->p.tape;
-    const ptrdiff_t scratch = a->scratch;
-    int left_out = 0;
-    if (gcpi_is_graph(&in->p)) return 1;
-    in->joins_samples = -1;
-    int *some = GCPI_SCRATCH(a, int, t->tensor_count);
-    for (int x = 0; some && x < t->tensor_count; x++) {
-        const int n = gcpi_by_samples(t->tensors[x].shape).d[0];
-        some[x] = t->tensors[x].kind == GCPI_INPUT && n > 1 ? n : 0;
-    }
-    for (int k = 0; some && k < in->p.forward; k++) {
-        const gcpi_task *task = &in->p.tasks[k];
-        for (int o = task->op - GCPI_MAX(task->ops, 1) + 1; o <= task->op; o++) {
-            if (gcpi_samples_through(t, &t->ops[o], some) && in->joins_samples < 0) in->joins_samples = o;
-            left_out |= gcpi_facts_of(&t->ops[o]).leaves_out;
-        }
-    }
-    in->leaves_out = !in->p.training || (left_out && in->joins_samples < 0);
-    a->scratch = scratch;
-    return some != NULL;
-}
-
 /* Counts the inputs that the list reads: a step is refused until all of them are written. */
 static int gcpi_plan_inputs(gcpi_plan *in, gcp_arena *a)
 {
@@ -15323,44 +15378,6 @@ static int gcpi_plan_finish(gcp_plan *plan, gcp_arena *a)
     if (!gcpi_plan_settle(plan, a) || !gcpi_plan_far(in, a) || !gcpi_plan_inputs(in, a)) return 0;
     gcpi_plan_figures(plan);
     return gcpi_plan_within(plan);
-}
-
-/* Statistics of one value a channel are that value: what they normalise is a constant, and no gradient comes back. */
-static int gcpi_norms_have_values(const gcpi_problem *p)
-{
-    for (int i = 0; p->training && i < p->forward; i++) {
-        const gcpi_op *op = &p->tape->ops[p->tasks[i].op];
-        const gcp_shape *x = &p->tape->tensors[gcpi_edge(p->tape, op, 0)].shape;
-        if (!gcpi_facts_of(op).stats || gcpi_norm_is_fixed(p, op) || gcpi_pixels(*x) > 1) continue;
-        char name[256];
-        gcpi_fail(p->tape, GCP_E_SHAPE, op->at, gcpi_task_name(p, &p->tasks[i + 1], name, sizeof name),
-                  "found one value a channel in %s, expected at least 2 in training (a larger batch; or running "
-                  "statistics: .frozen_norms, with its gamma and beta in .freeze, or .inference)", GCPI_TEXT(*x));
-        return 0;
-    }
-    return 1;
-}
-
-/* Refuses a network whose sums of bytes could overflow under some plan, or whose sum of seconds is not finite. */
-static int gcpi_plan_addressable(const gcpi_plan *in)
-{
-    double bytes = 0, workspace = 0, seconds = 0;
-    for (int i = 0; i < in->p.item_count; i++) {
-        const gcpi_item *x = &in->p.items[i];
-        if (x->root == i)
-            bytes += ((double)x->bytes + (double)in->p.target.align) * (x->kind == GCPI_STATE_ITEM ? 1 + in->slots : 1);
-    }
-    for (int i = 0; i < in->p.task_count; i++) {
-        workspace = GCPI_MAX(workspace, (double)in->p.tasks[i].workspace);
-        seconds += in->p.tasks[i].seconds;
-    }
-    if (!(seconds < 1e100))
-        return gcpi_plan_bad(in->p.tape, &in->opts,
-                             "at the target's .flops_per_second and .bytes_per_second a step takes no finite time");
-    if (bytes + workspace < (double)(SIZE_MAX / 2)) return 1;
-    gcpi_fail(in->p.tape, GCP_E_SHAPE, in->opts.at, in->p.tape->planning,
-              "the network's tensors take %.3g bytes, more than can be addressed", bytes + workspace);
-    return 0;
 }
 
 static int gcpi_plan_steps(gcp_plan *plan, int root, gcp_arena *a)
@@ -16685,7 +16702,7 @@ static void gcpi_op_call(const gcpi_plan *in, const gcpi_instruction *i, int n, 
     const gcpi_task *t = &in->p.tasks[i->task];
     gcpi_call_begin(in, t, (int)in->p.tape->ops[t->op].kind, c, s);
     c->training &= !gcpi_norm_is_fixed(&in->p, &in->p.tape->ops[t->op]);
-    c->commit = i->kind == 'F' && in->p.training && in->run.purpose == GCPI_TO_STEP;
+    c->commit = i->letter == 'F' && in->p.training && in->run.purpose == GCPI_TO_STEP;
     gcpi_call_fill(in, t, n, c, s);
 }
 
@@ -16865,7 +16882,7 @@ static void gcpi_check_instruction(const gcpi_plan *in, int i, int n)
 {
     const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
     int makes = t->kind == GCPI_TASK_FORWARD || t->kind == GCPI_TASK_PREFETCH || t->kind == GCPI_TASK_BACKWARD;
-    int letter = in->list.at[i].kind;
+    int letter = in->list.at[i].letter;
     char name[128], other[256];
     gcp_at at = gcpi_instruction_at(in, i);
     gcpi_guards_check(in, t, at);
@@ -17283,7 +17300,7 @@ static double gcpi_run(gcpi_plan *in, const gcp_step_opts *o, const char *what)
     double value = viewed ? gcpi_root_value(in) : 0;
     gcpi_feed(in, o, &fed);
     if (gcpi_broken_off(in, o->at, what)) return (double)NAN;
-    if (in->p.training && in->run.purpose != GCPI_TO_CHECK) gcpi_counters_advance(in);
+    if (in->p.training && in->run.purpose != GCPI_TO_GRADCHECK) gcpi_counters_advance(in);
     if (!viewed) value = gcpi_root_value(in);
     if (gcpi_broken_off(in, o->at, what)) return (double)NAN;
     if (in->run.purpose != GCPI_TO_MEASURE) in->bound.ran = 1;
@@ -17987,7 +18004,7 @@ GCPI_DEF gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opt
             gcpi_fail(t, GCP_E_NOMEM, o.at, "gcp_gradcheck", "the plan's arena has no room for one gradient");
             return j.r;
         }
-        in->run.purpose = GCPI_TO_CHECK;
+        in->run.purpose = GCPI_TO_GRADCHECK;
         gcpi_run(in, &j.o, "gcp_gradcheck");
         gcp_grad_at(plan, gcpi_handle(t, i), analytic, o.at);
         gcpi_check_tensor(&j, i, (gcp_real *)gcpi_item_data(in, i, in->where[i]), analytic);
@@ -18038,7 +18055,7 @@ GCPI_DEF void gcp_list_print(const gcp_plan *plan, gcp_writer w)
     if (!gcpi_reportable(plan)) return;
     gcpi_list_opening(plan->in, w);
     for (int i = 0; i < plan->instructions; i++)
-        gcpi_say(w, "%c %s\n", plan->in->list.at[i].kind,
+        gcpi_say(w, "%c %s\n", plan->in->list.at[i].letter,
                  gcpi_task_name(&plan->in->p, &plan->in->p.tasks[plan->in->list.at[i].task], name, sizeof name));
 }
 
@@ -18122,7 +18139,7 @@ GCPI_DEF void gcp_plan_print(const gcp_plan *plan, gcp_writer w)
     for (int i = 0; i < plan->instructions; i++) {
         if (in->list.at[i].task == in->p.forward && in->p.training)
             gcpi_say(w, "-- forward is done; backward begins, last to first --\n");
-        gcpi_say(w, "%5d  %c %-44s ", i + 1, in->list.at[i].kind,
+        gcpi_say(w, "%5d  %c %-44s ", i + 1, in->list.at[i].letter,
                  gcpi_task_name(&in->p, &in->p.tasks[in->list.at[i].task], name, sizeof name));
         gcpi_say(w, one > 1 ? "%10.3f %s live" : "%10.0f %s live", (double)in->live[i] / one, unit);
         if (in->seconds[i] > 0) gcpi_say(w, " %10.3f ms", 1e3 * in->seconds[i]);
@@ -18135,7 +18152,7 @@ GCPI_DEF void gcp_plan_print(const gcp_plan *plan, gcp_writer w)
 static int gcpi_rerun(const gcpi_plan *in, int task)
 {
     int n = 0;
-    for (ptrdiff_t i = 0; i < in->list.count; i++) n += in->list.at[i].kind == 'R' && in->list.at[i].task == task;
+    for (ptrdiff_t i = 0; i < in->list.count; i++) n += in->list.at[i].letter == 'R' && in->list.at[i].task == task;
     return n;
 }
 
@@ -18218,7 +18235,7 @@ static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
                      ? "one segment holds the whole network, and the last segment is never run again"
                      : "the last segment is never run again, and nothing that backward reads lies inside the others");
     if (in->opts.policy < GCP_POLICY_SQRT &&
-        in->p.tasks[in->list.at[in->peak_at].task].kind == GCPI_TASK_FORWARD && in->list.at[in->peak_at].kind == 'R')
+        in->p.tasks[in->list.at[in->peak_at].task].kind == GCPI_TASK_FORWARD && in->list.at[in->peak_at].letter == 'R')
         gcpi_say(w, "the peak is inside a segment that is run again: more, shorter segments would lower it\n");
 }
 
@@ -18247,7 +18264,7 @@ static void gcpi_why_time(const gcp_plan *plan, gcp_writer w)
     const gcpi_task *task = &in->p.tasks[in->list.at[in->peak_at].task];
     gcp_at at = gcpi_task_at(&in->p, (int)(task - in->p.tasks), in->opts.at);
     char name[256];
-    gcpi_say(w, "set by %c %s (%s:%d), instruction %d of %d; %d rerun%s of units, ", in->list.at[in->peak_at].kind,
+    gcpi_say(w, "set by %c %s (%s:%d), instruction %d of %d; %d rerun%s of units, ", in->list.at[in->peak_at].letter,
              gcpi_task_name(&in->p, task, name, sizeof name), gcpi_basename(at.file), at.line, in->peak_at + 1,
              plan->instructions, plan->reruns, plan->reruns == 1 ? "" : "s");
     if (plan->forward_flops > 0)
@@ -18867,7 +18884,7 @@ static void gcpi_svg_buffers(const gcpi_plan *in, gcp_writer w, double left, dou
     }
     for (int i = 0; i < (int)in->list.count; i++) {
         size_t bytes = in->p.tasks[in->list.at[i].task].workspace,
-               first = gcpi_round(in->p.numbers, in->p.target.align);
+               first = gcpi_front(&in->p);
         if (!bytes) continue;
         gcpi_svg_rect(w, left + dx * i, bottom - dy * (double)(first + bytes), dx, dy * (double)bytes,
                       gcpi_colours[GCPI_IS_WORKSPACE]);
@@ -18968,7 +18985,7 @@ static void gcpi_page_line(const gcpi_plan *in, ptrdiff_t i, const gcpi_placed *
 {
     const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
     const char *comma = "";
-    gcpi_say(w, "%s[\"%c\",", i ? ",\n" : "", in->list.at[i].kind);
+    gcpi_say(w, "%s[\"%c\",", i ? ",\n" : "", in->list.at[i].letter);
     gcpi_json_task(in, in->list.at[i].task, w);
     gcpi_say(w, ",%zu,%.9g,%zu,[", in->live[i], in->seconds[i], t->workspace);
     for (int k = 0; k < t->count; k++) {
@@ -19019,7 +19036,7 @@ static void gcpi_page_plan(const gcp_plan *plan, gcp_writer w)
     gcpi_say(w, "{\"policy\":\"%s\",\"bytes\":%zu,\"slab\":%zu,\"reruns\":%d,", gcpi_policy_word(in), plan->bytes,
              plan->slab_bytes, plan->reruns);
     gcpi_say(w, "\"peak\":%d,\"turn\":%d,\"align\":%zu,\"numbers\":%zu,\"why\":\"", in->peak_at,
-             p->training ? in->forward_end : -1, p->target.align, gcpi_round(p->numbers, p->target.align));
+             p->training ? in->forward_end : -1, p->target.align, gcpi_front(p));
     gcp_why_print(plan, escaped);
     gcpi_say(w, "\",\n\"items\":[");
     gcpi_page_items(p, w);
@@ -19073,7 +19090,7 @@ static void gcpi_trace_event(const gcpi_plan *in, ptrdiff_t i, const gcpi_time *
     char name[256];
     gcpi_say(w, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"cat\":\"%s\",\"name\":\"%c ",
              gcpi_copies(t) ? 2 : 1, 1e6 * span->begin, 1e6 * (span->end - span->begin),
-             in->list.at[i].kind == 'R' ? "recompute" : kinds[t->kind], in->list.at[i].kind);
+             in->list.at[i].letter == 'R' ? "recompute" : kinds[t->kind], in->list.at[i].letter);
     gcpi_task_name(&in->p, t, name, sizeof name);
     gcpi_json_write(&w, name, strlen(name));
     gcpi_say(w, "\",\"args\":{\"instruction\":%td,\"measured\":%s,\"name and place\":[", i + 1,

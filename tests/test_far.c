@@ -78,7 +78,7 @@ static int edited(const gcp_plan *plan, unsigned seed)
                 n += snprintf(text + n, sizeof text - (size_t)n, "A %s\n", edits[e].name);
             if (edits[e].before == i) n += snprintf(text + n, sizeof text - (size_t)n, "P %s\n", edits[e].name);
         }
-        n += snprintf(text + n, sizeof text - (size_t)n, "%c %s\n", in->list.at[i].kind,
+        n += snprintf(text + n, sizeof text - (size_t)n, "%c %s\n", in->list.at[i].letter,
                       gcpi_task_name(&in->p, &in->p.tasks[in->list.at[i].task], name, sizeof name));
         for (int e = 0; e < count; e++)
             if (edits[e].after == i) n += snprintf(text + n, sizeof text - (size_t)n, "O %s\n", edits[e].name);

@@ -39,8 +39,8 @@ static void misplaced(gcpi_plan *in, dice *d)
 {
     int i = in->p.forward + (int)roll(d, (unsigned)(in->list.count - in->p.forward));
     gcpi_instruction was = in->list.at[i];
-    if (was.kind == 'R') in->list.at[i].kind = 'F'; /* forward a second time */
-    else in->list.count = i;                        /* it and all behind it are missing */
+    if (was.letter == 'R') in->list.at[i].letter = 'F'; /* forward a second time */
+    else in->list.count = i;                            /* it and all behind it are missing */
     ptrdiff_t count = in->list.count;
     CHECK(!verdict(in));
     in->list.at[i] = was;

@@ -103,7 +103,7 @@ static double model(const timeline *t, const wire *link, int ranks, int late, do
         p.now += e->seconds / faster;
         if (e->kind == 'H' && ranks > 1 && !late) play_gradient(&p, e);
         if (e->kind != 'W' || ranks == 1) continue;
-        for (int k = 0; late && !waited && k < i; k++) if (t->at[k].kind == 'H') play_gradient(&p, &t->at[k]);
+        for (int k = 0; late && !waited && k < i; k++) if (t->at[k].letter == 'H') play_gradient(&p, &t->at[k]);
         if (!waited++) play_close(&p);
         if (p.there[e->parameter] > p.now) p.now = p.there[e->parameter];
     }
@@ -199,7 +199,7 @@ static void profile(bench *b)
 static double gradient_bytes(const timeline *t)
 {
     size_t count = 0;
-    for (int i = 0; i < t->count; i++) if (t->at[i].kind == 'H') count += t->at[i].count;
+    for (int i = 0; i < t->count; i++) if (t->at[i].letter == 'H') count += t->at[i].count;
     return (double)(count * sizeof(gcp_real));
 }
 

@@ -1,5 +1,15 @@
 /* What all products share: columns, cut into panels; windows of pixels. A view says what pixels of x a block of
-   outputs reads. */
+   outputs reads.
+
+   One idea serves all products, the gather product: a tile of MR rows, each known by a pointer, times NV vectors of
+   columns, summed over three nested loops with a stride each. Nothing is lowered to an im2col matrix.
+     forward            rows = output pixels, columns = output channels, loops = (ky, kx, ci)
+     backward data      the same on dy with flipped weights, one call per stride phase
+     backward weights   rows = output channels, columns = a run of (kx, ci), loops = (image, y, x)
+     matrix product     a 1x1 convolution, or its backward weights where A is stored transposed
+   Borders cost nothing inside the loops: each task copies the zero-padded window of x it needs, and because that copy
+   is dense, kx and ci merge into one contiguous run. Work is cut by shape and instruction set only, so results do not
+   depend on the threads. */
 
 static int gcpi_min(int a, int b) { return a < b ? a : b; }
 static int gcpi_max(int a, int b) { return a > b ? a : b; }

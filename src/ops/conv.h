@@ -25,7 +25,7 @@ static int gcpi_conv_fits(gcp_shape_call *s, const gcpi_conv_attr *a)
     return gcpi_refuse(s,
                        "%s with a %dx%d kernel and .out = %d is too large: at most 2^31 - 1 pixels a side with "
                        "padding, %d values under a window, 2^30 channels",
-                       GCPI_TEXT(s->in[0]), a->kh, a->kw, s->out[0].d[3], (int)GCPI_WINDOW_LIMIT);
+                       GCPI_SHAPE_TEXT(s->in[0]), a->kh, a->kw, s->out[0].d[3], (int)GCPI_WINDOW_LIMIT);
 }
 
 static int gcpi_conv_weights_fit(gcp_shape_call *s, const gcpi_conv_attr *a)
@@ -153,7 +153,7 @@ static int gcpi_conv_transpose2d_shape(gcp_shape_call *s)
     long long w = (long long)(a->wo - 1) * a->sw - a->pl - a->pr + (long long)a->dw * (a->kw - 1) + 1;
     if (a->same) { h = (long long)a->ho * a->sh; w = (long long)a->wo * a->sw; }
     if (h < 1 || w < 1 || h > INT32_MAX || w > INT32_MAX)
-        return gcpi_refuse(s, "%s with a %dx%d kernel and .pad = %d gives %lldx%lld", GCPI_TEXT(*x), a->kh, a->kw,
+        return gcpi_refuse(s, "%s with a %dx%d kernel and .pad = %d gives %lldx%lld", GCPI_SHAPE_TEXT(*x), a->kh, a->kw,
                            a->pt, h, w);
     a->h = (int)h; a->w = (int)w;
     if (a->co % a->groups || out % a->groups)

@@ -3,7 +3,7 @@ static int gcpi_product_fits(gcp_shape_call *s)
 {
     if (gcpi_pixels(s->in[0]) <= INT32_MAX && s->in[0].d[3] <= GCPI_CHANNELS_MAX && s->out[0].d[3] <= GCPI_CHANNELS_MAX)
         return 1;
-    return gcpi_refuse(s, "%s to %d is too large: at most 2^31 - 1 rows and 2^30 columns", GCPI_TEXT(s->in[0]),
+    return gcpi_refuse(s, "%s to %d is too large: at most 2^31 - 1 rows and 2^30 columns", GCPI_SHAPE_TEXT(s->in[0]),
                        s->out[0].d[3]);
 }
 
@@ -14,7 +14,8 @@ static int gcpi_linear_shape(gcp_shape_call *s)
     s->out[0].d[3] = out;
     if (!gcpi_product_fits(s)) return 0;
     if (gcpi_pixels(s->in[1]) != (size_t)out || s->in[1].d[3] != s->in[0].d[3])
-        return gcpi_refuse(s, "weights of %s for %s and .out = %d", GCPI_TEXT(s->in[1]), GCPI_TEXT(s->in[0]), out);
+        return gcpi_refuse(s, "weights of %s for %s and .out = %d", GCPI_SHAPE_TEXT(s->in[1]),
+                           GCPI_SHAPE_TEXT(s->in[0]), out);
     return gcpi_bias_fits(s, out);
 }
 
@@ -26,7 +27,7 @@ static int gcpi_matmul_shape(gcp_shape_call *s)
         return gcpi_refuse(
             s,
             "%s times %s; a product is of two matrices, (rows, k) by (k, columns): sizes before the last count as rows",
-            GCPI_TEXT(s->in[0]), GCPI_TEXT(s->in[1]));
+            GCPI_SHAPE_TEXT(s->in[0]), GCPI_SHAPE_TEXT(s->in[1]));
     return gcpi_product_fits(s) && gcpi_all_real(s);
 }
 

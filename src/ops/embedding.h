@@ -4,7 +4,8 @@ static int gcpi_embedding_shape(gcp_shape_call *s)
     const int *d = s->in[0].d;
     if (s->in_dtype[0] != GCP_DTYPE_I32) return gcpi_refuse_type(s, "ids must be gcp_ids");
     if (s->in_dtype[1] != GCP_DTYPE_REAL) return gcpi_refuse_type(s, "input 1 holds integers, not real numbers");
-    if (d[1] != 1 || s->in[0].rank > 2) return gcpi_refuse(s, "ids of %s: at most two sizes", GCPI_TEXT(s->in[0]));
+    if (d[1] != 1 || s->in[0].rank > 2)
+        return gcpi_refuse(s, "ids of %s: at most two sizes", GCPI_SHAPE_TEXT(s->in[0]));
     s->out[0].rank = s->in[0].rank + 1;
     s->out[0].d[0] = s->in[0].rank == 1 ? d[3] : d[0];
     s->out[0].d[1] = 1;

@@ -38,7 +38,7 @@ static int gcpi_cross_entropy_shape(gcp_shape_call *s)
         return gcpi_refuse_type(s, "needs real logits and gcp_labels");
     if (gcpi_count(s->in[1]) != gcpi_pixels(s->in[0]))
         return gcpi_refuse(s, "%zu labels for the %zu rows of %s", gcpi_count(s->in[1]), gcpi_pixels(s->in[0]),
-                           GCPI_TEXT(s->in[0]));
+                           GCPI_SHAPE_TEXT(s->in[0]));
     return 1;
 }
 static int gcpi_label(const gcp_call *c, size_t pixel)                       /* -1: ignored, or out of range */

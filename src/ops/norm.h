@@ -299,7 +299,7 @@ static int gcpi_channels_ok(gcp_tensor x, gcp_tensor values, gcp_at at)
         gcpi_fail(t, GCP_E_DTYPE, at, "batch_norm", "gamma and beta are real numbers, not integers");
     else if (gcpi_count(e->shape) != (size_t)channels)
         gcpi_fail(t, GCP_E_SHAPE, at, "batch_norm", "%zu values of gamma or beta for the %d channels of %s",
-                  gcpi_count(e->shape), channels, GCPI_TEXT(gcpi_get(x)->shape));
+                  gcpi_count(e->shape), channels, GCPI_SHAPE_TEXT(gcpi_get(x)->shape));
     return t->code == GCP_OK;
 }
 

@@ -51,6 +51,9 @@ typedef struct gcpi_op_row {
 #define GCPI_PRODUCT  (GCP_FLAG_COSTLY | GCP_FLAG_CROSS | GCP_FLAG_SAMPLES_APART)
 #define GCPI_LOSS     (GCP_FLAG_LOSS | GCP_FLAG_SAME_CHANNELS)
 
+/* A mask of .keep has a bit for each kind. */
+typedef char gcpi_kinds_fit[GCP_OP_COUNT <= 31 ? 1 : -1];
+
 /* ---- recording ---- */
 
 static int gcpi_enter(gcp_tensor x, gcp_at at, const char *what)

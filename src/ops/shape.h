@@ -6,7 +6,7 @@ static int gcpi_concat_shape(gcp_shape_call *s)
         gcp_shape want = s->in[0];
         want.d[3] = s->in[i].d[3];
         if (!gcpi_same_shape(want, s->in[i]))
-            return gcpi_refuse(s, "%s beside %s", GCPI_TEXT(s->in[0]), GCPI_TEXT(s->in[i]));
+            return gcpi_refuse(s, "%s beside %s", GCPI_SHAPE_TEXT(s->in[0]), GCPI_SHAPE_TEXT(s->in[i]));
         channels += s->in[i].d[3];
     }
     if (channels > INT32_MAX) return gcpi_refuse(s, "%lld channels", channels);
@@ -33,7 +33,7 @@ static int gcpi_slice_shape(gcp_shape_call *s)
 {
     int first = gcpi_attr(s->attributes)->slice.first, count = gcpi_attr(s->attributes)->slice.count;
     if (first < 0 || count < 1 || first > s->in[0].d[3] - count)
-        return gcpi_refuse(s, "channels [%d, %d + %d) of %s", first, first, count, GCPI_TEXT(s->in[0]));
+        return gcpi_refuse(s, "channels [%d, %d + %d) of %s", first, first, count, GCPI_SHAPE_TEXT(s->in[0]));
     s->out[0] = s->in[0];
     s->out[0].d[3] = count;
     return gcpi_all_real(s);
@@ -57,7 +57,7 @@ static int gcpi_reshape_shape(gcp_shape_call *s)
     s->out[0] = gcpi_attr(s->attributes)->shape;
     s->out_dtype[0] = s->in_dtype[0];
     if (gcpi_count(s->out[0]) != gcpi_count(s->in[0]))
-        return gcpi_refuse(s, "%s into %s: %zu and %zu values", GCPI_TEXT(s->in[0]), GCPI_TEXT(s->out[0]),
+        return gcpi_refuse(s, "%s into %s: %zu and %zu values", GCPI_SHAPE_TEXT(s->in[0]), GCPI_SHAPE_TEXT(s->out[0]),
                            gcpi_count(s->in[0]), gcpi_count(s->out[0]));
     return gcpi_all_real(s);
 }

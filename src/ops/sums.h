@@ -139,7 +139,7 @@ static int gcpi_bias_shape(gcp_shape_call *s)
     s->out[0] = s->in[0];
     if (gcpi_count(s->in[1]) != (size_t)s->in[0].d[3])
         return gcpi_refuse(s, "%zu values for the %d channels of %s", gcpi_count(s->in[1]), s->in[0].d[3],
-                           GCPI_TEXT(s->in[0]));
+                           GCPI_SHAPE_TEXT(s->in[0]));
     return gcpi_all_real(s);
 }
 

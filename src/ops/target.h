@@ -97,7 +97,7 @@ static gcpi_shape_words gcpi_words_of(gcp_shape shape)
     gcpi_shape_text(shape, words.s, sizeof words.s);
     return words;
 }
-#define GCPI_TEXT(shape) gcpi_words_of(shape).s
+#define GCPI_SHAPE_TEXT(shape) gcpi_words_of(shape).s
 
 #define gcpi_refuse_type(s, ...) ((s)->code = GCP_E_DTYPE, gcpi_refuse((s), __VA_ARGS__))
 

@@ -4,7 +4,7 @@ static int gcpi_upsample_shape(gcp_shape_call *s)
     int f = gcpi_attr(s->attributes)->upsample.factor;
     s->out[0] = s->in[0];
     if (s->in[0].d[1] > INT32_MAX / f || s->in[0].d[2] > INT32_MAX / f)
-        return gcpi_refuse(s, "%s times .factor = %d", GCPI_TEXT(s->in[0]), f);
+        return gcpi_refuse(s, "%s times .factor = %d", GCPI_SHAPE_TEXT(s->in[0]), f);
     s->out[0].d[1] *= f; s->out[0].d[2] *= f;
     s->out[0].rank = 4;
     return gcpi_all_real(s);

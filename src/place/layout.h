@@ -297,7 +297,7 @@ static size_t gcpi_layout_make(const gcpi_problem *p, const gcpi_list *list, gcp
     y.offset = GCPI_SCRATCH(a, size_t, l->buffer_count + 1);
     size_t *run = GCPI_SCRATCH(a, size_t, list->count / GCPI_LAYOUT_RUN + 1);
     if (!y.order || !y.placed || !y.trial || !y.floor || !y.offset || !run) { a->scratch = scratch; return 0; }
-    size_t goal = gcpi_round(p->numbers, p->target.align), top = goal;
+    size_t goal = gcpi_front(p), top = goal;
     for (int b = 0; b < l->buffer_count; b++) if (l->buffers[b].joined < 0) y.order[y.count++] = b;
     goal = fit.enough ? fit.enough : goal + l->peak;
     l->move = -1;
@@ -314,7 +314,7 @@ static size_t gcpi_layout_make(const gcpi_problem *p, const gcpi_list *list, gcp
     if (y.best_top == SIZE_MAX && fit.moves) gcpi_layout_move(&y, fit.enough);
     if (y.best_top == SIZE_MAX) return GCPI_MAX(y.top, goal + 1);
     for (ptrdiff_t i = 0; i < list->count; i++)
-        top = GCPI_MAX(top, gcpi_round(p->numbers, p->target.align) + p->tasks[list->at[i].task].workspace);
+        top = GCPI_MAX(top, gcpi_front(p) + p->tasks[list->at[i].task].workspace);
     for (int b = 0; b < l->buffer_count; b++)
         if (l->buffers[b].joined < 0) {
             l->buffers[b].offset = y.offset[b];
@@ -340,6 +340,6 @@ static size_t gcpi_arrange(const gcpi_problem *p, gcpi_list *list, gcpi_lives *l
         gcpi_emit(list, 'M', l->move, task);
         memmove(list->at + l->move_at + 1, list->at + l->move_at,
                 (size_t)(list->count - 1 - l->move_at) * sizeof *list->at);
-        list->at[l->move_at].kind = 'M'; list->at[l->move_at].task = l->move;
+        list->at[l->move_at].letter = 'M'; list->at[l->move_at].task = l->move;
     }
 }

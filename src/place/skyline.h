@@ -4,13 +4,6 @@
    trial ends, and the rectangles that it left over there weigh more in the next one: "squeaky wheel" optimisation
    (Joslin and Clements 1999). The lowest step first is the canonical order of MiniMalloc (Moffitt 2023). */
 
-/* Marsaglia's xorshift (2003): only for what planning tries; no step depends on it */
-static uint32_t gcpi_below(uint64_t *random, uint32_t n)
-{
-    *random ^= *random << 13; *random ^= *random >> 7; *random ^= *random << 17;
-    return (uint32_t)((*random >> 32) * n >> 32);
-}
-
 /* from section to section of time; buffer: for the caller; bytes: not 0 */
 typedef struct gcpi_rectangle {
     int buffer, first, last, done;

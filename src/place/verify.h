@@ -67,7 +67,7 @@ static int gcpi_verify_fail(gcpi_verifier *v, int i, const char *text, int item)
     char task[128], name[128];
     name[0] = 0;
     if (item >= 0) gcpi_item_name(v->p, item, name, sizeof name);
-    snprintf(v->message, v->size, "line %d: %c %s: %s%s%s", v->list->opening + i + 1, v->list->at[i].kind,
+    snprintf(v->message, v->size, "line %d: %c %s: %s%s%s", v->list->opening + i + 1, v->list->at[i].letter,
              gcpi_task_name(v->p, &v->p->tasks[v->list->at[i].task], task, sizeof task), text,
              item >= 0 && v->p->items[item].kind == GCPI_GRADIENT_ITEM ? " gradient of " : item >= 0 ? " " : "", name);
     return 0;
@@ -75,7 +75,7 @@ static int gcpi_verify_fail(gcpi_verifier *v, int i, const char *text, int item)
 
 static int gcpi_verify_order(gcpi_verifier *v, int i)
 {
-    int task = v->list->at[i].task, kind = v->list->at[i].kind;
+    int task = v->list->at[i].task, kind = v->list->at[i].letter;
     const gcpi_task *t = &v->p->tasks[task];
     if (t->kind == GCPI_TASK_OFFLOAD) v->far[t->item] = 1;
     if ((t->kind == GCPI_TASK_PREFETCH || t->kind == GCPI_TASK_ARRIVE) && !v->far[t->item])
@@ -174,7 +174,7 @@ static int gcpi_verify_instruction(gcpi_verifier *v, int i, int n, size_t slab)
     gcpi_region work;
     if (!gcpi_verify_reads(v, i, n, slab)) return 0;
     memset(&work, 0, sizeof work);
-    work.at = gcpi_round(p->numbers, p->target.align);
+    work.at = gcpi_front(p);
     work.end = work.at + t->workspace;
     work.pitch = work.width = t->workspace;
     work.item = -1;

@@ -115,7 +115,7 @@ static int gcpi_target_ok(gcp_tape *t, const gcp_plan_opts *o)
 
 /* Whether updates are fused, and why: GCPI_FUSED_ITSELF where nothing can tell. */
 enum { GCPI_FUSED = 1, GCPI_FUSED_ITSELF };
-static int gcpi_fused(const gcp_plan_opts *o)
+static int gcpi_updates_early(const gcp_plan_opts *o)
 {
     if (o->fuse_update || !o->optimizer || o->inference) return o->fuse_update > 0 ? GCPI_FUSED : 0;
     if (o->list) return gcpi_list_fuses(o->list) ? GCPI_FUSED : 0;
@@ -172,7 +172,7 @@ static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
     if (o->policy == GCP_POLICY_BUDGET && !o->budget && !o->list)
         return gcpi_plan_bad(t, o, "GCP_POLICY_BUDGET needs .budget (bytes)");
     if (o->fuse_update > 0 && !o->optimizer) return gcpi_plan_bad(t, o, ".fuse_update without .optimizer");
-    o->fuse_update = gcpi_fused(o);
+    o->fuse_update = gcpi_updates_early(o);
     if (o->fuse_update && o->clip_norm > 0)
         return gcpi_plan_bad(
             t, o, ".fuse_update (or a .list of fused updates) with .clip_norm: the norm needs all gradients first");

@@ -90,6 +90,8 @@ enum { GCPI_ROLES = GCP_MAX_INPUTS, GCPI_ROLE_IN = 0, GCPI_ROLE_OUT = GCPI_ROLES
        GCPI_ROLE_DOUT = 3 * GCPI_ROLES };
 
 static size_t gcpi_round(size_t n, size_t align) { return (n + align - 1) & ~(align - 1); }
+/* Bytes of the step's numbers, first in the slab. */
+static size_t gcpi_front(const gcpi_problem *p) { return gcpi_round(p->numbers, p->target.align); }
 
 /* Bytes up to the end of the last pixel: a kernel touches nothing after that. */
 static size_t gcpi_view_bytes(gcp_shape s, gcp_dtype type, ptrdiff_t pitch)

@@ -14,7 +14,7 @@ typedef struct gcpi_choice {
 } gcpi_choice;
 
 /* kind: 'F' 'R' 'B' 'U' 'H' 'W' 'O' 'P' 'A' 'M' */
-typedef struct gcpi_instruction { int kind, task; } gcpi_instruction;
+typedef struct gcpi_instruction { int letter, task; } gcpi_instruction;
 
 typedef struct gcpi_list {
     gcpi_instruction *at;
@@ -40,7 +40,7 @@ typedef struct gcpi_scheduler {
 static void gcpi_emit(gcpi_list *list, int kind, int task, const gcpi_task *t)
 {
     if (list->at && list->count < list->capacity) {
-        list->at[list->count].kind = kind;
+        list->at[list->count].letter = kind;
         list->at[list->count].task = task;
     }
     list->count++;
@@ -467,7 +467,7 @@ static int gcpi_list_reruns(const gcpi_problem *p, gcpi_list *list, gcp_arena *a
     for (ptrdiff_t i = list->count - 1; i >= 0; i--) {
         const gcpi_task *t = &p->tasks[list->at[i].task];
         if (t->kind == GCPI_TASK_BACKWARD) unit = t->unit;
-        if (list->at[i].kind != 'R' || t->free || last[t->unit] == unit + 1) continue;
+        if (list->at[i].letter != 'R' || t->free || last[t->unit] == unit + 1) continue;
         last[t->unit] = unit + 1;
         list->reruns++;
     }

@@ -1,9 +1,9 @@
-/* The rest of a tape's problem: groups, gradients, updates, far tasks, moves. Gradients come with their aliases. */
+/* The rest of a tape's problem: groups, gradients, updates, far tasks, moves. */
 
 /* Groups: batch_norm, add and a rectifier that follow one another run as one pass (GCP_ROW_APPLY), so that the values
    in between are never made. Nothing else may need these: they are not kept, and no other op and no backward reads
-   them. Backward runs op by op. Which ops form a group depends on the tape, the loss and .inference. */
-/* whether op o + 1 is the only user of the output of op o */
+   them. Backward runs op by op. Which ops form a group depends on the tape, the loss and .inference.
+   1: op o + 1 is the only user of the output of op o. */
 static int gcpi_swallowed(const gcpi_problem *p, int o, const unsigned char *read)
 {
     const gcp_tape *t = p->tape;
@@ -52,9 +52,7 @@ static void gcpi_group_task(gcpi_problem *p, int o, int ops, const unsigned char
     gcpi_task_traits(p, task, last);
 }
 
-/* Gradients. The first backward task that makes a gradient writes it; later ones add to it. A gradient that add, concat
-   or reshape passes on unchanged can share its bytes, unless one of those that share them is changed while another is
-   still to be read. */
+/* Which ops read each tensor. */
 static int gcpi_uses_make(gcpi_problem *p, const unsigned char *needed, gcp_arena *a)
 {
     const gcp_tape *t = p->tape;

@@ -171,6 +171,9 @@ static int gcpi_regions_meet(const gcpi_problem *p, int x, int y)
     return a->pitch != b->pitch || (a->offset < b->offset + wb && b->offset < a->offset + wa);
 }
 
+/* The first backward task that makes a gradient writes it; later ones add to it. A gradient that add, concat or reshape
+   passes on unchanged can share its bytes, unless one of those that share them is changed while another is still to be
+   read. */
 static int gcpi_gradient_alias(gcpi_problem *p, int o, int i)
 {
     const gcp_tape *t = p->tape;

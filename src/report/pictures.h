@@ -58,7 +58,7 @@ static void gcpi_svg_buffers(const gcpi_plan *in, gcp_writer w, double left, dou
     }
     for (int i = 0; i < (int)in->list.count; i++) {
         size_t bytes = in->p.tasks[in->list.at[i].task].workspace,
-               first = gcpi_round(in->p.numbers, in->p.target.align);
+               first = gcpi_front(&in->p);
         if (!bytes) continue;
         gcpi_svg_rect(w, left + dx * i, bottom - dy * (double)(first + bytes), dx, dy * (double)bytes,
                       gcpi_colours[GCPI_IS_WORKSPACE]);
@@ -159,7 +159,7 @@ static void gcpi_page_line(const gcpi_plan *in, ptrdiff_t i, const gcpi_placed *
 {
     const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
     const char *comma = "";
-    gcpi_say(w, "%s[\"%c\",", i ? ",\n" : "", in->list.at[i].kind);
+    gcpi_say(w, "%s[\"%c\",", i ? ",\n" : "", in->list.at[i].letter);
     gcpi_json_task(in, in->list.at[i].task, w);
     gcpi_say(w, ",%zu,%.9g,%zu,[", in->live[i], in->seconds[i], t->workspace);
     for (int k = 0; k < t->count; k++) {
@@ -210,7 +210,7 @@ static void gcpi_page_plan(const gcp_plan *plan, gcp_writer w)
     gcpi_say(w, "{\"policy\":\"%s\",\"bytes\":%zu,\"slab\":%zu,\"reruns\":%d,", gcpi_policy_word(in), plan->bytes,
              plan->slab_bytes, plan->reruns);
     gcpi_say(w, "\"peak\":%d,\"turn\":%d,\"align\":%zu,\"numbers\":%zu,\"why\":\"", in->peak_at,
-             p->training ? in->forward_end : -1, p->target.align, gcpi_round(p->numbers, p->target.align));
+             p->training ? in->forward_end : -1, p->target.align, gcpi_front(p));
     gcp_why_print(plan, escaped);
     gcpi_say(w, "\",\n\"items\":[");
     gcpi_page_items(p, w);
@@ -264,7 +264,7 @@ static void gcpi_trace_event(const gcpi_plan *in, ptrdiff_t i, const gcpi_time *
     char name[256];
     gcpi_say(w, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"cat\":\"%s\",\"name\":\"%c ",
              gcpi_copies(t) ? 2 : 1, 1e6 * span->begin, 1e6 * (span->end - span->begin),
-             in->list.at[i].kind == 'R' ? "recompute" : kinds[t->kind], in->list.at[i].kind);
+             in->list.at[i].letter == 'R' ? "recompute" : kinds[t->kind], in->list.at[i].letter);
     gcpi_task_name(&in->p, t, name, sizeof name);
     gcpi_json_write(&w, name, strlen(name));
     gcpi_say(w, "\",\"args\":{\"instruction\":%td,\"measured\":%s,\"name and place\":[", i + 1,

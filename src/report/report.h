@@ -32,7 +32,7 @@ GCPI_DEF void gcp_list_print(const gcp_plan *plan, gcp_writer w)
     if (!gcpi_reportable(plan)) return;
     gcpi_list_opening(plan->in, w);
     for (int i = 0; i < plan->instructions; i++)
-        gcpi_say(w, "%c %s\n", plan->in->list.at[i].kind,
+        gcpi_say(w, "%c %s\n", plan->in->list.at[i].letter,
                  gcpi_task_name(&plan->in->p, &plan->in->p.tasks[plan->in->list.at[i].task], name, sizeof name));
 }
 
@@ -116,7 +116,7 @@ GCPI_DEF void gcp_plan_print(const gcp_plan *plan, gcp_writer w)
     for (int i = 0; i < plan->instructions; i++) {
         if (in->list.at[i].task == in->p.forward && in->p.training)
             gcpi_say(w, "-- forward is done; backward begins, last to first --\n");
-        gcpi_say(w, "%5d  %c %-44s ", i + 1, in->list.at[i].kind,
+        gcpi_say(w, "%5d  %c %-44s ", i + 1, in->list.at[i].letter,
                  gcpi_task_name(&in->p, &in->p.tasks[in->list.at[i].task], name, sizeof name));
         gcpi_say(w, one > 1 ? "%10.3f %s live" : "%10.0f %s live", (double)in->live[i] / one, unit);
         if (in->seconds[i] > 0) gcpi_say(w, " %10.3f ms", 1e3 * in->seconds[i]);
@@ -129,7 +129,7 @@ GCPI_DEF void gcp_plan_print(const gcp_plan *plan, gcp_writer w)
 static int gcpi_rerun(const gcpi_plan *in, int task)
 {
     int n = 0;
-    for (ptrdiff_t i = 0; i < in->list.count; i++) n += in->list.at[i].kind == 'R' && in->list.at[i].task == task;
+    for (ptrdiff_t i = 0; i < in->list.count; i++) n += in->list.at[i].letter == 'R' && in->list.at[i].task == task;
     return n;
 }
 
@@ -212,7 +212,7 @@ static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
                      ? "one segment holds the whole network, and the last segment is never run again"
                      : "the last segment is never run again, and nothing that backward reads lies inside the others");
     if (in->opts.policy < GCP_POLICY_SQRT &&
-        in->p.tasks[in->list.at[in->peak_at].task].kind == GCPI_TASK_FORWARD && in->list.at[in->peak_at].kind == 'R')
+        in->p.tasks[in->list.at[in->peak_at].task].kind == GCPI_TASK_FORWARD && in->list.at[in->peak_at].letter == 'R')
         gcpi_say(w, "the peak is inside a segment that is run again: more, shorter segments would lower it\n");
 }
 
@@ -241,7 +241,7 @@ static void gcpi_why_time(const gcp_plan *plan, gcp_writer w)
     const gcpi_task *task = &in->p.tasks[in->list.at[in->peak_at].task];
     gcp_at at = gcpi_task_at(&in->p, (int)(task - in->p.tasks), in->opts.at);
     char name[256];
-    gcpi_say(w, "set by %c %s (%s:%d), instruction %d of %d; %d rerun%s of units, ", in->list.at[in->peak_at].kind,
+    gcpi_say(w, "set by %c %s (%s:%d), instruction %d of %d; %d rerun%s of units, ", in->list.at[in->peak_at].letter,
              gcpi_task_name(&in->p, task, name, sizeof name), gcpi_basename(at.file), at.line, in->peak_at + 1,
              plan->instructions, plan->reruns, plan->reruns == 1 ? "" : "s");
     if (plan->forward_flops > 0)

@@ -115,7 +115,7 @@ static void gcpi_op_call(const gcpi_plan *in, const gcpi_instruction *i, int n, 
     const gcpi_task *t = &in->p.tasks[i->task];
     gcpi_call_begin(in, t, (int)in->p.tape->ops[t->op].kind, c, s);
     c->training &= !gcpi_norm_is_fixed(&in->p, &in->p.tape->ops[t->op]);
-    c->commit = i->kind == 'F' && in->p.training && in->run.purpose == GCPI_TO_STEP;
+    c->commit = i->letter == 'F' && in->p.training && in->run.purpose == GCPI_TO_STEP;
     gcpi_call_fill(in, t, n, c, s);
 }
 

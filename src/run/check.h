@@ -88,7 +88,7 @@ static void gcpi_check_instruction(const gcpi_plan *in, int i, int n)
 {
     const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
     int makes = t->kind == GCPI_TASK_FORWARD || t->kind == GCPI_TASK_PREFETCH || t->kind == GCPI_TASK_BACKWARD;
-    int letter = in->list.at[i].kind;
+    int letter = in->list.at[i].letter;
     char name[128], other[256];
     gcp_at at = gcpi_instruction_at(in, i);
     gcpi_guards_check(in, t, at);

@@ -281,7 +281,7 @@ GCPI_DEF gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opt
             gcpi_fail(t, GCP_E_NOMEM, o.at, "gcp_gradcheck", "the plan's arena has no room for one gradient");
             return j.r;
         }
-        in->run.purpose = GCPI_TO_CHECK;
+        in->run.purpose = GCPI_TO_GRADCHECK;
         gcpi_run(in, &j.o, "gcp_gradcheck");
         gcp_grad_at(plan, gcpi_handle(t, i), analytic, o.at);
         gcpi_check_tensor(&j, i, (gcp_real *)gcpi_item_data(in, i, in->where[i]), analytic);

@@ -166,7 +166,7 @@ static double gcpi_run(gcpi_plan *in, const gcp_step_opts *o, const char *what)
     double value = viewed ? gcpi_root_value(in) : 0;
     gcpi_feed(in, o, &fed);
     if (gcpi_broken_off(in, o->at, what)) return (double)NAN;
-    if (in->p.training && in->run.purpose != GCPI_TO_CHECK) gcpi_counters_advance(in);
+    if (in->p.training && in->run.purpose != GCPI_TO_GRADCHECK) gcpi_counters_advance(in);
     if (!viewed) value = gcpi_root_value(in);
     if (gcpi_broken_off(in, o->at, what)) return (double)NAN;
     if (in->run.purpose != GCPI_TO_MEASURE) in->bound.ran = 1;

@@ -1,6 +1,6 @@
 /* What searches see of a problem: forward values only, in arrays. The bytes of gradients, inputs and workspace depend
    on where backward stands, but not on what is kept; they are summed up once. An order is a short form of a list: task,
-   or ~task where it runs again. One pass from its end finds its peak, exactly that of gcpi_lives (layout.h), and
+   or ~task where it runs again. One pass from its end finds its peak, exactly that of gcpi_lives (lives.h), and
    removes runs that nobody reads. */
 
 typedef struct gcpi_model {
@@ -99,7 +99,7 @@ static int gcpi_model_fixed(gcpi_model *m, gcp_arena *a)
     list.at = GCPI_SCRATCH(a, gcpi_instruction, p->task_count);
     for (int i = 0; list.at && i < p->task_count; i++) {
         list.at[i].task = i;
-        list.at[i].kind = gcpi_letters[p->tasks[i].kind];
+        list.at[i].letter = gcpi_letters[p->tasks[i].kind];
     }
     if (!list.at || !gcpi_lives_make(p, &list, &lives, &live, a)) return 0;
     for (int b = 0; b < lives.buffer_count; b++) {

@@ -119,7 +119,7 @@ static int gcpi_order_of(gcpi_planner *q, const gcpi_choice *c, gcpi_order *o)
     if (!gcpi_schedule(q->p, c, &q->list, q->a)) { q->out_of_memory = 1; return 0; }
     if (q->list.count > q->list.capacity) return 0;
     for (ptrdiff_t i = 0; i < q->list.count; i++)
-        o->at[o->count++] = q->list.at[i].kind == 'R' ? ~q->list.at[i].task : q->list.at[i].task;
+        o->at[o->count++] = q->list.at[i].letter == 'R' ? ~q->list.at[i].task : q->list.at[i].task;
     gcpi_simulate(&q->m, o, NULL);
     return 1;
 }

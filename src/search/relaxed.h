@@ -310,7 +310,7 @@ static double gcpi_relaxed_bound(const gcpi_request *asked, gcp_arena *a)
     gcpi_relaxed r;
     memset(&q, 0, sizeof q);
     q.r = asked; q.a = a;
-    q.front = gcpi_round(asked->p->numbers, asked->p->target.align);
+    q.front = gcpi_front(asked->p);
     q.bound = gcpi_relaxed_floor(asked->p);
     gcpi_none(&q.kept);
     if (gcpi_relaxed_make(&r, asked->p, a) && gcpi_order_make(&q.trial, r.p.task_count, a)) {

@@ -1,6 +1,5 @@
-/* GCP_POLICY_BUDGET: local search. It finds the fastest order whose slab fits. Candidates come from every policy,
-   from minimum cuts (keep what is worth its bytes at a price) and from dynamic programming over a chain of stages.
-   Local search then improves the best. All are judged by the model's simulation and accepted by their real layout. */
+/* GCP_POLICY_BUDGET: local search. From an order it goes on by moves: a value is dropped and made again, a run is taken
+   out or slides. Annealing takes some moves that are worse; bytes above the limit have a price. */
 
 /* What .effort means. visits: instructions that the search simulates, in large problems up to `growth` times as many;
    prices: of cuts; places: tasks for bounds; stages, grains: of the chain; policies: each is tried, even if something

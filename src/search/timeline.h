@@ -9,7 +9,7 @@ typedef struct gcpi_transfer { size_t at, end; int item, back; double done; } gc
 static int gcpi_meets(const gcpi_problem *p, const gcpi_task *t, const gcpi_placed *placed, const gcpi_transfer *f)
 {
     int meets = f->end && ((t->kind >= GCPI_TASK_OFFLOAD && t->item == f->item) ||
-                           (placed && t->workspace && f->at < gcpi_round(p->numbers, p->target.align) + t->workspace));
+                           (placed && t->workspace && f->at < gcpi_front(p) + t->workspace));
     for (int k = 0; f->end && k < t->count; k++) {
         const gcpi_operand *o = &p->operands[t->operands + k];
         if (o->mode == GCPI_READ && !f->back) continue;

@@ -97,6 +97,13 @@ static uint64_t gcpi_hash(const char *s)
 #define GCPI_SCRATCH(arena, type, count) \
     ((type *)gcpi_scratch_push((arena), (ptrdiff_t)sizeof(type), 16, (ptrdiff_t)(count)))
 
+/* Marsaglia's xorshift (2003): only for what planning tries; no step depends on it */
+static uint32_t gcpi_below(uint64_t *random, uint32_t n)
+{
+    *random ^= *random << 13; *random ^= *random >> 7; *random ^= *random << 17;
+    return (uint32_t)((*random >> 32) * n >> 32);
+}
+
 /* Random numbers: Philox 4x32-10 (Salmon et al. 2011). What is drawn depends on the key and counter alone. */
 typedef struct gcpi_random { uint32_t x[4]; } gcpi_random;
 static gcpi_random gcpi_philox(uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3, uint64_t key)

@@ -1,4 +1,4 @@
-/* Pairs, element by element: add, mul. */
+/* Two operands, element by element: add, mul. */
 static int gcpi_pair_shape(gcp_shape_call *s)
 {
     s->out[0] = s->in[0];
@@ -6,7 +6,7 @@ static int gcpi_pair_shape(gcp_shape_call *s)
         return gcpi_refuse(s,
                            "%s and %s differ; nothing is broadcast: gcp_bias adds a value a channel, gcp_upsample "
                            "spreads an n x 1 x 1 x c",
-                           GCPI_TEXT(s->in[0]), GCPI_TEXT(s->in[1]));
+                           GCPI_SHAPE_TEXT(s->in[0]), GCPI_SHAPE_TEXT(s->in[1]));
     return gcpi_all_real(s);
 }
 
