@@ -615,7 +615,7 @@ typedef struct gcp_plan {
     int    units, reruns;           /* units of the network; how often units are run again, in all */
     int    instructions, segments;  /* segments of the plan: 1 = keep-all */
     int    peak_instruction;            /* from 0; reports count from 1 */
-    struct gcpi_plan *in;
+    struct gcpi_plan *core;
 } gcp_plan;
 
 typedef struct gcp_step_opts {

@@ -640,7 +640,7 @@ typedef struct gcp_plan {
     int    units, reruns;           /* units of the network; how often units are run again, in all */
     int    instructions, segments;  /* segments of the plan: 1 = keep-all */
     int    peak_instruction;            /* from 0; reports count from 1 */
-    struct gcpi_plan *in;
+    struct gcpi_plan *core;
 } gcp_plan;
 
 typedef struct gcp_step_opts {
@@ -14290,110 +14290,110 @@ static int gcpi_policy_fits(gcp_tape *t, const gcp_plan_opts *o, int units)
 }
 
 /* Parses the list that the user gave: the first pass counts its instructions, the second stores them. */
-static int gcpi_plan_list(gcpi_plan *in, gcp_arena *a)
+static int gcpi_plan_list(gcpi_plan *core, gcp_arena *a)
 {
-    gcp_tape *t = in->p.tape;
+    gcp_tape *t = core->p.tape;
     char message[200];
-    if (!gcpi_list_views(&in->p, in->opts.list, message, sizeof message)) {
-        gcpi_fail(t, GCP_E_LIST, in->opts.at, t->planning, "%s", message);
+    if (!gcpi_list_views(&core->p, core->opts.list, message, sizeof message)) {
+        gcpi_fail(t, GCP_E_LIST, core->opts.at, t->planning, "%s", message);
         return 0;
     }
-    if (in->opts.costs && !gcpi_costs_apply(&in->p, &in->opts, a)) return 0;
+    if (core->opts.costs && !gcpi_costs_apply(&core->p, &core->opts, a)) return 0;
     for (int pass = 0; pass < 2; pass++) {
-        if (!gcpi_list_parse(&in->p, in->opts.list, &in->list, message, sizeof message)) {
-            gcpi_fail(t, GCP_E_LIST, in->opts.at, t->planning, "%s", message);
+        if (!gcpi_list_parse(&core->p, core->opts.list, &core->list, message, sizeof message)) {
+            gcpi_fail(t, GCP_E_LIST, core->opts.at, t->planning, "%s", message);
             return 0;
         }
-        if (in->list.count == 0) {
-            gcpi_fail(t, GCP_E_LIST, in->opts.at, t->planning, "the list holds no instruction");
+        if (core->list.count == 0) {
+            gcpi_fail(t, GCP_E_LIST, core->opts.at, t->planning, "the list holds no instruction");
             return 0;
         }
-        if (pass == 0 && in->list.count > INT32_MAX / 4) {
-            gcpi_fail(t, GCP_E_PLAN, in->opts.at, t->planning, "%td instructions", in->list.count);
+        if (pass == 0 && core->list.count > INT32_MAX / 4) {
+            gcpi_fail(t, GCP_E_PLAN, core->opts.at, t->planning, "%td instructions", core->list.count);
             return 0;
         }
-        if (pass == 0 && (in->list.at = GCPI_NEW(a, gcpi_instruction, in->list.count)) == NULL) return 0;
-        in->list.capacity = in->list.count;
+        if (pass == 0 && (core->list.at = GCPI_NEW(a, gcpi_instruction, core->list.count)) == NULL) return 0;
+        core->list.capacity = core->list.count;
     }
-    return gcpi_list_reruns(&in->p, &in->list, a);
+    return gcpi_list_reruns(&core->p, &core->list, a);
 }
 
 /* Where each operand lies, and each item's last value: from the addresses of buffers. */
-static void gcpi_plan_place(gcpi_plan *in, const gcpi_lives *l)
+static void gcpi_plan_place(gcpi_plan *core, const gcpi_lives *l)
 {
-    const gcpi_problem *p = &in->p;
+    const gcpi_problem *p = &core->p;
     int n = 0;
-    for (int i = 0; i < p->item_count; i++) in->where[i] = -1;
-    for (ptrdiff_t i = 0; i < in->list.count; i++) {
-        const gcpi_task *t = &p->tasks[in->list.at[i].task];
+    for (int i = 0; i < p->item_count; i++) core->where[i] = -1;
+    for (ptrdiff_t i = 0; i < core->list.count; i++) {
+        const gcpi_task *t = &p->tasks[core->list.at[i].task];
         for (int k = 0; k < t->count; k++, n++) {
             const gcpi_item *x = &p->items[p->operands[t->operands + k].item];
-            in->placed[n].offset = -1;
+            core->placed[n].offset = -1;
             if (l->operand_value[n] < 0) continue;
-            in->placed[n].offset =
+            core->placed[n].offset =
                 (ptrdiff_t)(l->buffers[gcpi_buffer_of(l, l->values[l->operand_value[n]].buffer)].offset + x->offset);
-            in->where[p->operands[t->operands + k].item] = in->placed[n].offset;
+            core->where[p->operands[t->operands + k].item] = core->placed[n].offset;
         }
     }
 }
 
-static void gcpi_plan_buffers(gcpi_plan *in, const gcpi_lives *l)
+static void gcpi_plan_buffers(gcpi_plan *core, const gcpi_lives *l)
 {
     for (int i = 0; i < l->buffer_count; i++) {
         const gcpi_buffer *x = &l->buffers[i];
         if (x->joined >= 0) continue;
-        gcpi_plan_buffer *b = &in->buffers[in->buffer_count++];
+        gcpi_plan_buffer *b = &core->buffers[core->buffer_count++];
         b->offset = x->offset;
         b->bytes = x->bytes;
         b->first = x->first;
         b->last = x->last;
         b->item = x->root;
-        b->again = in->list.at[x->first].letter == 'R';
+        b->again = core->list.at[x->first].letter == 'R';
     }
 }
 
-static int gcpi_plan_deaths(gcpi_plan *in, gcp_arena *a)
+static int gcpi_plan_deaths(gcpi_plan *core, gcp_arena *a)
 {
-    in->hashes = GCPI_NEW(a, uint64_t, in->p.item_count);
-    in->dying = GCPI_NEW(a, int, in->buffer_count + 1);
-    in->dying_first = GCPI_NEW(a, int, in->list.count + 2);
-    if (!in->hashes || !in->dying || !in->dying_first) return 0;
-    for (int b = 0; b < in->buffer_count; b++) in->dying_first[in->buffers[b].last + 1]++;
-    for (ptrdiff_t i = 0; i < in->list.count; i++) in->dying_first[i + 1] += in->dying_first[i];
-    for (int b = 0; b < in->buffer_count; b++) in->dying[in->dying_first[in->buffers[b].last]++] = b;
-    for (ptrdiff_t i = in->list.count; i > 0; i--) in->dying_first[i] = in->dying_first[i - 1];
-    in->dying_first[0] = 0;
+    core->hashes = GCPI_NEW(a, uint64_t, core->p.item_count);
+    core->dying = GCPI_NEW(a, int, core->buffer_count + 1);
+    core->dying_first = GCPI_NEW(a, int, core->list.count + 2);
+    if (!core->hashes || !core->dying || !core->dying_first) return 0;
+    for (int b = 0; b < core->buffer_count; b++) core->dying_first[core->buffers[b].last + 1]++;
+    for (ptrdiff_t i = 0; i < core->list.count; i++) core->dying_first[i + 1] += core->dying_first[i];
+    for (int b = 0; b < core->buffer_count; b++) core->dying[core->dying_first[core->buffers[b].last]++] = b;
+    for (ptrdiff_t i = core->list.count; i > 0; i--) core->dying_first[i] = core->dying_first[i - 1];
+    core->dying_first[0] = 0;
     return 1;
 }
 
 enum { GCPI_LARGE = 3000 };           /* tasks of a problem in which not every candidate gets a layout */
 
-static size_t gcpi_slab_limit(const gcpi_plan *in)
+static size_t gcpi_slab_limit(const gcpi_plan *core)
 {
-    return in->opts.budget > in->state_bytes ? in->opts.budget - in->state_bytes : 0;
+    return core->opts.budget > core->state_bytes ? core->opts.budget - core->state_bytes : 0;
 }
 
 /* The layout of a user's list. With a budget, it tries each amount of work that the planner can have spent on a layout:
    so a list printed from a plan gets that plan's layout again (nearly always, if its budget was the least). */
-static int gcpi_plan_layout(gcpi_plan *in, gcpi_lives *l, size_t **live, gcp_arena *a)
+static int gcpi_plan_layout(gcpi_plan *core, gcpi_lives *l, size_t **live, gcp_arena *a)
 {
     ptrdiff_t scratch = a->scratch;
-    size_t limit = gcpi_slab_limit(in);
+    size_t limit = gcpi_slab_limit(core);
     for (int i = 0; limit && i < 9; i++) {
-        const gcpi_effort *e = &gcpi_efforts[((int)in->opts.effort + i / 3) % 3];
+        const gcpi_effort *e = &gcpi_efforts[((int)core->opts.effort + i / 3) % 3];
         a->scratch = scratch;
-        in->slab_bytes = gcpi_arrange(&in->p, &in->list, l, live,
+        core->slab_bytes = gcpi_arrange(&core->p, &core->list, l, live,
                                       gcpi_fit_of(limit,
                                                   i % 3 == 0   ? e->layout
                                                   : i % 3 == 1 ? e->layout / 2
                                                                : e->hard,
                                                   0),
                                       a);
-        if (in->slab_bytes && in->slab_bytes <= limit) return 1;
+        if (core->slab_bytes && core->slab_bytes <= limit) return 1;
     }
     a->scratch = scratch;
-    in->slab_bytes = gcpi_arrange(&in->p, &in->list, l, live, gcpi_fit_free(), a);
-    return in->slab_bytes != 0;
+    core->slab_bytes = gcpi_arrange(&core->p, &core->list, l, live, gcpi_fit_free(), a);
+    return core->slab_bytes != 0;
 }
 
 /* ==== src/plan/network_fits.h ==== */
@@ -14435,26 +14435,26 @@ static int gcpi_samples_through(const gcp_tape *t, const gcpi_op *op, int *some)
 }
 /* Whether samples can be left out of the loss: cross-entropies alone make one value of them. Inference has none.
    (Batch-norm's statistics are of all.) */
-static int gcpi_samples_look(gcpi_plan *in, gcp_arena *a)
+static int gcpi_samples_look(gcpi_plan *core, gcp_arena *a)
 {
-    const gcp_tape *t = in->p.tape;
+    const gcp_tape *t = core->p.tape;
     const ptrdiff_t scratch = a->scratch;
     int left_out = 0;
-    if (gcpi_is_graph(&in->p)) return 1;
-    in->joins_samples = -1;
+    if (gcpi_is_graph(&core->p)) return 1;
+    core->joins_samples = -1;
     int *some = GCPI_SCRATCH(a, int, t->tensor_count);
     for (int x = 0; some && x < t->tensor_count; x++) {
         const int n = gcpi_by_samples(t->tensors[x].shape).d[0];
         some[x] = t->tensors[x].kind == GCPI_INPUT && n > 1 ? n : 0;
     }
-    for (int k = 0; some && k < in->p.forward; k++) {
-        const gcpi_task *task = &in->p.tasks[k];
+    for (int k = 0; some && k < core->p.forward; k++) {
+        const gcpi_task *task = &core->p.tasks[k];
         for (int o = task->op - GCPI_MAX(task->ops, 1) + 1; o <= task->op; o++) {
-            if (gcpi_samples_through(t, &t->ops[o], some) && in->joins_samples < 0) in->joins_samples = o;
+            if (gcpi_samples_through(t, &t->ops[o], some) && core->joins_samples < 0) core->joins_samples = o;
             left_out |= gcpi_facts_of(&t->ops[o]).leaves_out;
         }
     }
-    in->leaves_out = !in->p.training || (left_out && in->joins_samples < 0);
+    core->leaves_out = !core->p.training || (left_out && core->joins_samples < 0);
     a->scratch = scratch;
     return some != NULL;
 }
@@ -14476,23 +14476,24 @@ static int gcpi_norms_have_values(const gcpi_problem *p)
 }
 
 /* Refuses a network whose sums of bytes could overflow under some plan, or whose sum of seconds is not finite. */
-static int gcpi_plan_addressable(const gcpi_plan *in)
+static int gcpi_plan_addressable(const gcpi_plan *core)
 {
     double bytes = 0, workspace = 0, seconds = 0;
-    for (int i = 0; i < in->p.item_count; i++) {
-        const gcpi_item *x = &in->p.items[i];
+    for (int i = 0; i < core->p.item_count; i++) {
+        const gcpi_item *x = &core->p.items[i];
         if (x->root == i)
-            bytes += ((double)x->bytes + (double)in->p.target.align) * (x->kind == GCPI_STATE_ITEM ? 1 + in->slots : 1);
+            bytes += ((double)x->bytes + (double)core->p.target.align) *
+                     (x->kind == GCPI_STATE_ITEM ? 1 + core->slots : 1);
     }
-    for (int i = 0; i < in->p.task_count; i++) {
-        workspace = GCPI_MAX(workspace, (double)in->p.tasks[i].workspace);
-        seconds += in->p.tasks[i].seconds;
+    for (int i = 0; i < core->p.task_count; i++) {
+        workspace = GCPI_MAX(workspace, (double)core->p.tasks[i].workspace);
+        seconds += core->p.tasks[i].seconds;
     }
     if (!(seconds < 1e100))
-        return gcpi_plan_bad(in->p.tape, &in->opts,
+        return gcpi_plan_bad(core->p.tape, &core->opts,
                              "at the target's .flops_per_second and .bytes_per_second a step takes no finite time");
     if (bytes + workspace < (double)(SIZE_MAX / 2)) return 1;
-    gcpi_fail(in->p.tape, GCP_E_SHAPE, in->opts.at, in->p.tape->planning,
+    gcpi_fail(core->p.tape, GCP_E_SHAPE, core->opts.at, core->p.tape->planning,
               "the network's tensors take %.3g bytes, more than can be addressed", bytes + workspace);
     return 0;
 }
@@ -14528,29 +14529,29 @@ static size_t gcpi_threads_take(const gcpi_problem *p, int task)
 
 /* What else would lower a peak at this task, with so many bytes of weight gradients, and so many that grow with the
    batch: each with the bytes that it saves at most. Empty: nothing. */
-static void gcpi_help_text(const gcpi_plan *in, int task, size_t gradients, size_t batch, char *text, size_t size)
+static void gcpi_help_text(const gcpi_plan *core, int task, size_t gradients, size_t batch, char *text, size_t size)
 {
-    const gcp_plan_opts *o = &in->opts;
+    const gcp_plan_opts *o = &core->opts;
     int adam = o->optimizer == GCP_OPTIMIZER_ADAM || o->optimizer == GCP_OPTIMIZER_ADAMW;
     size_t n = 0;
     text[0] = 0;
-    if (gcpi_is_graph(&in->p)) return;
-    const size_t threads = gcpi_threads_take(&in->p, task);
-    if (adam && in->slot_bytes)
-        n += (size_t)snprintf(text, size, "; SGD with momentum in place of Adam: %zu less", in->slot_bytes / 2);
-    if (o->optimizer == GCP_OPTIMIZER_SGD && in->slot_bytes)
-        n += (size_t)snprintf(text, size, "; SGD without momentum: %zu less", in->slot_bytes);
-    if (in->slot_bytes && n < size)
+    if (gcpi_is_graph(&core->p)) return;
+    const size_t threads = gcpi_threads_take(&core->p, task);
+    if (adam && core->slot_bytes)
+        n += (size_t)snprintf(text, size, "; SGD with momentum in place of Adam: %zu less", core->slot_bytes / 2);
+    if (o->optimizer == GCP_OPTIMIZER_SGD && core->slot_bytes)
+        n += (size_t)snprintf(text, size, "; SGD without momentum: %zu less", core->slot_bytes);
+    if (core->slot_bytes && n < size)
         n += (size_t)snprintf(text + n, size - n, "; slots in far memory (gcp_slots_bind): up to %zu less",
-                              in->slot_bytes);
+                              core->slot_bytes);
     if (o->optimizer && !o->fuse_update && gradients && n < size)
         n += (size_t)snprintf(text + n, size - n, "; .fuse_update%s%s: frees up to %zu of weight gradients",
                               o->clip_norm > 0 ? ", without .clip_norm" : "",
                               o->accumulate > 1 ? ", without .accumulate" : "", gradients);
     if (threads && n < size)
         n += (size_t)snprintf(text + n, size - n, "; a target with .threads = 1, in place of %d: up to %zu less",
-                              in->p.target.threads, threads);
-    if (batch && gcpi_can_halve(in->p.tape) && n < size)
+                              core->p.target.threads, threads);
+    if (batch && gcpi_can_halve(core->p.tape) && n < size)
         snprintf(text + n, size - n, "; half the batch: about %zu less", batch / 2);
 }
 
@@ -14575,41 +14576,41 @@ static void gcpi_outcome_fail(gcpi_outcome *out, gcp_code code, const char *form
     out->code = code;
 }
 
-static void gcpi_stop_fail(const gcpi_plan *in, gcpi_outcome *out)
+static void gcpi_stop_fail(const gcpi_plan *core, gcpi_outcome *out)
 {
     gcpi_outcome_fail(out, GCP_E_BUDGET,
                       ".progress stopped the search before anything was found that fits .budget = %zu bytes",
-                      in->opts.budget);
+                      core->opts.budget);
 }
 
-static void gcpi_budget_fail(const gcpi_plan *in, const gcpi_watch *watch, gcpi_outcome *out)
+static void gcpi_budget_fail(const gcpi_plan *core, const gcpi_watch *watch, gcpi_outcome *out)
 {
     char name[128], help[400];
     const gcpi_lowest *lowest = &out->lowest;
-    const gcpi_task *task = &in->p.tasks[lowest->task];
-    gcp_at at = gcpi_task_at(&in->p, lowest->task, in->opts.at);
-    if (!lowest->slab && watch->stopped) gcpi_stop_fail(in, out);
+    const gcpi_task *task = &core->p.tasks[lowest->task];
+    gcp_at at = gcpi_task_at(&core->p, lowest->task, core->opts.at);
+    if (!lowest->slab && watch->stopped) gcpi_stop_fail(core, out);
     if (!lowest->slab) return;
-    gcpi_help_text(in, lowest->task, lowest->gradients, lowest->batch, help, sizeof help);
+    gcpi_help_text(core, lowest->task, lowest->gradients, lowest->batch, help, sizeof help);
     gcpi_outcome_fail(out, GCP_E_BUDGET,
                       ".budget allows %zu bytes; the least found to work is %zu%s; %s %.48s (%s:%d) sets it%s",
-                      in->opts.budget, in->state_bytes + lowest->slab,
+                      core->opts.budget, core->state_bytes + lowest->slab,
                       watch->stopped ? " (.progress stopped the search)"
                       : out->coarse  ? " (the plan's arena had no room for all of the search: gcp_plan_arena)"
                                      : "",
-                      lowest->task < in->p.forward ? "forward of" : "backward of",
-                      gcpi_task_name(&in->p, task, name, sizeof name), gcpi_basename(at.file), at.line, help);
+                      lowest->task < core->p.forward ? "forward of" : "backward of",
+                      gcpi_task_name(&core->p, task, name, sizeof name), gcpi_basename(at.file), at.line, help);
 }
 
 /* What a plan of these options asks for. */
-static gcpi_request gcpi_request_of(gcpi_plan *in, gcpi_watch *watch)
+static gcpi_request gcpi_request_of(gcpi_plan *core, gcpi_watch *watch)
 {
     gcpi_request r;
     memset(&r, 0, sizeof r);
-    r.p = &in->p; r.opts = &in->opts;
-    r.policy = in->opts.policy; r.effort = in->opts.effort;
-    r.far = in->opts.far; r.far_only = in->opts.far_only;
-    if (r.policy == GCP_POLICY_BUDGET) r.limit = GCPI_MAX(gcpi_slab_limit(in), 1);
+    r.p = &core->p; r.opts = &core->opts;
+    r.policy = core->opts.policy; r.effort = core->opts.effort;
+    r.far = core->opts.far; r.far_only = core->opts.far_only;
+    if (r.policy == GCP_POLICY_BUDGET) r.limit = GCPI_MAX(gcpi_slab_limit(core), 1);
     r.watch = watch; r.portion.to = 1;
     return r;
 }
@@ -14623,7 +14624,7 @@ static void gcpi_outcome_list(gcpi_outcome *out, const gcpi_request *r, const gc
     out->made = out->list.at && gcpi_list_reruns(r->p, &out->list, a);
 }
 
-static gcpi_outcome gcpi_plan_choose(const gcpi_plan *in, const gcpi_request *r, gcp_arena *a)
+static gcpi_outcome gcpi_plan_choose(const gcpi_plan *core, const gcpi_request *r, gcp_arena *a)
 {
     ptrdiff_t scratch = a->scratch;
     gcpi_planner q;
@@ -14634,10 +14635,10 @@ static gcpi_outcome gcpi_plan_choose(const gcpi_plan *in, const gcpi_request *r,
     out.lowest = found.lowest;
     out.coarse = found.coarse; out.bound = found.bound; out.seconds = found.seconds; out.segments = found.segments;
     out.method = found.method; out.fit = found.fit;
-    out.keep_all = in->unfused < SIZE_MAX ? in->unfused : found.keep_all < SIZE_MAX ? found.keep_all : 0;
-    if (!found.order) { gcpi_budget_fail(in, r->watch, &out); return out; }
+    out.keep_all = core->unfused < SIZE_MAX ? core->unfused : found.keep_all < SIZE_MAX ? found.keep_all : 0;
+    if (!found.order) { gcpi_budget_fail(core, r->watch, &out); return out; }
     memset(&out.lowest, 0, sizeof out.lowest);
-    out.checkpoints = in->p.training ? gcpi_checkpoint_bytes(r) : 0;
+    out.checkpoints = core->p.training ? gcpi_checkpoint_bytes(r) : 0;
     gcpi_outcome_list(&out, r, &found, a);
     a->scratch = scratch;
     return out;
@@ -14645,17 +14646,17 @@ static gcpi_outcome gcpi_plan_choose(const gcpi_plan *in, const gcpi_request *r,
 
 /* The slab of GCP_POLICY_KEEP_ALL, whose updates come last: what a plan is compared with that fuses them by itself. 0:
    not known, for a large problem. */
-static size_t gcpi_unfused_slab(const gcpi_plan *in, int root, const gcp_target *target, gcp_arena *a)
+static size_t gcpi_unfused_slab(const gcpi_plan *core, int root, const gcp_target *target, gcp_arena *a)
 {
     const gcp_arena was = *a;
-    gcp_plan_opts o = in->opts;
+    gcp_plan_opts o = core->opts;
     gcpi_problem p;
     gcpi_list list;
     gcpi_lives l;
     size_t *live, slab = 0;
     memset(&p, 0, sizeof p);
     memset(&list, 0, sizeof list);
-    p.tape = in->p.tape;
+    p.tape = core->p.tape;
     o.policy = GCP_POLICY_KEEP_ALL; o.far = 0; o.fuse_update = 0;
     if (gcpi_problem_make(&p, root, &o, target, a) && p.task_count <= GCPI_LARGE &&
         (list.at = GCPI_SCRATCH(a, gcpi_instruction, p.task_count)) != NULL) {
@@ -14670,18 +14671,18 @@ static size_t gcpi_unfused_slab(const gcpi_plan *in, int root, const gcp_target 
 /* The list for a request, and its layout. In a large problem a layout takes longer than finding another order. There
    candidates are judged by their live peak, and only the chosen one gets a layout. If that does not fit, the search
    runs again and lays out every candidate. l and live stay in scratch. */
-static gcpi_outcome gcpi_plan_by_views(const gcpi_plan *in, const gcpi_request *asked, gcpi_lives *l, size_t **live,
+static gcpi_outcome gcpi_plan_by_views(const gcpi_plan *core, const gcpi_request *asked, gcpi_lives *l, size_t **live,
                                        gcp_arena *a)
 {
     ptrdiff_t used = a->used, scratch = a->scratch;
     gcpi_request r = *asked;
     for (r.by_peak = r.policy == GCP_POLICY_BUDGET && r.p->task_count > GCPI_LARGE;; r.by_peak = 0) {
         a->used = used; a->scratch = scratch;
-        gcpi_outcome out = gcpi_plan_choose(in, &r, a);
+        gcpi_outcome out = gcpi_plan_choose(core, &r, a);
         if (!out.made) return out;
         out.slab = gcpi_arrange(r.p, &out.list, l, live, out.fit, a);
         out.made = out.slab != 0;
-        if (!r.by_peak || out.slab <= gcpi_slab_limit(in)) return out;
+        if (!r.by_peak || out.slab <= gcpi_slab_limit(core)) return out;
     }
 }
 
@@ -14840,7 +14841,7 @@ typedef struct gcpi_flip { int op, gradient; uint64_t bits; double bytes; } gcpi
 enum { GCPI_FLIPS = 25 };
 typedef struct gcpi_trials {
     gcpi_flip flips[GCPI_FLIPS]; int count, tries;
-    gcpi_plan *in;
+    gcpi_plan *core;
     gcpi_request asked;               /* what all of them are for */
     gcp_arena *a;
     int open;                         /* gcpi_views_open */
@@ -14860,11 +14861,11 @@ static int gcpi_outcome_better(const gcpi_outcome *a, const gcpi_outcome *b, gcp
     return (double)b->slab < 0.98 * (double)a->slab;
 }
 
-static int gcpi_views_use(gcpi_plan *in, const gcpi_copied *copied, gcp_arena *a)
+static int gcpi_views_use(gcpi_plan *core, const gcpi_copied *copied, gcp_arena *a)
 {
-    memcpy(in->p.copied, copied, (size_t)in->p.tape->op_count * sizeof *copied);
-    gcpi_views_place(&in->p);
-    return !in->opts.costs || gcpi_costs_apply(&in->p, &in->opts, a);
+    memcpy(core->p.copied, copied, (size_t)core->p.tape->op_count * sizeof *copied);
+    gcpi_views_place(&core->p);
+    return !core->opts.costs || gcpi_costs_apply(&core->p, &core->opts, a);
 }
 
 /* Plans with trial->copied. The list stays at the front of the arena. */
@@ -14874,14 +14875,14 @@ static void gcpi_trial_run(gcpi_trials *r, gcpi_trial *trial, const gcpi_request
     size_t *live;
     ptrdiff_t scratch = r->a->scratch;
     memset(&trial->out, 0, sizeof trial->out);
-    r->broken |= !gcpi_views_use(r->in, trial->copied, r->a);
-    if (!r->broken) trial->out = gcpi_plan_by_views(r->in, request, &lives, &live, r->a);
+    r->broken |= !gcpi_views_use(r->core, trial->copied, r->a);
+    if (!r->broken) trial->out = gcpi_plan_by_views(r->core, request, &lives, &live, r->a);
     r->a->scratch = scratch;
 }
 
 static void gcpi_trial_copy(const gcpi_trials *r, gcpi_trial *to, const gcpi_trial *from)      /* its choice */
 {
-    memcpy(to->copied, from->copied, (size_t)r->in->p.tape->op_count * sizeof *to->copied);
+    memcpy(to->copied, from->copied, (size_t)r->core->p.tape->op_count * sizeof *to->copied);
 }
 
 /* A trial takes the place of the best one, if it is better. What is compared with stays keep-all by default views. */
@@ -14900,8 +14901,8 @@ static int gcpi_trial_enough(const gcpi_trials *r)
 {
     const gcpi_outcome *best = &r->best.out;
     if (r->asked.policy == GCP_POLICY_KEEP_ALL || r->asked.watch->stopped || r->broken) return 1;
-    if (r->asked.policy != GCP_POLICY_BUDGET) return !r->in->p.training;
-    return best->made && best->seconds <= r->in->keep_all_seconds * (1 + 3e-4);
+    if (r->asked.policy != GCP_POLICY_BUDGET) return !r->core->p.training;
+    return best->made && best->seconds <= r->core->keep_all_seconds * (1 + 3e-4);
 }
 
 /* A bound of the seconds of all lists, whatever their views. */
@@ -14914,7 +14915,7 @@ static double gcpi_views_bound(const gcpi_request *asked, gcp_arena *a)
    which is rarely looked for. */
 static gcpi_request gcpi_trial_request(const gcpi_trials *r, const gcpi_outcome *best, double from, double to)
 {
-    const double begin = r->no_least || !gcpi_slab_limit(r->in) ? 0 : 0.9, share = begin > 0 ? 0.1 : 0.9;
+    const double begin = r->no_least || !gcpi_slab_limit(r->core) ? 0 : 0.9, share = begin > 0 ? 0.1 : 0.9;
     gcpi_request request = r->asked;
     request.known = best && best->made ? best->seconds : 0;
     request.no_least = r->no_least;
@@ -14938,7 +14939,7 @@ static void gcpi_trials_whole(gcpi_trials *r, gcp_effort effort, double share)
                                                   share * (done + 1) / choices);
         request.effort = effort;
         done++;
-        gcpi_copied_set(trial->copied, r->in->p.tape->op_count, copied);
+        gcpi_copied_set(trial->copied, r->core->p.tape->op_count, copied);
         gcpi_trial_run(r, trial, &request);
         if (copied) gcpi_trial_take(r, &r->best, trial);
     }
@@ -15010,8 +15011,8 @@ static void gcpi_flip_turn(gcpi_trial *trial, const gcpi_flip *flip)
 /* Whether flips may gain anything: there is a list, and it is above what no choice beats. */
 static int gcpi_flips_wanted(const gcpi_trials *r, const gcpi_outcome *best)
 {
-    return r->asked.policy == GCP_POLICY_BUDGET && r->in->p.training && !r->asked.watch->stopped && !r->broken &&
-           (!best->made || best->seconds > r->bound + 0.002 * r->in->keep_all_seconds);
+    return r->asked.policy == GCP_POLICY_BUDGET && r->core->p.training && !r->asked.watch->stopped && !r->broken &&
+           (!best->made || best->seconds > r->bound + 0.002 * r->core->keep_all_seconds);
 }
 
 /* Leaves copies only to ops of this share of the largest one's bytes, or more. 0: that changes nothing. */
@@ -15053,7 +15054,7 @@ static int gcpi_flips_thin(gcpi_trials *r, ptrdiff_t used)
     int better = 0;
     for (double rest = 0.5; rest > 0.1 && gcpi_flips_wanted(r, &r->quick.out); rest /= 2) {
         gcpi_trial_copy(r, &r->trial, &r->quick);
-        better |= gcpi_trial_thin(&r->in->p, &r->trial, 1 - rest) && gcpi_flips_try(r, used, 0.98, 0.7, 0.7);
+        better |= gcpi_trial_thin(&r->core->p, &r->trial, 1 - rest) && gcpi_flips_try(r, used, 0.98, 0.7, 0.7);
     }
     return better;
 }
@@ -15083,12 +15084,12 @@ static int gcpi_flips_quick(gcpi_trials *r)
 static int gcpi_flips_keep_all(gcpi_trials *r, size_t slab)
 {
     const ptrdiff_t used = r->a->used;
-    const size_t limit = gcpi_slab_limit(r->in), all = r->best.out.keep_all;
+    const size_t limit = gcpi_slab_limit(r->core), all = r->best.out.keep_all;
     gcpi_request request = r->asked;
     int better = 0;
     if (!all || slab < all / 5 * 4 || r->asked.watch->stopped) return 0;
     request.policy = GCP_POLICY_KEEP_ALL; request.limit = 0;
-    gcpi_copied_set(r->quick.copied, r->in->p.tape->op_count, 0);
+    gcpi_copied_set(r->quick.copied, r->core->p.tape->op_count, 0);
     gcpi_trial_run(r, &r->quick, &request);
     for (int n = 0, idle = 0; idle < r->count && n < 4 * r->tries && r->quick.out.made && !r->broken; n++) {
         if (r->quick.out.slab <= limit) break;
@@ -15119,7 +15120,7 @@ static void gcpi_trials_full(gcpi_trials *r, double from, double to)
 static void gcpi_trials_flip(gcpi_trials *r)
 {
     if (!r->tries || !gcpi_flips_wanted(r, &r->best.out)) return;
-    if (gcpi_flips_keep_all(r, gcpi_slab_limit(r->in))) gcpi_trials_full(r, 0.6, 0.7);
+    if (gcpi_flips_keep_all(r, gcpi_slab_limit(r->core))) gcpi_trials_full(r, 0.6, 0.7);
     if (!gcpi_flips_wanted(r, &r->best.out)) return;
     if (gcpi_flips_quick(r) && !r->asked.watch->stopped) gcpi_trials_full(r, 0.9, 1);
 }
@@ -15137,17 +15138,17 @@ static void gcpi_trials_least(gcpi_trials *r)
     if (!r->best.out.made && least && gcpi_flips_keep_all(r, least)) gcpi_trials_full(r, 0.6, 1);
 }
 
-static int gcpi_trials_make(gcpi_trials *r, gcpi_plan *in, gcpi_watch *watch, int open, gcp_arena *a)
+static int gcpi_trials_make(gcpi_trials *r, gcpi_plan *core, gcpi_watch *watch, int open, gcp_arena *a)
 {
     memset(r, 0, sizeof *r);
-    r->in = in; r->asked = gcpi_request_of(in, watch); r->a = a; r->open = open;
+    r->core = core; r->asked = gcpi_request_of(core, watch); r->a = a; r->open = open;
     gcpi_trial *const all[] = { &r->best, &r->trial, &r->quick };
     for (int i = 0; i < 3; i++)
-        if ((all[i]->copied = GCPI_SCRATCH(a, gcpi_copied, in->p.tape->op_count)) == NULL) return 0;
+        if ((all[i]->copied = GCPI_SCRATCH(a, gcpi_copied, core->p.tape->op_count)) == NULL) return 0;
     r->bound = gcpi_views_bound(&r->asked, a);
     static const int share[] = { 4, 1, 16 }, some[] = { 8, 0, 32 };      /* per effort */
-    const int forward = in->p.forward, small = forward <= 16;
-    r->count = gcpi_flips_list(&in->p, r->flips, GCPI_FLIPS);
+    const int forward = core->p.forward, small = forward <= 16;
+    r->count = gcpi_flips_list(&core->p, r->flips, GCPI_FLIPS);
     r->tries = share[r->asked.effort] * (small ? 20 : 120 / (forward + 10)) + some[r->asked.effort];
     return 1;
 }
@@ -15156,31 +15157,31 @@ static int gcpi_trials_make(gcpi_trials *r, gcpi_plan *in, gcpi_watch *watch, in
 static gcpi_outcome gcpi_trials_end(gcpi_trials *r, gcpi_lives *l, size_t **live)
 {
     gcpi_outcome out = r->best.out;
-    if (!out.made && !out.code && r->asked.watch->stopped) gcpi_stop_fail(r->in, &out);   /* in a later choice */
+    if (!out.made && !out.code && r->asked.watch->stopped) gcpi_stop_fail(r->core, &out);   /* in a later choice */
     if (!out.made || r->broken) { out.made = 0; return out; }
     /* what other trials took after the list is free again */
     r->a->used = (unsigned char *)(out.list.at + out.list.capacity) - r->a->base;
-    if (!gcpi_views_use(r->in, r->best.copied, r->a)) { out.made = 0; return out; }
+    if (!gcpi_views_use(r->core, r->best.copied, r->a)) { out.made = 0; return out; }
     out.bound = r->bound;
-    out.slab = gcpi_arrange(&r->in->p, &out.list, l, live, out.fit, r->a);
+    out.slab = gcpi_arrange(&r->core->p, &out.list, l, live, out.fit, r->a);
     out.made = out.slab != 0;
     return out;
 }
 
 /* The best outcome of all choices of views. The least budget is looked for only where no choice has a list. l and live
    stay in scratch. */
-static gcpi_outcome gcpi_plan_search(gcpi_plan *in, gcpi_watch *watch, gcpi_lives *l, size_t **live, gcp_arena *a)
+static gcpi_outcome gcpi_plan_search(gcpi_plan *core, gcpi_watch *watch, gcpi_lives *l, size_t **live, gcp_arena *a)
 {
-    const int open = gcpi_views_open(&in->p), budget = in->opts.policy == GCP_POLICY_BUDGET;
+    const int open = gcpi_views_open(&core->p), budget = core->opts.policy == GCP_POLICY_BUDGET;
     gcpi_trials r;
     if (!open) {
-        const gcpi_request asked = gcpi_request_of(in, watch);
-        return gcpi_plan_by_views(in, &asked, l, live, a);
+        const gcpi_request asked = gcpi_request_of(core, watch);
+        return gcpi_plan_by_views(core, &asked, l, live, a);
     }
-    if (!gcpi_trials_make(&r, in, watch, open, a)) return r.best.out;
+    if (!gcpi_trials_make(&r, core, watch, open, a)) return r.best.out;
     r.no_least = 1;
     /* in a slab of no bytes nothing fits: gcp_least_budget asks for the least alone */
-    if (!budget || gcpi_slab_limit(in)) gcpi_trials_whole(&r, in->opts.effort, 0.6);
+    if (!budget || gcpi_slab_limit(core)) gcpi_trials_whole(&r, core->opts.effort, 0.6);
     if (!r.best.out.made && budget && !watch->stopped) gcpi_trials_least(&r);
     if (r.best.out.made) gcpi_trials_flip(&r);
     return gcpi_trials_end(&r, l, live);
@@ -15189,31 +15190,31 @@ static gcpi_outcome gcpi_plan_search(gcpi_plan *in, gcpi_watch *watch, gcpi_live
 /* Takes an outcome over into the plan. 0: it is an error, which goes on the tape. */
 static int gcpi_plan_take(gcp_plan *plan, const gcpi_outcome *out)
 {
-    gcpi_plan *in = plan->in;
-    plan->least_bytes = out->lowest.slab ? in->state_bytes + out->lowest.slab : 0;
+    gcpi_plan *core = plan->core;
+    plan->least_bytes = out->lowest.slab ? core->state_bytes + out->lowest.slab : 0;
     plan->checkpoint_bytes = out->checkpoints;
     if (out->coarse) plan->coarse = 1;
-    in->list = out->list; in->fit = out->fit; in->method = out->method;
-    in->bound_seconds = out->bound; in->slab_bytes = out->slab; in->keep_all = out->keep_all;
-    in->segments = out->segments;
+    core->list = out->list; core->fit = out->fit; core->method = out->method;
+    core->bound_seconds = out->bound; core->slab_bytes = out->slab; core->keep_all = out->keep_all;
+    core->segments = out->segments;
     if (!out->made && out->code)
-        gcpi_fail(plan->tape, out->code, in->opts.at, plan->tape->planning, "%s", out->message);
+        gcpi_fail(plan->tape, out->code, core->opts.at, plan->tape->planning, "%s", out->message);
     return out->made;
 }
 
 /* Plans under the eyes of .progress, which hears of the end, too. */
 static int gcpi_plan_watched(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_arena *a)
 {
-    gcpi_plan *in = plan->in;
+    gcpi_plan *core = plan->core;
     gcpi_watch watch;
     memset(&watch, 0, sizeof watch);
-    watch.ask = in->opts.progress; watch.context = in->opts.progress_context;
-    const gcpi_outcome out = gcpi_plan_search(in, &watch, l, live, a);
+    watch.ask = core->opts.progress; watch.context = core->opts.progress_context;
+    const gcpi_outcome out = gcpi_plan_search(core, &watch, l, live, a);
     const int made = gcpi_plan_take(plan, &out);
     if (watch.stopped) plan->coarse = 2;
     if (!watch.ask || watch.stopped) return made;
     watch.now.share = 1;
-    if (made) { watch.now.seconds = out.seconds; watch.now.keep_all_seconds = in->keep_all_seconds; }
+    if (made) { watch.now.seconds = out.seconds; watch.now.keep_all_seconds = core->keep_all_seconds; }
     watch.ask(watch.context, &watch.now);
     return made;
 }
@@ -15225,63 +15226,63 @@ static int gcpi_plan_watched(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_a
 /* From options to a verified, placed plan. */
 static int gcpi_plan_settle(gcp_plan *plan, gcp_arena *a)
 {
-    gcpi_plan *in = plan->in;
+    gcpi_plan *core = plan->core;
     ptrdiff_t scratch = a->scratch;
     gcpi_lives lives;
     size_t *live;
     char message[200];
-    if (in->opts.list ? !gcpi_plan_list(in, a) || !gcpi_plan_layout(in, &lives, &live, a)
+    if (core->opts.list ? !gcpi_plan_list(core, a) || !gcpi_plan_layout(core, &lives, &live, a)
                       : !gcpi_plan_watched(plan, &lives, &live, a))
         return 0;
-    in->placed = GCPI_NEW(a, gcpi_placed, gcpi_operand_total(&in->p, &in->list) + 1);
-    in->live = GCPI_NEW(a, size_t, in->list.count + 1);
-    in->where = GCPI_NEW(a, ptrdiff_t, in->p.item_count);
-    in->seconds = GCPI_NEW(a, double, in->list.count);
-    in->buffers = GCPI_NEW(a, gcpi_plan_buffer, lives.buffer_count + 1);
-    if (!in->placed || !in->live || !in->where || !in->seconds || !in->buffers) return 0;
-    memcpy(in->live, live, (size_t)in->list.count * sizeof *live);
+    core->placed = GCPI_NEW(a, gcpi_placed, gcpi_operand_total(&core->p, &core->list) + 1);
+    core->live = GCPI_NEW(a, size_t, core->list.count + 1);
+    core->where = GCPI_NEW(a, ptrdiff_t, core->p.item_count);
+    core->seconds = GCPI_NEW(a, double, core->list.count);
+    core->buffers = GCPI_NEW(a, gcpi_plan_buffer, lives.buffer_count + 1);
+    if (!core->placed || !core->live || !core->where || !core->seconds || !core->buffers) return 0;
+    memcpy(core->live, live, (size_t)core->list.count * sizeof *live);
     /* lives.peak rounds every buffer up to align; the slab ends at the last buffer's last byte */
-    in->live_peak = GCPI_MIN(lives.peak, in->slab_bytes);
-    in->peak_at = lives.peak_at;
-    gcpi_plan_place(in, &lives);
-    gcpi_plan_buffers(in, &lives);
+    core->live_peak = GCPI_MIN(lives.peak, core->slab_bytes);
+    core->peak_at = lives.peak_at;
+    gcpi_plan_place(core, &lives);
+    gcpi_plan_buffers(core, &lives);
     a->scratch = scratch;
-    if (!gcpi_verify(&in->p, &in->list, in->placed, in->slab_bytes, message, sizeof message, a)) {
-        if (*message) gcpi_fail(in->p.tape, GCP_E_LIST, in->opts.at, in->p.tape->planning, "%s", message);
+    if (!gcpi_verify(&core->p, &core->list, core->placed, core->slab_bytes, message, sizeof message, a)) {
+        if (*message) gcpi_fail(core->p.tape, GCP_E_LIST, core->opts.at, core->p.tape->planning, "%s", message);
         return 0;
     }
-    return !in->opts.check || gcpi_plan_deaths(in, a);
+    return !core->opts.check || gcpi_plan_deaths(core, a);
 }
 
 /* The figures that change when the state grows. */
 static void gcpi_plan_sizes(gcp_plan *plan)
 {
-    gcpi_plan *in = plan->in;
-    if (!gcpi_is_graph(&in->p))
-        in->state_bytes = gcpi_round(gcpi_state_with(plan->tape, &plan->in, 1), in->p.target.align);
-    plan->state_bytes = in->state_bytes;
-    plan->slab_bytes = in->slab_bytes;
+    gcpi_plan *core = plan->core;
+    if (!gcpi_is_graph(&core->p))
+        core->state_bytes = gcpi_round(gcpi_state_with(plan->tape, &plan->core, 1), core->p.target.align);
+    plan->state_bytes = core->state_bytes;
+    plan->slab_bytes = core->slab_bytes;
     plan->bytes = plan->state_bytes + plan->slab_bytes;
-    plan->room = plan->bytes + in->p.target.align - 1;
-    plan->keep_all_bytes = in->keep_all ? plan->state_bytes + in->keep_all : 0;
+    plan->room = plan->bytes + core->p.target.align - 1;
+    plan->keep_all_bytes = core->keep_all ? plan->state_bytes + core->keep_all : 0;
     plan->split.optimizer = plan->state_bytes - plan->split.weights - plan->split.statistics;
 }
 
 static void gcpi_plan_split(gcp_plan *plan)
 {
-    const gcpi_plan *in = plan->in;
-    const gcpi_problem *p = &in->p;
+    const gcpi_plan *core = plan->core;
+    const gcpi_problem *p = &core->p;
     const gcp_tape *t = p->tape;
     gcp_split *s = &plan->split;
     size_t sum = 0;
     for (int i = 0; i < t->parameter_count && !gcpi_is_graph(p); i++)
         *(t->parameters[i].kind == GCPI_PARAMETER ? &s->weights : &s->statistics) += gcpi_parameter_bytes(t, i);
-    if (gcpi_is_graph(p)) s->weights = in->state_bytes;
+    if (gcpi_is_graph(p)) s->weights = core->state_bytes;
     else s->statistics += gcpi_counters_bytes(t);
-    for (int b = 0; b < in->buffer_count; b++) {
-        const gcpi_plan_buffer *x = &in->buffers[b];
+    for (int b = 0; b < core->buffer_count; b++) {
+        const gcpi_plan_buffer *x = &core->buffers[b];
         const gcpi_item *item = &p->items[x->item];
-        if (x->first > in->peak_at || x->last < in->peak_at) continue;
+        if (x->first > core->peak_at || x->last < core->peak_at) continue;
         sum += x->bytes;
         if (item->kind == GCPI_INPUT_ITEM) s->inputs += x->bytes;
         else if (item->kind == GCPI_GRADIENT_ITEM)
@@ -15289,42 +15290,42 @@ static void gcpi_plan_split(gcp_plan *plan)
                                                                            : &s->activation_gradients) += x->bytes;
         else *(x->again ? &s->recomputed : &s->kept) += x->bytes;
     }
-    s->workspace = p->tasks[in->list.at[in->peak_at].task].workspace + p->numbers;
-    s->gaps = in->slab_bytes - sum - s->workspace;
+    s->workspace = p->tasks[core->list.at[core->peak_at].task].workspace + p->numbers;
+    s->gaps = core->slab_bytes - sum - s->workspace;
 }
 
 static void gcpi_plan_figures(gcp_plan *plan)
 {
-    gcpi_plan *in = plan->in;
-    const gcpi_problem *p = &in->p;
-    plan->live_peak = in->live_peak;
-    plan->peak_instruction = in->peak_at;
-    plan->instructions = (int)in->list.count;
+    gcpi_plan *core = plan->core;
+    const gcpi_problem *p = &core->p;
+    plan->live_peak = core->live_peak;
+    plan->peak_instruction = core->peak_at;
+    plan->instructions = (int)core->list.count;
     plan->units = p->units;
-    plan->reruns = in->list.reruns;
-    plan->rerun_flops = in->list.rerun_flops;
-    plan->seconds = GCPI_MAX(in->list.seconds, in->timeline);
-    plan->stall_seconds = plan->seconds - in->list.seconds;
-    plan->segments = in->segments;
-    plan->far_bytes = in->far_bytes;
+    plan->reruns = core->list.reruns;
+    plan->rerun_flops = core->list.rerun_flops;
+    plan->seconds = GCPI_MAX(core->list.seconds, core->timeline);
+    plan->stall_seconds = plan->seconds - core->list.seconds;
+    plan->segments = core->segments;
+    plan->far_bytes = core->far_bytes;
     plan->costed = p->costed;
     /* the bound is above the plan's own time by less than 1e-9 of it */
-    const int rounding = in->bound_seconds > plan->seconds && in->bound_seconds < plan->seconds * (1 + 1e-9);
-    plan->bound_seconds = rounding ? plan->seconds : in->bound_seconds;
-    plan->method = in->method;
-    plan->keep_all_seconds = in->keep_all_seconds;
+    const int rounding = core->bound_seconds > plan->seconds && core->bound_seconds < plan->seconds * (1 + 1e-9);
+    plan->bound_seconds = rounding ? plan->seconds : core->bound_seconds;
+    plan->method = core->method;
+    plan->keep_all_seconds = core->keep_all_seconds;
     for (int i = 0; i < p->forward; i++) plan->forward_flops += p->tasks[i].flops;
-    for (ptrdiff_t i = 0; i < in->list.count; i++) {
-        const gcpi_task *t = &p->tasks[in->list.at[i].task];
+    for (ptrdiff_t i = 0; i < core->list.count; i++) {
+        const gcpi_task *t = &p->tasks[core->list.at[i].task];
         if (gcpi_copies(t)) plan->far_traffic += p->items[t->item].bytes;
         if (t->kind == GCPI_TASK_UPDATE)
             plan->far_traffic += 2 * (size_t)p->far_slots * p->items[p->operands[t->operands].item].bytes;
         if (t->kind == GCPI_TASK_MOVE) plan->moved_bytes += p->items[t->item].bytes;
-        if (in->list.at[i].letter == 'F') in->forward_end = (int)i + 1;
+        if (core->list.at[i].letter == 'F') core->forward_end = (int)i + 1;
     }
-    for (int b = 0; b < in->buffer_count; b++) {
-        const gcpi_plan_buffer *x = &in->buffers[b];
-        if (x->first < in->forward_end && x->last >= in->forward_end && p->items[x->item].kind == GCPI_FORWARD_ITEM)
+    for (int b = 0; b < core->buffer_count; b++) {
+        const gcpi_plan_buffer *x = &core->buffers[b];
+        if (x->first < core->forward_end && x->last >= core->forward_end && p->items[x->item].kind == GCPI_FORWARD_ITEM)
             plan->after_forward += x->bytes;
     }
     gcpi_plan_split(plan);
@@ -15333,87 +15334,88 @@ static void gcpi_plan_figures(gcp_plan *plan)
 
 static int gcpi_plan_within(gcp_plan *plan)
 {
-    const gcpi_plan *in = plan->in;
-    const gcpi_task *task = &in->p.tasks[in->list.at[in->peak_at].task];
+    const gcpi_plan *core = plan->core;
+    const gcpi_task *task = &core->p.tasks[core->list.at[core->peak_at].task];
     char name[128];
-    if (!in->opts.budget || plan->bytes <= in->opts.budget) return 1;
-    const int searched = in->opts.policy == GCP_POLICY_BUDGET || in->opts.list || in->opts.inference;
-    gcp_at at = gcpi_task_at(&in->p, (int)(task - in->p.tasks), in->opts.at);
-    gcpi_fail(in->p.tape, GCP_E_BUDGET, in->opts.at, in->p.tape->planning,
+    if (!core->opts.budget || plan->bytes <= core->opts.budget) return 1;
+    const int searched = core->opts.policy == GCP_POLICY_BUDGET || core->opts.list || core->opts.inference;
+    gcp_at at = gcpi_task_at(&core->p, (int)(task - core->p.tasks), core->opts.at);
+    gcpi_fail(core->p.tape, GCP_E_BUDGET, core->opts.at, core->p.tape->planning,
               "the plan takes %zu bytes, .budget allows %zu; the peak is at %c %s (%s:%d)%s", plan->bytes,
-              in->opts.budget, in->list.at[in->peak_at].letter, gcpi_task_name(&in->p, task, name, sizeof name),
+              core->opts.budget, core->list.at[core->peak_at].letter, gcpi_task_name(&core->p, task, name, sizeof name),
               gcpi_basename(at.file), at.line, searched ? "" : "; GCP_POLICY_BUDGET looks for a plan that fits");
     return 0;
 }
 
 /* Gives every tensor that the list copies away a place in far memory; no two share bytes. */
-static int gcpi_plan_far(gcpi_plan *in, gcp_arena *a)
+static int gcpi_plan_far(gcpi_plan *core, gcp_arena *a)
 {
-    if (!in->p.far_count) return 1;
-    in->far_at = GCPI_NEW(a, ptrdiff_t, in->p.tensors);
-    for (int i = 0; in->far_at && i < in->p.tensors; i++) in->far_at[i] = -1;
-    for (ptrdiff_t i = 0; in->far_at && i < in->list.count; i++) {
-        const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
-        if (t->kind != GCPI_TASK_OFFLOAD || in->far_at[t->item] >= 0) continue;
-        in->far_at[t->item] = (ptrdiff_t)in->far_bytes;
-        in->far_bytes += gcpi_round(in->p.items[t->item].bytes, in->p.target.align);
+    if (!core->p.far_count) return 1;
+    core->far_at = GCPI_NEW(a, ptrdiff_t, core->p.tensors);
+    for (int i = 0; core->far_at && i < core->p.tensors; i++) core->far_at[i] = -1;
+    for (ptrdiff_t i = 0; core->far_at && i < core->list.count; i++) {
+        const gcpi_task *t = &core->p.tasks[core->list.at[i].task];
+        if (t->kind != GCPI_TASK_OFFLOAD || core->far_at[t->item] >= 0) continue;
+        core->far_at[t->item] = (ptrdiff_t)core->far_bytes;
+        core->far_bytes += gcpi_round(core->p.items[t->item].bytes, core->p.target.align);
     }
-    if (in->far_bytes) in->timeline = gcpi_timeline(&in->p, &in->list, in->placed, NULL, NULL);
-    return in->far_at != NULL;
+    if (core->far_bytes) core->timeline = gcpi_timeline(&core->p, &core->list, core->placed, NULL, NULL);
+    return core->far_at != NULL;
 }
 
 /* Counts the inputs that the list reads: a step is refused until all of them are written. */
-static int gcpi_plan_inputs(gcpi_plan *in, gcp_arena *a)
+static int gcpi_plan_inputs(gcpi_plan *core, gcp_arena *a)
 {
-    in->bound.given = GCPI_NEW(a, int, in->p.tensors + 1);
-    for (int i = 0; i < in->p.tensors; i++) in->inputs += in->p.items[i].kind == GCPI_INPUT_ITEM && in->where[i] >= 0;
-    in->bound.unwritten = in->inputs;
-    return in->bound.given != NULL && gcpi_samples_look(in, a);
+    core->bound.given = GCPI_NEW(a, int, core->p.tensors + 1);
+    for (int i = 0; i < core->p.tensors; i++)
+        core->inputs += core->p.items[i].kind == GCPI_INPUT_ITEM && core->where[i] >= 0;
+    core->bound.unwritten = core->inputs;
+    return core->bound.given != NULL && gcpi_samples_look(core, a);
 }
 
 static int gcpi_plan_finish(gcp_plan *plan, gcp_arena *a)
 {
-    gcpi_plan *in = plan->in;
-    for (int i = 0; i < in->p.task_count; i++) in->keep_all_seconds += in->p.tasks[i].seconds;
-    if (!gcpi_plan_settle(plan, a) || !gcpi_plan_far(in, a) || !gcpi_plan_inputs(in, a)) return 0;
+    gcpi_plan *core = plan->core;
+    for (int i = 0; i < core->p.task_count; i++) core->keep_all_seconds += core->p.tasks[i].seconds;
+    if (!gcpi_plan_settle(plan, a) || !gcpi_plan_far(core, a) || !gcpi_plan_inputs(core, a)) return 0;
     gcpi_plan_figures(plan);
     return gcpi_plan_within(plan);
 }
 
 static int gcpi_plan_steps(gcp_plan *plan, int root, gcp_arena *a)
 {
-    gcpi_plan *in = plan->in;
+    gcpi_plan *core = plan->core;
     gcp_tape *t = plan->tape;
-    gcp_target target = gcpi_target_of(in->opts.target);
-    in->p.tape = t;
-    in->slots = gcpi_slots_of(&in->opts);
-    if (gcpi_trouble(t, &target, in->opts.at, t->planning)) return 0;
-    if (!gcpi_problem_make(&in->p, root, &in->opts, &target, a) || !gcpi_customs_run_on(&in->p) ||
-        !gcpi_norms_have_values(&in->p) || !gcpi_plan_addressable(in))
+    gcp_target target = gcpi_target_of(core->opts.target);
+    core->p.tape = t;
+    core->slots = gcpi_slots_of(&core->opts);
+    if (gcpi_trouble(t, &target, core->opts.at, t->planning)) return 0;
+    if (!gcpi_problem_make(&core->p, root, &core->opts, &target, a) || !gcpi_customs_run_on(&core->p) ||
+        !gcpi_norms_have_values(&core->p) || !gcpi_plan_addressable(core))
         return 0;
-    if (in->p.training && !in->p.items[t->tensor_count + root].active)
-        return gcpi_plan_bad(t, &in->opts,
+    if (core->p.training && !core->p.items[t->tensor_count + root].active)
+        return gcpi_plan_bad(t, &core->opts,
                              "the loss depends on no parameter that trains and on no input with gcp_want_grad");
-    if (!gcpi_policy_fits(t, &in->opts, in->p.units)) return 0;
-    in->state_bytes = gcpi_round(gcpi_state_with(t, &plan->in, 1), in->p.target.align);
-    in->unfused = in->opts.fuse_update == GCPI_FUSED_ITSELF ? gcpi_unfused_slab(in, root, &target, a) : SIZE_MAX;
-    in->slot_bytes = in->state_bytes - gcp_state_bytes(t, GCP_OPTIMIZER_NONE);
+    if (!gcpi_policy_fits(t, &core->opts, core->p.units)) return 0;
+    core->state_bytes = gcpi_round(gcpi_state_with(t, &plan->core, 1), core->p.target.align);
+    core->unfused = core->opts.fuse_update == GCPI_FUSED_ITSELF ? gcpi_unfused_slab(core, root, &target, a) : SIZE_MAX;
+    core->slot_bytes = core->state_bytes - gcp_state_bytes(t, GCP_OPTIMIZER_NONE);
     return gcpi_plan_finish(plan, a);
 }
 
 static int gcpi_graph_steps(gcp_plan *plan, const char *text, gcp_arena *a)
 {
-    gcpi_plan *in = plan->in;
+    gcpi_plan *core = plan->core;
     char message[200];
-    gcp_target target = gcpi_target_of(in->opts.target);
-    in->p.tape = plan->tape;
-    if (!gcpi_graph_parse(&in->p, text, &target, &in->opts, message, sizeof message, a)) {
-        if (message[0]) gcpi_fail(plan->tape, GCP_E_GRAPH, in->opts.at, plan->tape->planning, "%s", message);
+    gcp_target target = gcpi_target_of(core->opts.target);
+    core->p.tape = plan->tape;
+    if (!gcpi_graph_parse(&core->p, text, &target, &core->opts, message, sizeof message, a)) {
+        if (message[0]) gcpi_fail(plan->tape, GCP_E_GRAPH, core->opts.at, plan->tape->planning, "%s", message);
         return 0;
     }
-    in->state_bytes = gcpi_round(in->p.state, in->p.target.align);
-    in->unfused = SIZE_MAX;
-    return gcpi_policy_fits(plan->tape, &in->opts, in->p.units) && gcpi_plan_finish(plan, a);
+    core->state_bytes = gcpi_round(core->p.state, core->p.target.align);
+    core->unfused = SIZE_MAX;
+    return gcpi_policy_fits(plan->tape, &core->opts, core->p.units) && gcpi_plan_finish(plan, a);
 }
 
 /* Takes the plan's struct from the arena. Its lease begins here and ends where gcpi_plan_end says. */
@@ -15422,19 +15424,19 @@ static int gcpi_plan_begin(gcp_plan *plan, const gcp_plan_opts *o)
     gcp_arena *a = o->arena ? o->arena : plan->tape->arena;
     ptrdiff_t first = a->used;
     plan->generation = plan->tape->generation;
-    plan->in = GCPI_NEW(a, gcpi_plan, 1);
-    if (!plan->in) return 0;
-    plan->in->opts = *o;
-    plan->in->arena = a; plan->in->lease.first = first;
-    plan->in->number = ++plan->tape->plans;
+    plan->core = GCPI_NEW(a, gcpi_plan, 1);
+    if (!plan->core) return 0;
+    plan->core->opts = *o;
+    plan->core->arena = a; plan->core->lease.first = first;
+    plan->core->number = ++plan->tape->plans;
     return 1;
 }
 
 /* Forgets bindings of plans whose bytes this plan now has: their arena was used again. */
-static void gcpi_binding_forget(gcp_tape *t, const gcpi_plan *in)
+static void gcpi_binding_forget(gcp_tape *t, const gcpi_plan *core)
 {
-    uintptr_t first = (uintptr_t)in->arena->base + (uintptr_t)in->lease.first,
-              last = (uintptr_t)in->arena->base + (uintptr_t)in->lease.last;
+    uintptr_t first = (uintptr_t)core->arena->base + (uintptr_t)core->lease.first,
+              last = (uintptr_t)core->arena->base + (uintptr_t)core->lease.last;
     for (int i = 0; i < GCP_MAX_BOUND; i++)
         if ((uintptr_t)t->bindings[i].own >= first && (uintptr_t)t->bindings[i].own < last)
             memset(&t->bindings[i], 0, sizeof t->bindings[i]);
@@ -15455,15 +15457,15 @@ static void gcpi_plan_end(gcp_plan *plan, int made, const gcp_arena *was, size_t
 {
     gcp_tape *t = plan->tape;
     gcp_arena *a = o->arena ? o->arena : t->arena;
-    gcpi_plan *in = plan->in;
+    gcpi_plan *core = plan->core;
     a->scratch = was->scratch;
     if (made) {
-        in->lease.last = a->used;
-        gcpi_binding_forget(t, in);
+        core->lease.last = a->used;
+        gcpi_binding_forget(t, core);
         if (a != t->arena) return;
-        in->lease.before =
-            (uintptr_t)t->leases < (uintptr_t)a->base + (uintptr_t)in->lease.first ? t->leases : NULL;
-        t->leases = &in->lease;
+        core->lease.before =
+            (uintptr_t)t->leases < (uintptr_t)a->base + (uintptr_t)core->lease.first ? t->leases : NULL;
+        t->leases = &core->lease;
         return;
     }
     size_t freed = a == t->arena ? gcpi_freed_below(t) : 0;
@@ -15476,7 +15478,7 @@ static void gcpi_plan_end(gcp_plan *plan, int made, const gcp_arena *was, size_t
                   "hold %zu (free before you "
                   "make, or use two arenas in turn)",
                   was->size - was->used - was->scratch, enough, call, freed);
-    size_t least = in && t->code == GCP_E_BUDGET ? plan->least_bytes : 0;
+    size_t least = core && t->code == GCP_E_BUDGET ? plan->least_bytes : 0;
     int coarse = least > 0 ? plan->coarse : 0;
     memset(plan, 0, sizeof *plan);
     plan->tape = t; plan->least_bytes = least; plan->coarse = coarse;
@@ -15495,10 +15497,10 @@ static gcp_plan gcpi_plan_none(gcp_tape *t)
    the last go back once all plans after them are freed. */
 static void gcpi_plan_return(gcp_plan *plan)
 {
-    gcpi_plan *in = plan->in;
+    gcpi_plan *core = plan->core;
     gcp_tape *t = plan->tape;
-    in->lease.freed = 1;
-    if (in->arena != t->arena && in->arena->used == in->lease.last) in->arena->used = in->lease.first;
+    core->lease.freed = 1;
+    if (core->arena != t->arena && core->arena->used == core->lease.last) core->arena->used = core->lease.first;
     while (t->leases && t->leases->freed && t->arena->used == t->leases->last) {
         t->arena->used = t->leases->first;
         t->leases = t->leases->before;
@@ -15550,7 +15552,7 @@ GCPI_DEF gcp_plan gcp_graph_plan_at(gcp_tape *t, const char *text, gcp_plan_opts
     return gcpi_plan_for(gcpi_nil(t), text ? text : "", o, "gcp_graph_plan");
 }
 
-GCPI_DEF int gcp_plan_ok(const gcp_plan *plan) { return plan && plan->in; }
+GCPI_DEF int gcp_plan_ok(const gcp_plan *plan) { return plan && plan->core; }
 
 /* ==== src/plan/sweep.h ==== */
 
@@ -15613,10 +15615,10 @@ static int gcpi_sweep_point(gcpi_series *s, gcp_point *p)
     p->budget = budget;
     const int kept = s->stopped;
     gcp_plan plan = gcpi_series_plan(s);
-    p->planned_with = plan.in ? budget : plan.least_bytes;
-    if (!plan.in && t->code != GCP_E_BUDGET) return -1;
+    p->planned_with = plan.core ? budget : plan.least_bytes;
+    if (!plan.core && t->code != GCP_E_BUDGET) return -1;
     p->coarse = s->stopped ? 2 : plan.coarse;
-    if (!plan.in) { gcp_error_clear(t); return 0; }
+    if (!plan.core) { gcp_error_clear(t); return 0; }
     p->bytes = plan.bytes;
     p->seconds = plan.seconds;
     p->keep_all_seconds = plan.keep_all_seconds;
@@ -15716,8 +15718,8 @@ static int gcpi_batch_fits(gcp_tape *t, gcp_record_fn record, void *context, con
                   "record returned no tensor of the tape that it was given, at batch %d", batch);
     if (t->code) return -1;
     gcp_plan made = gcpi_plan_for(loss, NULL, plan, "gcp_max_batch");
-    if (!made.in && t->code == GCP_E_SHAPE && batch == 1 && o->most != 1) return 2;
-    if (!made.in) return t->code == GCP_E_BUDGET ? 0 : -1;
+    if (!made.core && t->code == GCP_E_SHAPE && batch == 1 && o->most != 1) return 2;
+    if (!made.core) return t->code == GCP_E_BUDGET ? 0 : -1;
     const double slowdown = made.seconds / made.keep_all_seconds;
     gcpi_plan_return(&made);
     if (!(o->slowdown > 0) || slowdown <= o->slowdown) return 1;
@@ -15853,29 +15855,30 @@ static unsigned char *gcpi_count_at(const gcp_tape *t, int parameter)
 }
 
 /* Bytes of the slots that the plan's parameters lack. */
-static size_t gcpi_slots_lacking(const gcp_tape *t, const gcpi_plan *in)
+static size_t gcpi_slots_lacking(const gcp_tape *t, const gcpi_plan *core)
 {
     size_t bytes = 0;
     for (int i = 0; i < t->parameter_count; i++)
-        if (gcpi_trained(&in->p, i) && !t->parameters[i].slot) bytes += gcpi_parameter_bytes(t, i) * (size_t)in->slots;
+        if (gcpi_trained(&core->p, i) && !t->parameters[i].slot)
+            bytes += gcpi_parameter_bytes(t, i) * (size_t)core->slots;
     return bytes;
 }
 
 /* Gives the plan's parameters their slots, after all that the state (or far_slots) holds, with a count of updates that
    begins at 0. */
-static void gcpi_slots_settle(gcp_tape *t, const gcpi_plan *in)
+static void gcpi_slots_settle(gcp_tape *t, const gcpi_plan *core)
 {
     size_t *size = t->far_slots ? &t->far_slots_size : &t->state_size;
     for (int i = 0; i < t->parameter_count; i++) {
-        size_t bytes = gcpi_parameter_bytes(t, i) * (size_t)in->slots;
-        if (!bytes || !gcpi_trained(&in->p, i) || t->parameters[i].slot) continue;
+        size_t bytes = gcpi_parameter_bytes(t, i) * (size_t)core->slots;
+        if (!bytes || !gcpi_trained(&core->p, i) || t->parameters[i].slot) continue;
         t->parameters[i].slot = *size;
         gcpi_bytes_fill(&t->home, gcpi_count_at(t, i), 0, sizeof(uint64_t));
         if (t->far_slots) memset(t->far_slots + *size, 0, bytes);
         else gcpi_bytes_fill(&t->home, t->state + *size, 0, bytes);
         *size += bytes;
-        t->slots = in->slots;
-        t->optimizer = in->opts.optimizer;
+        t->slots = core->slots;
+        t->optimizer = core->opts.optimizer;
         t->layout++;
     }
 }
@@ -15925,11 +15928,11 @@ static gcp_code gcpi_plan_check(const gcp_plan *plan, gcp_at at, const char *wha
 {
     if (!plan || !plan->tape) return GCP_E_PLAN;
     if (plan->tape->code) return plan->tape->code;
-    if (!plan->in)
+    if (!plan->core)
         return gcpi_refuse_plan(plan, GCP_E_PLAN, at, what, "the plan was not made (see gcp_plan_ok), or was freed");
     if (plan->generation != plan->tape->generation)
         return gcpi_refuse_plan(plan, GCP_E_STALE, at, what, "a plan from before the tape's reset");
-    if (feeds && plan->tape->feeding == plan->in->number) return GCP_OK;
+    if (feeds && plan->tape->feeding == plan->core->number) return GCP_OK;
     return gcpi_in_feed(plan->tape, &at, what) ? GCP_E_ARGUMENT : GCP_OK;
 }
 
@@ -15963,53 +15966,53 @@ static const char *gcpi_taken(const gcp_tape *t, const void *first, size_t bytes
 }
 
 /* The tape's note of a bound plan, or NULL. make: if there is none, a vacant one, or NULL if all are in use. */
-static gcpi_binding *gcpi_binding_of(gcp_tape *t, const gcpi_plan *in, int make)
+static gcpi_binding *gcpi_binding_of(gcp_tape *t, const gcpi_plan *core, int make)
 {
     gcpi_binding *vacant = NULL;
     for (int i = GCP_MAX_BOUND - 1; i >= 0; i--) {
-        if (t->bindings[i].plan == in->number) return &t->bindings[i];
+        if (t->bindings[i].plan == core->number) return &t->bindings[i];
         if (!t->bindings[i].plan) vacant = &t->bindings[i];
     }
     return make ? vacant : NULL;
 }
 
-static void gcpi_binding_note(gcp_tape *t, const gcpi_plan *in, gcpi_binding *b)
+static void gcpi_binding_note(gcp_tape *t, const gcpi_plan *core, gcpi_binding *b)
 {
-    b->plan = in->number; b->memory = in->bound.memory; b->taken = 0;
-    b->own = (const unsigned char *)in; b->own_bytes = (size_t)(in->lease.last - in->lease.first);
-    b->slab = in->bound.slab; b->slab_bytes = in->slab_bytes;
-    b->far = in->bound.far; b->far_bytes = in->far_bytes;
-    if (t->toucher == in->number) t->toucher = 0;
+    b->plan = core->number; b->memory = core->bound.memory; b->taken = 0;
+    b->own = (const unsigned char *)core; b->own_bytes = (size_t)(core->lease.last - core->lease.first);
+    b->slab = core->bound.slab; b->slab_bytes = core->slab_bytes;
+    b->far = core->bound.far; b->far_bytes = core->far_bytes;
+    if (t->toucher == core->number) t->toucher = 0;
 }
 
 /* The inputs and results in the slab are lost. since: what lost them, for messages. */
-static void gcpi_written_forget(gcpi_plan *in, const char *since)
+static void gcpi_written_forget(gcpi_plan *core, const char *since)
 {
-    memset(in->bound.given, 0, (size_t)in->p.tensors * sizeof *in->bound.given);
-    in->bound.some = 0;
-    in->bound.unwritten = in->inputs;
-    in->bound.ran = 0;
-    in->bound.since = since;
+    memset(core->bound.given, 0, (size_t)core->p.tensors * sizeof *core->bound.given);
+    core->bound.some = 0;
+    core->bound.unwritten = core->inputs;
+    core->bound.ran = 0;
+    core->bound.since = since;
 }
 
 /* The plan is about to write to its slab: what other plans have in those bytes is lost. */
-static void gcpi_touch(gcpi_plan *in)
+static void gcpi_touch(gcpi_plan *core)
 {
-    gcp_tape *t = in->p.tape;
-    if (t->toucher == in->number || in->run.purpose == GCPI_TO_MEASURE) return;
-    t->toucher = in->number;
+    gcp_tape *t = core->p.tape;
+    if (t->toucher == core->number || core->run.purpose == GCPI_TO_MEASURE) return;
+    t->toucher = core->number;
     for (int i = 0; i < GCP_MAX_BOUND; i++) {
         gcpi_binding *b = &t->bindings[i];
-        int meet = gcpi_ranges_meet(b->slab, b->slab_bytes, in->bound.slab, in->slab_bytes);
-        if (b->plan && b->plan != in->number && meet) b->taken = 1;
+        int meet = gcpi_ranges_meet(b->slab, b->slab_bytes, core->bound.slab, core->slab_bytes);
+        if (b->plan && b->plan != core->number && meet) b->taken = 1;
     }
 }
 
-static void gcpi_recordings_forget(gcpi_plan *in)
+static void gcpi_recordings_forget(gcpi_plan *core)
 {
     for (int i = 0; i < 4; i++) {
-        if (in->run.recordings[i]) in->p.target.device->forget(in->p.target.context, in->run.recordings[i]);
-        in->run.recordings[i] = NULL;
+        if (core->run.recordings[i]) core->p.target.device->forget(core->p.target.context, core->run.recordings[i]);
+        core->run.recordings[i] = NULL;
     }
 }
 
@@ -16090,41 +16093,41 @@ static int gcpi_state_here(const gcp_tape *t, const void *memory)
 static gcp_code gcpi_plan_refresh(gcp_plan *plan, gcp_at at, const char *what)
 {
     gcpi_plan_sizes(plan);
-    if (!plan->in->opts.budget || plan->bytes <= plan->in->opts.budget) return GCP_OK;
+    if (!plan->core->opts.budget || plan->bytes <= plan->core->opts.budget) return GCP_OK;
     return gcpi_refuse_plan(
         plan, GCP_E_BUDGET, at, what,
         "the plan takes %zu bytes with the optimisers' slots that the state holds, .budget allows %zu", plan->bytes,
-        plan->in->opts.budget);
+        plan->core->opts.budget);
 }
 
 /* Where the slab goes in the plan's memory: after the state, if the state is at the front of it (where the first plan's
    align put it), else at the front. NULL: an error. */
 static unsigned char *gcpi_slab_place(const gcp_plan *plan, gcp_at at, const char *what)
 {
-    const gcpi_plan *in = plan->in;
+    const gcpi_plan *core = plan->core;
     const gcp_tape *t = plan->tape;
-    int here = gcpi_state_here(t, in->bound.memory);
-    size_t align = in->p.target.align, state = here ? gcpi_state_with(t, &plan->in, 1) : 0;
-    unsigned char *base = here && t->state ? t->state : gcpi_align_up(in->bound.memory, align),
+    int here = gcpi_state_here(t, core->bound.memory);
+    size_t align = core->p.target.align, state = here ? gcpi_state_with(t, &plan->core, 1) : 0;
+    unsigned char *base = here && t->state ? t->state : gcpi_align_up(core->bound.memory, align),
                   *slab = gcpi_align_up(base + state, align);
-    size_t lost = (size_t)(base - (unsigned char *)in->bound.memory), used = (size_t)(slab - base) + in->slab_bytes;
-    const char *taken = gcpi_ranges_meet(base, used, in, (size_t)(in->lease.last - in->lease.first))
+    size_t lost = (size_t)(base - (unsigned char *)core->bound.memory), used = (size_t)(slab - base) + core->slab_bytes;
+    const char *taken = gcpi_ranges_meet(base, used, core, (size_t)(core->lease.last - core->lease.first))
                             ? "the plan in its arena"
-                            : gcpi_taken(t, base, used, in->bound.memory, 0);
-    if (in->bound.memory_size < lost + used)
+                            : gcpi_taken(t, base, used, core->bound.memory, 0);
+    if (core->bound.memory_size < lost + used)
         gcpi_refuse_plan(
             plan, GCP_E_BIND, at, what,
             "%zu bytes given, %zu needed at this address; %zu are enough at any (plan.room, gcp_plans_room)",
-            in->bound.memory_size, lost + used, used + align - 1);
+            core->bound.memory_size, lost + used, used + align - 1);
     else if (taken) gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the memory overlaps %s", taken);
     return t->code ? NULL : slab;
 }
 
 /* What micro-batches have summed is of no use any more. */
-static void gcpi_sums_forget(gcpi_plan *in)
+static void gcpi_sums_forget(gcpi_plan *core)
 {
-    in->run.micro = 0;
-    in->p.tape->summing = 0;
+    core->run.micro = 0;
+    core->p.tape->summing = 0;
 }
 /* 1, and an error: a bound plan's gradients of earlier micro-batches wait for the last one; they are of these weights,
    and in no file. */
@@ -16141,8 +16144,8 @@ static int gcpi_halfway(gcp_tape *t, gcp_at at, const char *call)
 /* Refuses a plan that was made for slots in the state where they wait in far memory, or the reverse. */
 static gcp_code gcpi_slots_elsewhere(const gcp_plan *plan, gcp_at at, const char *what)
 {
-    const gcpi_plan *in = plan->in;
-    return !in->slots || !in->p.far_slots == !plan->tape->far_slots
+    const gcpi_plan *core = plan->core;
+    return !core->slots || !core->p.far_slots == !plan->tape->far_slots
                ? GCP_OK
                : gcpi_refuse_plan(plan, GCP_E_STATE, at, what,
                                   "the plan was made before gcp_slots_bind: make it again");
@@ -16151,25 +16154,25 @@ static gcp_code gcpi_slots_elsewhere(const gcp_plan *plan, gcp_at at, const char
 /* The state's layout has changed since the slab was placed: places the slab again. */
 static gcp_code gcpi_lay_again(gcp_plan *plan, gcp_at at, const char *what)
 {
-    gcpi_plan *in = plan->in;
+    gcpi_plan *core = plan->core;
     gcp_tape *t = plan->tape;
     if (!t->state) return gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the state's memory was given back: bind again");
-    const int others = t->optimizer && t->optimizer != in->opts.optimizer;
-    if (in->slots && (others || gcpi_slots_lacking(t, in)))
+    const int others = t->optimizer && t->optimizer != core->opts.optimizer;
+    if (core->slots && (others || gcpi_slots_lacking(t, core)))
         return gcpi_refuse_plan(plan, GCP_E_STATE, at, what,
                                 "gcp_slots_reset has forgotten the optimiser's slots: bind again");
     if (gcpi_slots_elsewhere(plan, at, what)) return t->code;
     unsigned char *slab = gcpi_plan_refresh(plan, at, what) ? NULL : gcpi_slab_place(plan, at, what);
     if (!slab) return t->code;
-    gcpi_recordings_forget(in);
-    int moved = slab != in->bound.slab, micro = in->run.micro;
-    in->bound.slab = slab;
-    in->bound.layout = t->layout;
+    gcpi_recordings_forget(core);
+    int moved = slab != core->bound.slab, micro = core->run.micro;
+    core->bound.slab = slab;
+    core->bound.layout = t->layout;
     if (!moved) return GCP_OK;
-    gcpi_written_forget(in, "the state grew");
-    gcpi_binding *note = gcpi_binding_of(t, in, 1);
-    if (note) gcpi_binding_note(t, in, note);
-    if (micro) gcpi_sums_forget(in);
+    gcpi_written_forget(core, "the state grew");
+    gcpi_binding *note = gcpi_binding_of(t, core, 1);
+    if (note) gcpi_binding_note(t, core, note);
+    if (micro) gcpi_sums_forget(core);
     return micro ? gcpi_refuse_plan(plan, GCP_E_BIND, at, what,
                                     "another plan was bound between the micro-batches of this one")
                  : GCP_OK;
@@ -16181,18 +16184,18 @@ static gcp_code gcpi_usable_check(gcp_plan *plan, gcp_at at, const char *what, i
 {
     gcp_code code = gcpi_plan_check(plan, at, what, feeds);
     if (code) return code;
-    gcpi_plan *in = plan->in;
-    if (!in->bound.slab) return gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the plan is not bound");
-    if (in->far_bytes && !in->bound.far)
+    gcpi_plan *core = plan->core;
+    if (!core->bound.slab) return gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the plan is not bound");
+    if (core->far_bytes && !core->bound.far)
         return gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "no far memory: %zu bytes to gcp_far_bind",
                                 plan->far_bytes);
-    if (in->bound.layout != plan->tape->layout && (code = gcpi_lay_again(plan, at, what)) != GCP_OK) return code;
-    gcpi_binding *note = gcpi_binding_of(plan->tape, in, 0);
+    if (core->bound.layout != plan->tape->layout && (code = gcpi_lay_again(plan, at, what)) != GCP_OK) return code;
+    gcpi_binding *note = gcpi_binding_of(plan->tape, core, 0);
     if (!note || !note->taken) return GCP_OK;
     note->taken = 0;
-    gcpi_written_forget(in, "another plan used the same memory");
-    if (!in->run.micro) return GCP_OK;
-    gcpi_sums_forget(in);
+    gcpi_written_forget(core, "another plan used the same memory");
+    if (!core->run.micro) return GCP_OK;
+    gcpi_sums_forget(core);
     return gcpi_refuse_plan(plan, GCP_E_BIND, at, what,
                             "another plan used the same memory between the micro-batches of this one");
 }
@@ -16205,8 +16208,8 @@ static gcp_code gcpi_bound_check(gcp_plan *plan, gcp_at at, const char *what)
 static gcp_code gcpi_bind_slots_ok(const gcp_plan *plan, gcp_at at)
 {
     const gcp_tape *t = plan->tape;
-    const gcpi_plan *in = plan->in;
-    size_t lacking = gcpi_slots_lacking(t, in), end = (t->far_slots ? t->far_slots_size : t->state_size) + lacking;
+    const gcpi_plan *core = plan->core;
+    size_t lacking = gcpi_slots_lacking(t, core), end = (t->far_slots ? t->far_slots_size : t->state_size) + lacking;
     if (gcpi_slots_elsewhere(plan, at, "gcp_bind")) return t->code;
     if (!lacking) return GCP_OK;
     if (t->far_slots)
@@ -16215,7 +16218,7 @@ static gcp_code gcpi_bind_slots_ok(const gcp_plan *plan, gcp_at at)
                    : gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind",
                                       "gcp_slots_bind gave %zu bytes; with this optimiser the slots take %zu "
                                       "(gcp_slots_bytes)", t->far_slots_capacity, end);
-    if (gcpi_state_here(t, in->bound.memory)) return GCP_OK;
+    if (gcpi_state_here(t, core->bound.memory)) return GCP_OK;
     if (t->own_state && end > t->state_capacity)
         return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind",
                                 "the state's home (gcp_state_bind) has %zu bytes and stays it; with this optimiser it "
@@ -16232,12 +16235,12 @@ static gcp_code gcpi_bind_slots_ok(const gcp_plan *plan, gcp_at at)
 static gcp_code gcpi_bind_state_ok(const gcp_plan *plan, gcp_at at)
 {
     const gcp_tape *t = plan->tape;
-    const gcpi_plan *in = plan->in;
-    if (in->slots && t->slots && (t->optimizer != in->opts.optimizer || t->slots != in->slots))
+    const gcpi_plan *core = plan->core;
+    if (core->slots && t->slots && (t->optimizer != core->opts.optimizer || t->slots != core->slots))
         return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind",
                                 "the state holds slots of another optimiser; gcp_slots_reset forgets them");
     if (t->state &&
-        (t->home.device != in->p.target.device || (t->home.device && t->home.context != in->p.target.context)))
+        (t->home.device != core->p.target.device || (t->home.device && t->home.context != core->p.target.context)))
         return gcpi_refuse_plan(
             plan, GCP_E_STATE, at, "gcp_bind",
             "the state lies in the memory of another target: its values can be moved with gcp_read and gcp_write");
@@ -16248,56 +16251,57 @@ static gcp_code gcpi_bind_state_ok(const gcp_plan *plan, gcp_at at)
 static gcp_code gcpi_bind_memory(gcp_plan *plan, gcp_at at)
 {
     gcp_tape *t = plan->tape;
-    gcpi_plan *in = plan->in;
+    gcpi_plan *core = plan->core;
     if (gcpi_bind_state_ok(plan, at) || gcpi_plan_refresh(plan, at, "gcp_bind")) return t->code;
     unsigned char *slab = gcpi_slab_place(plan, at, "gcp_bind");
     if (!slab) return t->code;
-    gcpi_binding *note = gcpi_binding_of(t, in, 1);
+    gcpi_binding *note = gcpi_binding_of(t, core, 1);
     if (!note)
         return gcpi_refuse_plan(plan, GCP_E_CAPACITY, at, "gcp_bind",
                                 "%d plans are bound; gcp_unbind those that are done", GCP_MAX_BOUND);
-    if (gcpi_state_here(t, in->bound.memory)) {
+    if (gcpi_state_here(t, core->bound.memory)) {
         if (!t->state) {
-            gcpi_state_settle(t, &in->p.target, gcpi_align_up(in->bound.memory, in->p.target.align), 0);
-            t->state_memory = in->bound.memory;
+            gcpi_state_settle(t, &core->p.target, gcpi_align_up(core->bound.memory, core->p.target.align), 0);
+            t->state_memory = core->bound.memory;
         }
-        t->state_capacity = in->bound.memory_size - (size_t)(t->state - (unsigned char *)in->bound.memory);
+        t->state_capacity = core->bound.memory_size - (size_t)(t->state - (unsigned char *)core->bound.memory);
     }
-    gcpi_slots_settle(t, in);
-    in->bound.slab = slab;
-    in->bound.layout = t->layout;
-    in->run.micro = 0;
-    gcpi_written_forget(in, "gcp_bind");
-    gcpi_binding_note(t, in, note);
+    gcpi_slots_settle(t, core);
+    core->bound.slab = slab;
+    core->bound.layout = t->layout;
+    core->run.micro = 0;
+    gcpi_written_forget(core, "gcp_bind");
+    gcpi_binding_note(t, core, note);
     return GCP_OK;
 }
 
-static void gcpi_far_release(gcpi_plan *in)
+static void gcpi_far_release(gcpi_plan *core)
 {
-    if (in->bound.far_owned && in->p.target.far_release)
-        in->p.target.far_release(in->p.target.context, in->bound.far_owned, in->far_bytes);
-    in->bound.far = NULL;
-    in->bound.far_owned = NULL;
+    if (core->bound.far_owned && core->p.target.far_release)
+        core->p.target.far_release(core->p.target.context, core->bound.far_owned, core->far_bytes);
+    core->bound.far = NULL;
+    core->bound.far_owned = NULL;
 }
 
-static void gcpi_unlay(gcpi_plan *in)
+static void gcpi_unlay(gcpi_plan *core)
 {
-    gcpi_binding *note = gcpi_binding_of(in->p.tape, in, 0);
+    gcpi_binding *note = gcpi_binding_of(core->p.tape, core, 0);
     if (note) memset(note, 0, sizeof *note);
-    gcpi_recordings_forget(in);
-    in->bound.slab = NULL;
+    gcpi_recordings_forget(core);
+    core->bound.slab = NULL;
 }
 
 /* Gives back what the target allocated. A state that lies in it is lost. */
 static void gcpi_release(gcp_plan *plan)
 {
-    gcpi_plan *in = plan->in;
+    gcpi_plan *core = plan->core;
     gcp_tape *t = plan->tape;
-    if (!in->bound.owned) return;
-    if (t->state_memory == in->bound.owned && !t->own_state) gcpi_state_forget(t);
-    if (in->p.target.release) in->p.target.release(in->p.target.context, in->bound.owned, in->bound.owned_size);
-    in->bound.owned = NULL;
-    in->bound.slab = NULL;
+    if (!core->bound.owned) return;
+    if (t->state_memory == core->bound.owned && !t->own_state) gcpi_state_forget(t);
+    if (core->p.target.release)
+        core->p.target.release(core->p.target.context, core->bound.owned, core->bound.owned_size);
+    core->bound.owned = NULL;
+    core->bound.slab = NULL;
     t->layout++;
 }
 
@@ -16305,83 +16309,83 @@ static void gcpi_release(gcp_plan *plan)
    the state. */
 static gcp_code gcpi_bind_owned(gcp_plan *plan, gcp_at at)
 {
-    gcpi_plan *in = plan->in;
+    gcpi_plan *core = plan->core;
     gcp_tape *t = plan->tape;
-    const gcp_target *target = &in->p.target;
+    const gcp_target *target = &core->p.target;
     gcpi_plan_sizes(plan);
-    size_t exact = in->slab_bytes + (gcpi_state_here(t, in->bound.owned) ? in->state_bytes : 0);
-    if (in->bound.owned && in->bound.owned_size < exact && t->state_memory != in->bound.owned) gcpi_release(plan);
-    if (!in->bound.owned && !target->allocate)
+    size_t exact = core->slab_bytes + (gcpi_state_here(t, core->bound.owned) ? core->state_bytes : 0);
+    if (core->bound.owned && core->bound.owned_size < exact && t->state_memory != core->bound.owned) gcpi_release(plan);
+    if (!core->bound.owned && !target->allocate)
         return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind",
                                 "no memory, and the target allocates none; %zu bytes are needed (plan.room)",
                                 plan->room);
-    if (!in->bound.owned) {
-        in->bound.owned_size = exact;
-        in->bound.owned = target->allocate(target->context, exact);
-        if (!in->bound.owned && !gcpi_trouble(t, target, at, "gcp_bind"))
+    if (!core->bound.owned) {
+        core->bound.owned_size = exact;
+        core->bound.owned = target->allocate(target->context, exact);
+        if (!core->bound.owned && !gcpi_trouble(t, target, at, "gcp_bind"))
             gcpi_refuse_plan(plan, GCP_E_NOMEM, at, "gcp_bind", "the target could not allocate %zu bytes", exact);
     }
-    if ((uintptr_t)in->bound.owned & (target->align - 1)) {
+    if ((uintptr_t)core->bound.owned & (target->align - 1)) {
         gcpi_release(plan);
         gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind",
                          "the target's allocate gave memory that is not aligned to %zu bytes", target->align);
     }
-    in->bound.memory = in->bound.owned; in->bound.memory_size = in->bound.owned_size;
+    core->bound.memory = core->bound.owned; core->bound.memory_size = core->bound.owned_size;
     return t->code;
 }
 
 static gcp_code gcpi_far_check(const gcp_plan *plan, const void *memory, gcp_at at, const char *what)
 {
-    const gcpi_plan *in = plan->in;
-    int own = gcpi_ranges_meet(memory, in->far_bytes, in->bound.slab, in->bound.slab ? in->slab_bytes : 0);
-    const char *taken = own ? "the step's" : gcpi_taken(plan->tape, memory, in->far_bytes, NULL, 1);
+    const gcpi_plan *core = plan->core;
+    int own = gcpi_ranges_meet(memory, core->far_bytes, core->bound.slab, core->bound.slab ? core->slab_bytes : 0);
+    const char *taken = own ? "the step's" : gcpi_taken(plan->tape, memory, core->far_bytes, NULL, 1);
     return taken ? gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the far memory overlaps %s", taken) : GCP_OK;
 }
 
 static gcp_code gcpi_far_take(gcp_plan *plan, void *memory, gcp_at at, const char *what)
 {
-    gcpi_plan *in = plan->in;
-    gcpi_binding *note = gcpi_binding_of(plan->tape, in, 0);
+    gcpi_plan *core = plan->core;
+    gcpi_binding *note = gcpi_binding_of(plan->tape, core, 0);
     if (gcpi_far_check(plan, memory, at, what)) return plan->tape->code;
-    in->bound.far = (unsigned char *)memory;
-    if (note) { note->far = in->bound.far; note->far_bytes = in->far_bytes; }
+    core->bound.far = (unsigned char *)memory;
+    if (note) { note->far = core->bound.far; note->far_bytes = core->far_bytes; }
     return GCP_OK;
 }
 
 static gcp_code gcpi_bind_far(gcp_plan *plan, gcp_at at)
 {
-    gcpi_plan *in = plan->in;
-    const gcp_target *target = &in->p.target;
-    if (!in->far_bytes || (!in->bound.far && !target->far_allocate)) return GCP_OK;
-    if (in->bound.far) return gcpi_far_take(plan, in->bound.far, at, "gcp_bind");
-    in->bound.far_owned = target->far_allocate(target->context, in->far_bytes);
-    if (in->bound.far_owned) return gcpi_far_take(plan, in->bound.far_owned, at, "gcp_bind");
+    gcpi_plan *core = plan->core;
+    const gcp_target *target = &core->p.target;
+    if (!core->far_bytes || (!core->bound.far && !target->far_allocate)) return GCP_OK;
+    if (core->bound.far) return gcpi_far_take(plan, core->bound.far, at, "gcp_bind");
+    core->bound.far_owned = target->far_allocate(target->context, core->far_bytes);
+    if (core->bound.far_owned) return gcpi_far_take(plan, core->bound.far_owned, at, "gcp_bind");
     if (gcpi_trouble(plan->tape, target, at, "gcp_bind")) return plan->tape->code;
     return gcpi_refuse_plan(plan, GCP_E_NOMEM, at, "gcp_bind", "the target could not allocate %zu bytes of far memory",
-                            in->far_bytes);
+                            core->far_bytes);
 }
 
 GCPI_DEF gcp_code gcp_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at)
 {
     gcp_code code = gcpi_plan_check(plan, at, "gcp_bind", 0);
     if (code) return code;
-    gcpi_plan *in = plan->in;
+    gcpi_plan *core = plan->core;
     gcp_tape *t = plan->tape;
-    const void *owned = in->bound.owned, *had_state = t->state;
-    if (gcpi_is_graph(&in->p))
+    const void *owned = core->bound.owned, *had_state = t->state;
+    if (gcpi_is_graph(&core->p))
         return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind", "a graph's plan has nothing to run");
-    gcpi_unlay(in);                               /* the plan is not bound unless this bind succeeds */
-    in->bound.memory = memory; in->bound.memory_size = size;
+    gcpi_unlay(core);                               /* the plan is not bound unless this bind succeeds */
+    core->bound.memory = memory; core->bound.memory_size = size;
     if (!memory && size == 0) code = gcpi_bind_owned(plan, at);
     else if (!memory)
         code = gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind", "%zu bytes at NULL; %zu are needed (plan.room)", size,
                                 plan->room);
     if (!code) code = gcpi_bind_memory(plan, at);
     if (!code) code = gcpi_bind_far(plan, at);
-    if (gcpi_trouble(t, &in->p.target, at, "gcp_bind")) code = t->code;
+    if (gcpi_trouble(t, &core->p.target, at, "gcp_bind")) code = t->code;
     if (!code) return GCP_OK;
-    gcpi_unlay(in);
-    if (in->bound.owned != owned) gcpi_release(plan);   /* what an earlier bind got stays: the state may lie in it */
+    gcpi_unlay(core);
+    if (core->bound.owned != owned) gcpi_release(plan);   /* what an earlier bind got stays: the state may lie in it */
     if (!had_state) gcpi_state_forget(t);
     return code;
 }
@@ -16390,29 +16394,29 @@ GCPI_DEF gcp_code gcp_far_bind_at(gcp_plan *plan, void *memory, size_t size, gcp
 {
     gcp_code code = gcpi_plan_check(plan, at, "gcp_far_bind", 0);
     if (code) return code;
-    if (gcpi_is_graph(&plan->in->p))
+    if (gcpi_is_graph(&plan->core->p))
         return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_far_bind", "a graph's plan has nothing to run");
     if (!memory || size < plan->far_bytes)
         return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_far_bind",
                                 "%zu bytes given, %zu needed (plan.far_bytes)", size, plan->far_bytes);
     if (gcpi_far_check(plan, memory, at, "gcp_far_bind")) return plan->tape->code;
-    gcpi_recordings_forget(plan->in);
-    gcpi_far_release(plan->in);
+    gcpi_recordings_forget(plan->core);
+    gcpi_far_release(plan->core);
     return gcpi_far_take(plan, memory, at, "gcp_far_bind");
 }
 
 static void gcpi_unbind(gcp_plan *plan)
 {
-    gcpi_unlay(plan->in);
+    gcpi_unlay(plan->core);
     gcpi_release(plan);
-    gcpi_far_release(plan->in);
+    gcpi_far_release(plan->core);
 }
 GCPI_DEF gcp_code gcp_unbind_at(gcp_plan *plan, gcp_at at)
 {
-    if (!plan || !plan->tape || !plan->in || plan->generation != plan->tape->generation)
+    if (!plan || !plan->tape || !plan->core || plan->generation != plan->tape->generation)
         return gcpi_plan_check(plan, at, "gcp_unbind", 0);
     if (gcpi_in_feed(plan->tape, &at, "gcp_unbind")) return plan->tape->code;
-    if (plan->tape->summing == plan->in->number) gcpi_sums_forget(plan->in);
+    if (plan->tape->summing == plan->core->number) gcpi_sums_forget(plan->core);
     gcpi_unbind(plan);
     return GCP_OK;
 }
@@ -16420,7 +16424,7 @@ GCPI_DEF gcp_code gcp_unbind_at(gcp_plan *plan, gcp_at at)
 GCPI_DEF void gcp_plan_free(gcp_plan *plan)
 {
     if (!plan || (plan->tape && gcpi_in_feed(plan->tape, NULL, "gcp_plan_free"))) return;
-    if (plan->in && plan->generation == plan->tape->generation) {
+    if (plan->core && plan->generation == plan->tape->generation) {
         gcpi_unbind(plan);
         gcpi_plan_return(plan);
     }
@@ -16434,12 +16438,12 @@ GCPI_DEF size_t gcp_plans_bytes_at(const gcp_plan *const *plans, int count)
     size_t slab = 0, align = 1;
     int n = 0;
     for (int i = 0; plans && i < count && i < MOST; i++) {
-        if (!plans[i] || !plans[i]->in || plans[i]->tape != plans[0]->tape ||
+        if (!plans[i] || !plans[i]->core || plans[i]->tape != plans[0]->tape ||
             plans[i]->generation != plans[i]->tape->generation)
             return 0;
-        in[n++] = plans[i]->in;
-        slab = GCPI_MAX(slab, plans[i]->in->slab_bytes);
-        align = GCPI_MAX(align, plans[i]->in->p.target.align);
+        in[n++] = plans[i]->core;
+        slab = GCPI_MAX(slab, plans[i]->core->slab_bytes);
+        align = GCPI_MAX(align, plans[i]->core->p.target.align);
     }
     return n && n == count ? gcpi_round(gcpi_state_with(in[0]->p.tape, in, n), align) + slab : 0;
 }
@@ -16448,8 +16452,8 @@ GCPI_DEF size_t gcp_plans_room_at(const gcp_plan *const *plans, int count)
 {
     size_t bytes = gcp_plans_bytes_at(plans, count), least = SIZE_MAX, most = 1;
     for (int i = 0; bytes && i < count; i++) {
-        most = GCPI_MAX(most, plans[i]->in->p.target.align);
-        least = GCPI_MIN(least, plans[i]->in->p.target.align);
+        most = GCPI_MAX(most, plans[i]->core->p.target.align);
+        least = GCPI_MIN(least, plans[i]->core->p.target.align);
     }
     /* if the plan that is bound first has a smaller align, both alignments may cost bytes */
     return bytes ? bytes + most - 1 + (least < most ? least - 1 : 0) : 0;
@@ -16467,48 +16471,48 @@ GCPI_DEF size_t gcp_plans_room_at(const gcp_plan *const *plans, int count)
 /* Copies to far memory and back. Of values, where the list says so; of optimiser slots, in each update. */
 
 /* In the list each copy seems to be done at once. In fact it runs on until an instruction needs its bytes. */
-static void gcpi_far_wait(gcpi_plan *in, int id)
+static void gcpi_far_wait(gcpi_plan *core, int id)
 {
-    if (in->run.flying[id].end && in->p.target.copy_wait) in->p.target.copy_wait(in->p.target.context, id);
-    in->run.flying[id].end = 0;
+    if (core->run.flying[id].end && core->p.target.copy_wait) core->p.target.copy_wait(core->p.target.context, id);
+    core->run.flying[id].end = 0;
 }
 
-static void gcpi_far_wait_all(gcpi_plan *in)
+static void gcpi_far_wait_all(gcpi_plan *core)
 {
-    for (int id = 0; in->far_at && id < GCP_COPIES; id++) gcpi_far_wait(in, id);
+    for (int id = 0; core->far_at && id < GCP_COPIES; id++) gcpi_far_wait(core, id);
 }
 
 /* Begins a copy, under the next number. Returns the number, to wait for. */
-static int gcpi_copy_begin(gcpi_plan *in, unsigned char *to, const unsigned char *from, size_t bytes)
+static int gcpi_copy_begin(gcpi_plan *core, unsigned char *to, const unsigned char *from, size_t bytes)
 {
-    const gcp_target *target = &in->p.target;
-    int id = in->run.next_copy;
-    gcpi_far_wait(in, id);
-    in->run.next_copy = (id + 1) % GCP_COPIES;
+    const gcp_target *target = &core->p.target;
+    int id = core->run.next_copy;
+    gcpi_far_wait(core, id);
+    core->run.next_copy = (id + 1) % GCP_COPIES;
     if (!target->copy_start) gcpi_bytes_copy(target, to, from, bytes);
     else target->copy_start(target->context, id, to, from, bytes);
     return id;
 }
 
-static void gcpi_far_start(gcpi_plan *in, const gcpi_task *t, int n)
+static void gcpi_far_start(gcpi_plan *core, const gcpi_task *t, int n)
 {
-    unsigned char *near = in->bound.slab + in->placed[n].offset, *far = in->bound.far + in->far_at[t->item];
+    unsigned char *near = core->bound.slab + core->placed[n].offset, *far = core->bound.far + core->far_at[t->item];
     const int back = t->kind == GCPI_TASK_PREFETCH;
-    const size_t bytes = in->p.items[t->item].bytes;
-    int id = gcpi_copy_begin(in, back ? near : far, back ? far : near, bytes);
-    gcpi_transfer *f = &in->run.flying[id];
-    f->at = (size_t)in->placed[n].offset;
+    const size_t bytes = core->p.items[t->item].bytes;
+    int id = gcpi_copy_begin(core, back ? near : far, back ? far : near, bytes);
+    gcpi_transfer *f = &core->run.flying[id];
+    f->at = (size_t)core->placed[n].offset;
     f->end = f->at + bytes;
     f->item = t->item;
     f->back = back;
-    if (!in->p.target.copy_start || in->opts.check) gcpi_far_wait(in, id);
+    if (!core->p.target.copy_start || core->opts.check) gcpi_far_wait(core, id);
 }
 
 /* Waits for the copies that must be done before the task (gcpi_meets). */
-static void gcpi_far_meet(gcpi_plan *in, const gcpi_task *t, int n)
+static void gcpi_far_meet(gcpi_plan *core, const gcpi_task *t, int n)
 {
-    for (int id = 0; in->far_at && id < GCP_COPIES; id++)
-        if (gcpi_meets(&in->p, t, in->placed + n, &in->run.flying[id])) gcpi_far_wait(in, id);
+    for (int id = 0; core->far_at && id < GCP_COPIES; id++)
+        if (gcpi_meets(&core->p, t, core->placed + n, &core->run.flying[id])) gcpi_far_wait(core, id);
 }
 
 /* Updates whose slots wait in far memory. */
@@ -16522,30 +16526,32 @@ typedef struct gcpi_slots_piece {
 } gcpi_slots_piece;
 
 /* back: from far memory, where the call of the whole has its slots */
-static void gcpi_slots_copy(gcpi_plan *in, const gcp_call *whole, gcpi_slots_piece *x, int back)
+static void gcpi_slots_copy(gcpi_plan *core, const gcp_call *whole, gcpi_slots_piece *x, int back)
 {
-    for (int k = 0; k < in->slots; k++) {
+    for (int k = 0; k < core->slots; k++) {
         unsigned char *far = (unsigned char *)((gcp_real *)whole->out[1 + k].data + x->first),
                       *near = x->place + (size_t)k * x->slot;
         (back ? x->in : x->out)[k] =
-            gcpi_copy_begin(in, back ? near : far, back ? far : near, x->count * sizeof(gcp_real));
+            gcpi_copy_begin(core, back ? near : far, back ? far : near, x->count * sizeof(gcp_real));
     }
 }
 
-static void gcpi_slots_wait(const gcpi_plan *in, const int *ids)
+static void gcpi_slots_wait(const gcpi_plan *core, const int *ids)
 {
-    for (int k = 0; k < in->slots && in->p.target.copy_wait; k++) in->p.target.copy_wait(in->p.target.context, ids[k]);
+    for (int k = 0; k < core->slots && core->p.target.copy_wait; k++)
+        core->p.target.copy_wait(core->p.target.context, ids[k]);
 }
 
-static void gcpi_slots_piece_of(const gcpi_plan *in, const gcp_call *c, size_t count, size_t index, gcpi_slots_piece *x)
+static void gcpi_slots_piece_of(const gcpi_plan *core, const gcp_call *c, size_t count, size_t index,
+                                gcpi_slots_piece *x)
 {
     x->first = index * GCPI_SLOTS_PIECE;
     x->count = GCPI_MIN((size_t)GCPI_SLOTS_PIECE, count - x->first);
     x->slot = gcpi_slots_place(count);
-    x->place = (unsigned char *)c->workspace + (index % 2) * (size_t)in->slots * x->slot;
+    x->place = (unsigned char *)c->workspace + (index % 2) * (size_t)core->slots * x->slot;
 }
 
-static void gcpi_slots_update(const gcpi_plan *in, const gcp_call *whole, const gcpi_slots_piece *x)
+static void gcpi_slots_update(const gcpi_plan *core, const gcp_call *whole, const gcpi_slots_piece *x)
 {
     gcp_call call = *whole;
     gcp_view from[3] = { whole->in[0], whole->in[1], whole->in[2] },
@@ -16553,34 +16559,34 @@ static void gcpi_slots_update(const gcpi_plan *in, const gcp_call *whole, const 
     const gcp_shape shape = { 1, { 1, 1, 1, (int)x->count } };
     from[0].data = (gcp_real *)from[0].data + x->first;
     to[0].data = (gcp_real *)to[0].data + x->first;
-    for (int k = 0; k < in->slots; k++) to[1 + k].data = x->place + (size_t)k * x->slot;
+    for (int k = 0; k < core->slots; k++) to[1 + k].data = x->place + (size_t)k * x->slot;
     from[0].shape = to[0].shape = to[1].shape = to[2].shape = shape;
     from[0].pitch = to[0].pitch = to[1].pitch = to[2].pitch = (ptrdiff_t)x->count;
     call.in = from;
     call.out = to;
-    gcpi_row_for(&in->p.target, NULL, GCP_ROW_UPDATE)->forward(&call);
+    gcpi_row_for(&core->p.target, NULL, GCP_ROW_UPDATE)->forward(&call);
 }
 
 /* While a piece is updated, the next one arrives, in the place that the one before it has left. An update is done piece
    by piece, so bits are those of the whole. gcp_measure changes no slots. */
-static void gcpi_run_far_update(gcpi_plan *in, const gcp_call *whole)
+static void gcpi_run_far_update(gcpi_plan *core, const gcp_call *whole)
 {
     const size_t count = gcpi_count(whole->in[0].shape), pieces = (count + GCPI_SLOTS_PIECE - 1) / GCPI_SLOTS_PIECE;
-    const int back = in->run.purpose != GCPI_TO_MEASURE;
+    const int back = core->run.purpose != GCPI_TO_MEASURE;
     gcpi_slots_piece x[2];
     for (size_t i = 0; i <= pieces; i++) {
         gcpi_slots_piece *next = &x[i % 2], *now = &x[(i + 1) % 2];
-        if (i > 1 && back) gcpi_slots_wait(in, next->out);
+        if (i > 1 && back) gcpi_slots_wait(core, next->out);
         if (i < pieces) {
-            gcpi_slots_piece_of(in, whole, count, i, next);
-            gcpi_slots_copy(in, whole, next, 1);
+            gcpi_slots_piece_of(core, whole, count, i, next);
+            gcpi_slots_copy(core, whole, next, 1);
         }
         if (i == 0) continue;
-        gcpi_slots_wait(in, now->in);
-        gcpi_slots_update(in, whole, now);
-        if (back) gcpi_slots_copy(in, whole, now, 0);
+        gcpi_slots_wait(core, now->in);
+        gcpi_slots_update(core, whole, now);
+        if (back) gcpi_slots_copy(core, whole, now, 0);
     }
-    if (back) gcpi_slots_wait(in, x[(pieces + 1) % 2].out);
+    if (back) gcpi_slots_wait(core, x[(pieces + 1) % 2].out);
 }
 
 /* ==== src/run/calls.h ==== */
@@ -16589,22 +16595,22 @@ static void gcpi_run_far_update(gcpi_plan *in, const gcp_call *whole)
 
 /* The bytes of an item. offset: its place in the slab; -1: it lies in the state, with its root's parameter. NULL: in
    neither. */
-static void *gcpi_item_data(const gcpi_plan *in, int item, ptrdiff_t offset)
+static void *gcpi_item_data(const gcpi_plan *core, int item, ptrdiff_t offset)
 {
-    const gcpi_item *x = &in->p.items[item];
-    const gcpi_tensor *root = &in->p.tape->tensors[in->p.items[x->root].tensor];
-    if (offset >= 0) return in->bound.slab + offset;
+    const gcpi_item *x = &core->p.items[item];
+    const gcpi_tensor *root = &core->p.tape->tensors[core->p.items[x->root].tensor];
+    if (offset >= 0) return core->bound.slab + offset;
     if (root->parameter < 0) return NULL;
-    return in->p.tape->state + in->p.tape->parameters[root->parameter].offset + x->offset;
+    return core->p.tape->state + core->p.tape->parameters[root->parameter].offset + x->offset;
 }
 
 typedef struct gcpi_call_space {
     gcp_view in[GCP_MAX_INPUTS], din[GCP_MAX_INPUTS], out[GCP_MAX_OUTPUTS], dout[GCP_MAX_OUTPUTS];
 } gcpi_call_space;
 
-static void gcpi_view_empty(const gcpi_plan *in, gcp_view *v, int tensor, int gradient)
+static void gcpi_view_empty(const gcpi_plan *core, gcp_view *v, int tensor, int gradient)
 {
-    const gcpi_tensor *e = &in->p.tape->tensors[tensor];
+    const gcpi_tensor *e = &core->p.tape->tensors[tensor];
     v->data = NULL;
     v->shape = e->shape;
     v->dtype = gradient ? GCP_DTYPE_REAL : e->dtype;
@@ -16613,9 +16619,9 @@ static void gcpi_view_empty(const gcpi_plan *in, gcp_view *v, int tensor, int gr
 }
 
 /* Fills the call's views of the task's operands. Operand k is placed at in->placed[n + k]. */
-static void gcpi_call_operands(const gcpi_plan *in, const gcpi_task *t, int n, gcpi_call_space *s)
+static void gcpi_call_operands(const gcpi_plan *core, const gcpi_task *t, int n, gcpi_call_space *s)
 {
-    const gcpi_problem *p = &in->p;
+    const gcpi_problem *p = &core->p;
     for (int k = 0; k < t->count; k++) {
         const gcpi_operand *o = &p->operands[t->operands + k];
         int index = o->role % GCPI_ROLES, gradient = o->role >= GCPI_ROLE_DIN;
@@ -16623,130 +16629,130 @@ static void gcpi_call_operands(const gcpi_plan *in, const gcpi_task *t, int n, g
                       : gradient                 ? &s->din[index]
                       : o->role >= GCPI_ROLE_OUT ? &s->out[index]
                                                  : &s->in[index];
-        gcpi_view_empty(in, v, p->items[o->item].tensor, gradient);
-        v->data = gcpi_item_data(in, o->item, in->placed[n + k].offset);
+        gcpi_view_empty(core, v, p->items[o->item].tensor, gradient);
+        v->data = gcpi_item_data(core, o->item, core->placed[n + k].offset);
         v->pitch = p->items[o->item].pitch;
         v->accumulate = o->mode == GCPI_ADD ||
                         (o->mode == GCPI_WRITE && p->items[o->item].pinned == GCPI_PINNED_ALWAYS &&
-                         in->run.numbers.micro > 0);
+                         core->run.numbers.micro > 0);
     }
 }
 
-static void gcpi_call_fill(const gcpi_plan *in, const gcpi_task *t, int n, gcp_call *c, gcpi_call_space *s)
+static void gcpi_call_fill(const gcpi_plan *core, const gcpi_task *t, int n, gcp_call *c, gcpi_call_space *s)
 {
-    const gcpi_op *op = &in->p.tape->ops[t->op];
+    const gcpi_op *op = &core->p.tape->ops[t->op];
     for (int i = 0; i < op->inputs; i++) {
-        gcpi_view_empty(in, &s->in[i], gcpi_edge(in->p.tape, op, i), 0);
-        gcpi_view_empty(in, &s->din[i], gcpi_edge(in->p.tape, op, i), 1);
+        gcpi_view_empty(core, &s->in[i], gcpi_edge(core->p.tape, op, i), 0);
+        gcpi_view_empty(core, &s->din[i], gcpi_edge(core->p.tape, op, i), 1);
     }
     for (int j = 0; j < op->outputs; j++) {
-        gcpi_view_empty(in, &s->out[j], op->out + j, 0);
-        gcpi_view_empty(in, &s->dout[j], op->out + j, 1);
+        gcpi_view_empty(core, &s->out[j], op->out + j, 0);
+        gcpi_view_empty(core, &s->dout[j], op->out + j, 1);
     }
-    gcpi_call_operands(in, t, n, s);
+    gcpi_call_operands(core, t, n, s);
     c->attributes = op->context ? op->context : (const void *)&op->attributes;
     c->inputs = op->inputs; c->outputs = op->outputs;
 }
 
 /* What an op, or the library's own task, may write besides its operands. Around an op's the guards of .check lie. */
 typedef struct gcpi_space { unsigned char *at; size_t size, guard; } gcpi_space;
-static gcpi_space gcpi_workspace_of(const gcpi_plan *in, const gcpi_task *t)
+static gcpi_space gcpi_workspace_of(const gcpi_plan *core, const gcpi_task *t)
 {
     gcpi_space w;
-    w.guard = t->kind <= GCPI_TASK_BACKWARD && t->workspace ? in->p.guard : 0;
+    w.guard = t->kind <= GCPI_TASK_BACKWARD && t->workspace ? core->p.guard : 0;
     w.size = t->workspace - 2 * w.guard;
-    w.at = in->bound.slab + gcpi_round(GCPI_NUMBERS_BYTES, in->p.target.align) + w.guard;
+    w.at = core->bound.slab + gcpi_round(GCPI_NUMBERS_BYTES, core->p.target.align) + w.guard;
     return w;
 }
 
-static void gcpi_call_init(const gcpi_plan *in, const gcpi_task *t, int row, gcp_call *c)
+static void gcpi_call_init(const gcpi_plan *core, const gcpi_task *t, int row, gcp_call *c)
 {
     memset(c, 0, sizeof *c);
     c->row = row;
-    c->attributes = &in->opts;
-    c->workspace = t->workspace ? gcpi_workspace_of(in, t).at : NULL;
-    c->numbers = (const gcp_step_numbers *)(void *)in->bound.slab;
+    c->attributes = &core->opts;
+    c->workspace = t->workspace ? gcpi_workspace_of(core, t).at : NULL;
+    c->numbers = (const gcp_step_numbers *)(void *)core->bound.slab;
     c->ordinal = (uint64_t)t->op;
-    c->training = in->p.training;
-    c->target = &in->p.target;
+    c->training = core->p.training;
+    c->target = &core->p.target;
 }
 
-static void gcpi_call_begin(const gcpi_plan *in, const gcpi_task *t, int row, gcp_call *c, gcpi_call_space *s)
+static void gcpi_call_begin(const gcpi_plan *core, const gcpi_task *t, int row, gcp_call *c, gcpi_call_space *s)
 {
-    gcpi_call_init(in, t, row, c);
+    gcpi_call_init(core, t, row, c);
     c->in = s->in; c->out = s->out; c->din = s->din; c->dout = s->dout;
 }
 
 /* A group, or a single op that could be a group, as a call of GCP_ROW_APPLY. */
-static void gcpi_apply_call(const gcpi_plan *in, const gcpi_task *t, int n, gcp_call *c, gcpi_call_space *s)
+static void gcpi_apply_call(const gcpi_plan *core, const gcpi_task *t, int n, gcp_call *c, gcpi_call_space *s)
 {
-    const gcpi_op *last = &in->p.tape->ops[t->op];
-    gcpi_call_begin(in, t, GCP_ROW_APPLY, c, s);
+    const gcpi_op *last = &core->p.tape->ops[t->op];
+    gcpi_call_begin(core, t, GCP_ROW_APPLY, c, s);
     memset(s->in, 0, 6 * sizeof *s->in);
     memset(s->out, 0, 2 * sizeof *s->out);
-    gcpi_call_operands(in, t, n, s);
+    gcpi_call_operands(core, t, n, s);
     c->attributes = gcpi_is_part(last, GCPI_PART_RECTIFIER) ? (const void *)&last->attributes : NULL;
     c->inputs = 6; c->outputs = 2;
 }
 
-static void gcpi_run_group(const gcpi_plan *in, const gcpi_task *t, int n)
+static void gcpi_run_group(const gcpi_plan *core, const gcpi_task *t, int n)
 {
     gcp_call call;
     gcpi_call_space space;
-    gcpi_apply_call(in, t, n, &call, &space);
-    gcpi_row_for(&in->p.target, NULL, GCP_ROW_APPLY)->forward(&call);
+    gcpi_apply_call(core, t, n, &call, &space);
+    gcpi_row_for(&core->p.target, NULL, GCP_ROW_APPLY)->forward(&call);
 }
 
-static void gcpi_op_call(const gcpi_plan *in, const gcpi_instruction *i, int n, gcp_call *c, gcpi_call_space *s)
+static void gcpi_op_call(const gcpi_plan *core, const gcpi_instruction *i, int n, gcp_call *c, gcpi_call_space *s)
 {
-    const gcpi_task *t = &in->p.tasks[i->task];
-    gcpi_call_begin(in, t, (int)in->p.tape->ops[t->op].kind, c, s);
-    c->training &= !gcpi_norm_is_fixed(&in->p, &in->p.tape->ops[t->op]);
-    c->commit = i->letter == 'F' && in->p.training && in->run.purpose == GCPI_TO_STEP;
-    gcpi_call_fill(in, t, n, c, s);
+    const gcpi_task *t = &core->p.tasks[i->task];
+    gcpi_call_begin(core, t, (int)core->p.tape->ops[t->op].kind, c, s);
+    c->training &= !gcpi_norm_is_fixed(&core->p, &core->p.tape->ops[t->op]);
+    c->commit = i->letter == 'F' && core->p.training && core->run.purpose == GCPI_TO_STEP;
+    gcpi_call_fill(core, t, n, c, s);
 }
 
-static void gcpi_run_op(const gcpi_plan *in, const gcpi_instruction *i, int n)
+static void gcpi_run_op(const gcpi_plan *core, const gcpi_instruction *i, int n)
 {
-    const gcpi_task *t = &in->p.tasks[i->task];
-    const gcp_op *row = gcpi_row_for(&in->p.target, &in->p.tape->ops[t->op], 0);
+    const gcpi_task *t = &core->p.tasks[i->task];
+    const gcp_op *row = gcpi_row_for(&core->p.target, &core->p.tape->ops[t->op], 0);
     gcp_call call;
     gcpi_call_space space;
-    gcpi_op_call(in, i, n, &call, &space);
+    gcpi_op_call(core, i, n, &call, &space);
     (t->kind == GCPI_TASK_FORWARD ? row->forward : row->backward)(&call);
 }
 
 /* A view of data as reals with the item's shape: the item itself, or values, slots and a count in the state. */
-static gcp_view gcpi_view_like(const gcpi_plan *in, int item, void *data)
+static gcp_view gcpi_view_like(const gcpi_plan *core, int item, void *data)
 {
     gcp_view v;
-    gcpi_view_empty(in, &v, in->p.items[item].tensor, 1);
+    gcpi_view_empty(core, &v, core->p.items[item].tensor, 1);
     v.data = data;
-    v.pitch = in->p.items[item].pitch;
+    v.pitch = core->p.items[item].pitch;
     return v;
 }
 
-static void gcpi_run_seed(const gcpi_plan *in, const gcpi_task *t, int n)
+static void gcpi_run_seed(const gcpi_plan *core, const gcpi_task *t, int n)
 {
     gcp_call call;
     gcpi_call_space space;
-    gcpi_call_begin(in, t, GCP_ROW_SEED, &call, &space);
-    space.out[0] = gcpi_view_like(in, in->p.operands[t->operands].item, in->bound.slab + in->placed[n].offset);
+    gcpi_call_begin(core, t, GCP_ROW_SEED, &call, &space);
+    space.out[0] = gcpi_view_like(core, core->p.operands[t->operands].item, core->bound.slab + core->placed[n].offset);
     call.outputs = 1;
-    call.attributes = &in->run.share;
-    gcpi_row_for(&in->p.target, NULL, GCP_ROW_SEED)->forward(&call);
+    call.attributes = &core->run.share;
+    gcpi_row_for(&core->p.target, NULL, GCP_ROW_SEED)->forward(&call);
 }
 
-static void gcpi_run_gradient_norm(const gcpi_plan *in, const gcpi_task *t, int n)
+static void gcpi_run_gradient_norm(const gcpi_plan *core, const gcpi_task *t, int n)
 {
-    const gcp_op *row = gcpi_row_for(&in->p.target, NULL, GCP_ROW_NORM);
+    const gcp_op *row = gcpi_row_for(&core->p.target, NULL, GCP_ROW_NORM);
     gcp_call call;
     gcpi_call_space space;
-    gcpi_call_begin(in, t, GCP_ROW_NORM, &call, &space);
+    gcpi_call_begin(core, t, GCP_ROW_NORM, &call, &space);
     call.inputs = 1;
     for (int k = 0; k < t->count; k++) {
-        int item = in->p.operands[t->operands + k].item;
-        space.in[0] = gcpi_view_like(in, item, gcpi_item_data(in, item, in->placed[n + k].offset));
+        int item = core->p.operands[t->operands + k].item;
+        space.in[0] = gcpi_view_like(core, item, gcpi_item_data(core, item, core->placed[n + k].offset));
         space.in[0].accumulate = k > 0;
         row->forward(&call);
     }
@@ -16754,39 +16760,40 @@ static void gcpi_run_gradient_norm(const gcpi_plan *in, const gcpi_task *t, int 
 }
 
 typedef struct gcpi_update_call { gcp_call call; gcp_view in[3], out[3], none[3]; } gcpi_update_call;
-static void gcpi_update_call_fill(const gcpi_plan *in, const gcpi_task *t, int n, gcpi_update_call *u)
+static void gcpi_update_call_fill(const gcpi_plan *core, const gcpi_task *t, int n, gcpi_update_call *u)
 {
-    int item = in->p.operands[t->operands].item;
+    int item = core->p.operands[t->operands].item;
     memset(u->none, 0, sizeof u->none);
-    gcpi_call_init(in, t, GCP_ROW_UPDATE, &u->call);
+    gcpi_call_init(core, t, GCP_ROW_UPDATE, &u->call);
     u->call.in = u->in; u->call.out = u->out; u->call.din = u->call.dout = u->none;
     u->call.inputs = 3; u->call.outputs = 3;
-    u->in[0] = gcpi_view_like(in, item, gcpi_item_data(in, item, in->placed[n].offset));
-    u->in[1] = gcpi_view_like(in, item, gcpi_count_at(in->p.tape, t->parameter));
-    u->in[2] = gcpi_view_like(in, item, in->p.rates ? in->p.rates[t->parameter] : NULL);
-    u->out[0] = gcpi_view_like(in, item, gcpi_value_at(in->p.tape, t->parameter));
+    u->in[0] = gcpi_view_like(core, item, gcpi_item_data(core, item, core->placed[n].offset));
+    u->in[1] = gcpi_view_like(core, item, gcpi_count_at(core->p.tape, t->parameter));
+    u->in[2] = gcpi_view_like(core, item, core->p.rates ? core->p.rates[t->parameter] : NULL);
+    u->out[0] = gcpi_view_like(core, item, gcpi_value_at(core->p.tape, t->parameter));
     for (int k = 0; k < 2; k++)
-        u->out[1 + k] = gcpi_view_like(in, item, in->slots > k ? gcpi_slot_at(in->p.tape, t->parameter, k) : NULL);
+        u->out[1 + k] = gcpi_view_like(core, item,
+                                       core->slots > k ? gcpi_slot_at(core->p.tape, t->parameter, k) : NULL);
 }
 
-static void gcpi_run_move(const gcpi_plan *in, const gcpi_task *t, int n)
+static void gcpi_run_move(const gcpi_plan *core, const gcpi_task *t, int n)
 {
     gcp_call call;
     gcpi_call_space space;
-    gcpi_call_begin(in, t, GCPI_ROW_COPY, &call, &space);
-    space.in[0] = gcpi_view_like(in, t->item, in->bound.slab + in->placed[n].offset);
-    space.out[0] = gcpi_view_like(in, t->item, in->bound.slab + in->placed[n + 1].offset);
+    gcpi_call_begin(core, t, GCPI_ROW_COPY, &call, &space);
+    space.in[0] = gcpi_view_like(core, t->item, core->bound.slab + core->placed[n].offset);
+    space.out[0] = gcpi_view_like(core, t->item, core->bound.slab + core->placed[n + 1].offset);
     call.inputs = call.outputs = 1;
-    gcpi_row_for(&in->p.target, NULL, GCPI_ROW_COPY)->forward(&call);
+    gcpi_row_for(&core->p.target, NULL, GCPI_ROW_COPY)->forward(&call);
 }
 
-static void gcpi_run_hook(const gcpi_plan *in, const gcpi_task *t, int n)
+static void gcpi_run_hook(const gcpi_plan *core, const gcpi_task *t, int n)
 {
-    gcp_gradient_hook hook = t->kind == GCPI_TASK_HOOK ? in->opts.on_gradient : in->opts.on_wait;
-    const gcpi_parameter *p = &in->p.tape->parameters[t->parameter];
-    if (hook && in->run.purpose == GCPI_TO_STEP)
-        hook(in->opts.hook_context, gcpi_handle(in->p.tape, p->tensor),
-             (gcp_real *)gcpi_item_data(in, in->p.operands[t->operands].item, in->placed[n].offset),
+    gcp_gradient_hook hook = t->kind == GCPI_TASK_HOOK ? core->opts.on_gradient : core->opts.on_wait;
+    const gcpi_parameter *p = &core->p.tape->parameters[t->parameter];
+    if (hook && core->run.purpose == GCPI_TO_STEP)
+        hook(core->opts.hook_context, gcpi_handle(core->p.tape, p->tensor),
+             (gcp_real *)gcpi_item_data(core, core->p.operands[t->operands].item, core->placed[n].offset),
              gcpi_count(p->shape));
 }
 
@@ -16794,12 +16801,12 @@ static void gcpi_run_hook(const gcpi_plan *in, const gcpi_task *t, int n)
 
 /* What .check looks at: what each instruction left behind. */
 
-static gcp_at gcpi_instruction_at(const gcpi_plan *in, int i)
+static gcp_at gcpi_instruction_at(const gcpi_plan *core, int i)
 {
-    const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+    const gcpi_task *t = &core->p.tasks[core->list.at[i].task];
     int by_item = t->kind >= GCPI_TASK_OFFLOAD,
-        op = by_item ? in->p.tape->tensors[in->p.items[t->item].tensor].producer : t->op;
-    return (t->kind <= GCPI_TASK_BACKWARD || by_item) && op >= 0 ? in->p.tape->ops[op].at : in->opts.at;
+        op = by_item ? core->p.tape->tensors[core->p.items[t->item].tensor].producer : t->op;
+    return (t->kind <= GCPI_TASK_BACKWARD || by_item) && op >= 0 ? core->p.tape->ops[op].at : core->opts.at;
 }
 
 /* .check: a recomputed output must have the hash of its first value; the first NaN is an error of the op that made it;
@@ -16820,92 +16827,92 @@ static void gcpi_look_bytes(const gcp_target *target, const unsigned char *data,
     }
 }
 
-static gcpi_looked gcpi_look(const gcpi_plan *in, int item, ptrdiff_t offset)
+static gcpi_looked gcpi_look(const gcpi_plan *core, int item, ptrdiff_t offset)
 {
-    const gcpi_item *x = &in->p.items[item];
-    const gcpi_tensor *e = &in->p.tape->tensors[x->tensor];
-    const unsigned char *data = (const unsigned char *)gcpi_item_data(in, item, offset);
+    const gcpi_item *x = &core->p.items[item];
+    const gcpi_tensor *e = &core->p.tape->tensors[x->tensor];
+    const unsigned char *data = (const unsigned char *)gcpi_item_data(core, item, offset);
     int real = x->kind == GCPI_GRADIENT_ITEM || e->dtype == GCP_DTYPE_REAL, dense = !real || x->pitch == e->shape.d[3];
     size_t rows = dense ? 1 : gcpi_pixels(e->shape),
            width = dense ? x->bytes : (size_t)e->shape.d[3] * sizeof(gcp_real);
     gcpi_looked l = { GCPI_HASH, 0 };
     for (size_t r = 0; r < rows; r++)
-        gcpi_look_bytes(&in->p.target, data + r * (size_t)x->pitch * sizeof(gcp_real), width, real, &l);
+        gcpi_look_bytes(&core->p.target, data + r * (size_t)x->pitch * sizeof(gcp_real), width, real, &l);
     return l;
 }
 
 /* Before the first instruction: the state and the inputs hold no NaN. */
-static void gcpi_check_given(const gcpi_plan *in, gcp_at at)
+static void gcpi_check_given(const gcpi_plan *core, gcp_at at)
 {
     char name[128];
-    for (int i = 1; i < in->p.tensors; i++) {
-        int kind = in->p.items[i].kind,
-            there = kind == GCPI_STATE_ITEM || (kind == GCPI_INPUT_ITEM && in->where[i] >= 0);
-        if (there && gcpi_look(in, i, in->where[i]).nan)
-            gcpi_fail(in->p.tape, GCP_E_CHECK, at, "gcp_step", "'%s' holds a NaN before the step",
-                      gcp_name(gcpi_handle(in->p.tape, i), name, sizeof name));
+    for (int i = 1; i < core->p.tensors; i++) {
+        int kind = core->p.items[i].kind,
+            there = kind == GCPI_STATE_ITEM || (kind == GCPI_INPUT_ITEM && core->where[i] >= 0);
+        if (there && gcpi_look(core, i, core->where[i]).nan)
+            gcpi_fail(core->p.tape, GCP_E_CHECK, at, "gcp_step", "'%s' holds a NaN before the step",
+                      gcp_name(gcpi_handle(core->p.tape, i), name, sizeof name));
     }
 }
 
 /* Guards: a pattern on both sides of a workspace, which an op that stays inside leaves alone. */
 enum { GCPI_GUARD = 0x5C };
-static void gcpi_guards_set(const gcpi_plan *in, const gcpi_task *t)
+static void gcpi_guards_set(const gcpi_plan *core, const gcpi_task *t)
 {
-    const gcpi_space w = gcpi_workspace_of(in, t);
+    const gcpi_space w = gcpi_workspace_of(core, t);
     if (!w.guard) return;
-    gcpi_bytes_fill(&in->p.target, w.at - w.guard, GCPI_GUARD, w.guard);
-    gcpi_bytes_fill(&in->p.target, w.at + w.size, GCPI_GUARD, w.guard);
+    gcpi_bytes_fill(&core->p.target, w.at - w.guard, GCPI_GUARD, w.guard);
+    gcpi_bytes_fill(&core->p.target, w.at + w.size, GCPI_GUARD, w.guard);
 }
-static int gcpi_guard_whole(const gcpi_plan *in, const unsigned char *guard, size_t size)
+static int gcpi_guard_whole(const gcpi_plan *core, const unsigned char *guard, size_t size)
 {
     unsigned char some[256];
     for (size_t n; size > 0; guard += n, size -= n) {
         n = GCPI_MIN(size, sizeof some);
-        gcpi_bytes_copy(&in->p.target, some, guard, n);
+        gcpi_bytes_copy(&core->p.target, some, guard, n);
         for (size_t i = 0; i < n; i++)
             if (some[i] != GCPI_GUARD) return 0;
     }
     return 1;
 }
-static void gcpi_guards_check(const gcpi_plan *in, const gcpi_task *t, gcp_at at)
+static void gcpi_guards_check(const gcpi_plan *core, const gcpi_task *t, gcp_at at)
 {
-    const gcpi_space w = gcpi_workspace_of(in, t);
+    const gcpi_space w = gcpi_workspace_of(core, t);
     char name[128];
-    const int before = gcpi_guard_whole(in, w.at - w.guard, w.guard);
-    if (before && gcpi_guard_whole(in, w.at + w.size, w.guard)) return;
-    gcpi_fail(in->p.tape, GCP_E_CHECK, at, gcpi_task_name(&in->p, t, name, sizeof name),
+    const int before = gcpi_guard_whole(core, w.at - w.guard, w.guard);
+    if (before && gcpi_guard_whole(core, w.at + w.size, w.guard)) return;
+    gcpi_fail(core->p.tape, GCP_E_CHECK, at, gcpi_task_name(&core->p, t, name, sizeof name),
               "its %s writes %s its workspace of %zu bytes", t->kind == GCPI_TASK_BACKWARD ? "backward" : "forward",
               before ? "behind" : "before", w.size);
 }
 
-static void gcpi_check_instruction(const gcpi_plan *in, int i, int n)
+static void gcpi_check_instruction(const gcpi_plan *core, int i, int n)
 {
-    const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+    const gcpi_task *t = &core->p.tasks[core->list.at[i].task];
     int makes = t->kind == GCPI_TASK_FORWARD || t->kind == GCPI_TASK_PREFETCH || t->kind == GCPI_TASK_BACKWARD;
-    int letter = in->list.at[i].letter;
+    int letter = core->list.at[i].letter;
     char name[128], other[256];
-    gcp_at at = gcpi_instruction_at(in, i);
-    gcpi_guards_check(in, t, at);
+    gcp_at at = gcpi_instruction_at(core, i);
+    gcpi_guards_check(core, t, at);
     for (int k = 0; makes && k < t->count; k++) {
-        const gcpi_operand *o = &in->p.operands[t->operands + k];
-        if (o->mode == GCPI_READ || in->placed[n + k].offset < 0) continue;
-        gcpi_looked now = gcpi_look(in, o->item, in->placed[n + k].offset);
-        gcpi_task_name(&in->p, t, name, sizeof name);
-        gcpi_item_name(&in->p, o->item, other, sizeof other);
+        const gcpi_operand *o = &core->p.operands[t->operands + k];
+        if (o->mode == GCPI_READ || core->placed[n + k].offset < 0) continue;
+        gcpi_looked now = gcpi_look(core, o->item, core->placed[n + k].offset);
+        gcpi_task_name(&core->p, t, name, sizeof name);
+        gcpi_item_name(&core->p, o->item, other, sizeof other);
         if (t->kind == GCPI_TASK_BACKWARD) {
             if (now.nan)
-                gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "its backward makes a NaN in the gradient of %s", other);
-        } else if (letter != 'F' && in->hashes[o->item] != now.hash)
-            gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "output %d %s with bits that differ from the first run's",
+                gcpi_fail(core->p.tape, GCP_E_CHECK, at, name, "its backward makes a NaN in the gradient of %s", other);
+        } else if (letter != 'F' && core->hashes[o->item] != now.hash)
+            gcpi_fail(core->p.tape, GCP_E_CHECK, at, name, "output %d %s with bits that differ from the first run's",
                       o->role - GCPI_ROLE_OUT, letter == 'P' ? "came back" : "was recomputed");
         else if (now.nan)
-            gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "output %d has a NaN, but its inputs have none",
+            gcpi_fail(core->p.tape, GCP_E_CHECK, at, name, "output %d has a NaN, but its inputs have none",
                       o->role - GCPI_ROLE_OUT);
-        if (letter == 'F') in->hashes[o->item] = now.hash;
+        if (letter == 'F') core->hashes[o->item] = now.hash;
     }
-    for (int d = in->dying_first[i]; d < in->dying_first[i + 1] && i + 1 < (int)in->list.count; d++)
-        gcpi_bytes_fill(&in->p.target, in->bound.slab + in->buffers[in->dying[d]].offset, 0xFF,
-                        in->buffers[in->dying[d]].bytes);
+    for (int d = core->dying_first[i]; d < core->dying_first[i + 1] && i + 1 < (int)core->list.count; d++)
+        gcpi_bytes_fill(&core->p.target, core->bound.slab + core->buffers[core->dying[d]].offset, 0xFF,
+                        core->buffers[core->dying[d]].bytes);
 }
 
 /* ==== src/run/execute.h ==== */
@@ -16918,205 +16925,207 @@ static void gcpi_check_instruction(const gcpi_plan *in, int i, int n)
    while that is in cache, or still at hand. */
 
 /* Index of a task's operand, or -1. */
-static int gcpi_operand_at(const gcpi_plan *in, const gcpi_task *t, int role)
+static int gcpi_operand_at(const gcpi_plan *core, const gcpi_task *t, int role)
 {
-    for (int k = 0; k < t->count; k++) if (in->p.operands[t->operands + k].role == role) return k;
+    for (int k = 0; k < t->count; k++) if (core->p.operands[t->operands + k].role == role) return k;
     return -1;
 }
 
 /* Whether operand b of task u (placed from placed[m] on) has the same bytes as operand a of task t (from placed[n] on),
    and both tasks write them without adding. */
-static int gcpi_same_place(const gcpi_plan *in, const gcpi_task *t, int n, int a, const gcpi_task *u, int m, int b)
+static int gcpi_same_place(const gcpi_plan *core, const gcpi_task *t, int n, int a, const gcpi_task *u, int m, int b)
 {
     if (a < 0 || b < 0) return 0;
-    const gcpi_operand *x = &in->p.operands[t->operands + a], *y = &in->p.operands[u->operands + b];
-    return x->mode == GCPI_WRITE && y->mode == GCPI_WRITE && in->p.items[x->item].pinned != GCPI_PINNED_ALWAYS &&
-           in->p.items[y->item].pinned != GCPI_PINNED_ALWAYS && in->placed[n + a].offset >= 0 &&
-           in->placed[n + a].offset == in->placed[m + b].offset &&
-           in->p.items[x->item].pitch == in->p.items[y->item].pitch &&
-           in->p.items[x->item].bytes == in->p.items[y->item].bytes;
+    const gcpi_operand *x = &core->p.operands[t->operands + a], *y = &core->p.operands[u->operands + b];
+    return x->mode == GCPI_WRITE && y->mode == GCPI_WRITE && core->p.items[x->item].pinned != GCPI_PINNED_ALWAYS &&
+           core->p.items[y->item].pinned != GCPI_PINNED_ALWAYS && core->placed[n + a].offset >= 0 &&
+           core->placed[n + a].offset == core->placed[m + b].offset &&
+           core->p.items[x->item].pitch == core->p.items[y->item].pitch &&
+           core->p.items[x->item].bytes == core->p.items[y->item].bytes;
 }
 
 /* conv2d and, next and in place, an addition, a rectifier or both. */
-static int gcpi_conv_ends(const gcpi_plan *in, const gcpi_task *t, int n, const gcpi_task *u)
+static int gcpi_conv_ends(const gcpi_plan *core, const gcpi_task *t, int n, const gcpi_task *u)
 {
     int reads = 0;
     if (t->kind != GCPI_TASK_FORWARD || u->kind != GCPI_TASK_FORWARD) return 0;
-    const gcpi_op *op = &in->p.tape->ops[t->op], *first = &in->p.tape->ops[u->op] - (u->ops - 1);
-    if (!gcpi_facts_of(op).with_group || !gcpi_fuses(&in->p.target, op)) return 0;
+    const gcpi_op *op = &core->p.tape->ops[t->op], *first = &core->p.tape->ops[u->op] - (u->ops - 1);
+    if (!gcpi_facts_of(op).with_group || !gcpi_fuses(&core->p.target, op)) return 0;
     if (!gcpi_is_part(first, GCPI_PART_ADD) && !gcpi_is_part(first, GCPI_PART_RECTIFIER)) return 0;
     for (int k = 0; k < u->count; k++)
-        reads += in->p.operands[u->operands + k].item == op->out && in->p.operands[u->operands + k].mode == GCPI_READ;
-    return reads == 1 && gcpi_same_place(in, t, n, gcpi_operand_at(in, t, GCPI_ROLE_OUT), u, n + t->count,
-                                         gcpi_operand_at(in, u, GCPI_ROLE_OUT));
+        reads += core->p.operands[u->operands + k].item == op->out &&
+                 core->p.operands[u->operands + k].mode == GCPI_READ;
+    return reads == 1 && gcpi_same_place(core, t, n, gcpi_operand_at(core, t, GCPI_ROLE_OUT), u, n + t->count,
+                                         gcpi_operand_at(core, u, GCPI_ROLE_OUT));
 }
 
 /* Backward of a rectifier and, next and in place, of the batch-norm whose output it rectifies. */
-static int gcpi_batch_norm_begins(const gcpi_plan *in, const gcpi_task *t, int n, const gcpi_task *u)
+static int gcpi_batch_norm_begins(const gcpi_plan *core, const gcpi_task *t, int n, const gcpi_task *u)
 {
     if (t->kind != GCPI_TASK_BACKWARD || u->kind != GCPI_TASK_BACKWARD) return 0;
-    const gcpi_op *op = &in->p.tape->ops[t->op], *norm = &in->p.tape->ops[u->op];
-    int dx = gcpi_operand_at(in, t, GCPI_ROLE_DIN), dy = gcpi_operand_at(in, t, GCPI_ROLE_DOUT);
+    const gcpi_op *op = &core->p.tape->ops[t->op], *norm = &core->p.tape->ops[u->op];
+    int dx = gcpi_operand_at(core, t, GCPI_ROLE_DIN), dy = gcpi_operand_at(core, t, GCPI_ROLE_DOUT);
     if (!gcpi_is_part(op, GCPI_PART_RECTIFIER) || !gcpi_is_part(norm, GCPI_PART_NORM)) return 0;
-    if (gcpi_edge(in->p.tape, op, 0) != norm->out || !gcpi_fuses(&in->p.target, norm) ||
-        in->p.items[gcpi_edge(in->p.tape, norm, GCPI_NORM_BETA)].kind != GCPI_STATE_ITEM)
+    if (gcpi_edge(core->p.tape, op, 0) != norm->out || !gcpi_fuses(&core->p.target, norm) ||
+        core->p.items[gcpi_edge(core->p.tape, norm, GCPI_NORM_BETA)].kind != GCPI_STATE_ITEM)
         return 0;
-    return gcpi_same_place(in, t, n, dx, u, n + t->count, gcpi_operand_at(in, u, GCPI_ROLE_DIN)) && dy >= 0 &&
-           in->placed[n + dy].offset == in->placed[n + dx].offset &&
-           in->p.items[in->p.operands[t->operands + dy].item].pitch ==
-               in->p.items[in->p.operands[t->operands + dx].item].pitch;
+    return gcpi_same_place(core, t, n, dx, u, n + t->count, gcpi_operand_at(core, u, GCPI_ROLE_DIN)) && dy >= 0 &&
+           core->placed[n + dy].offset == core->placed[n + dx].offset &&
+           core->p.items[core->p.operands[t->operands + dy].item].pitch ==
+               core->p.items[core->p.operands[t->operands + dx].item].pitch;
 }
 
 /* conv2d and the statistics of its output. */
-static int gcpi_conv_sums(const gcpi_plan *in, const gcpi_task *t, int n, const gcpi_task *u)
+static int gcpi_conv_sums(const gcpi_plan *core, const gcpi_task *t, int n, const gcpi_task *u)
 {
     (void)n;
     if (t->kind != GCPI_TASK_FORWARD || u->kind != GCPI_TASK_FORWARD || u->op != t->op + 1) return 0;
-    return gcpi_stats_follow(&in->p, &in->p.tape->ops[t->op]);
+    return gcpi_stats_follow(&core->p, &core->p.tape->ops[t->op]);
 }
 
 /* A convolution, with the call of the next instruction in the same pass. */
-static void gcpi_run_conv(const gcpi_plan *in, int i, int n, gcp_call *next)
+static void gcpi_run_conv(const gcpi_plan *core, int i, int n, gcp_call *next)
 {
-    const gcpi_op *op = &in->p.tape->ops[in->p.tasks[in->list.at[i].task].op];
+    const gcpi_op *op = &core->p.tape->ops[core->p.tasks[core->list.at[i].task].op];
     const gcpi_facts facts = gcpi_facts_of(op);
     gcp_call call;
     gcpi_call_space space;
-    gcpi_op_call(in, &in->list.at[i], n, &call, &space);
+    gcpi_op_call(core, &core->list.at[i], n, &call, &space);
     call.fused = next;
-    if (in->p.target.kernels) in->p.target.kernels[op->kind].forward(&call);
+    if (core->p.target.kernels) core->p.target.kernels[op->kind].forward(&call);
     else if (next->row == GCP_ROW_APPLY) facts.with_group(&call, next);
     else facts.with_stats(&call, next);
 }
 
-static void gcpi_run_conv_ends(const gcpi_plan *in, int i, int n)
+static void gcpi_run_conv_ends(const gcpi_plan *core, int i, int n)
 {
     gcp_call apply;
     gcpi_call_space space;
-    const int count = in->p.tasks[in->list.at[i].task].count;
-    gcpi_apply_call(in, &in->p.tasks[in->list.at[i + 1].task], n + count, &apply, &space);
-    gcpi_run_conv(in, i, n, &apply);
+    const int count = core->p.tasks[core->list.at[i].task].count;
+    gcpi_apply_call(core, &core->p.tasks[core->list.at[i + 1].task], n + count, &apply, &space);
+    gcpi_run_conv(core, i, n, &apply);
 }
 
-static void gcpi_run_conv_sums(const gcpi_plan *in, int i, int n)
+static void gcpi_run_conv_sums(const gcpi_plan *core, int i, int n)
 {
     gcp_call stats;
     gcpi_call_space space;
-    gcpi_op_call(in, &in->list.at[i + 1], n + in->p.tasks[in->list.at[i].task].count, &stats, &space);
-    gcpi_run_conv(in, i, n, &stats);
+    gcpi_op_call(core, &core->list.at[i + 1], n + core->p.tasks[core->list.at[i].task].count, &stats, &space);
+    gcpi_run_conv(core, i, n, &stats);
 }
 
-static void gcpi_run_batch_norm_begins(const gcpi_plan *in, int i, int n)
+static void gcpi_run_batch_norm_begins(const gcpi_plan *core, int i, int n)
 {
-    const gcpi_op *norm = &in->p.tape->ops[in->p.tasks[in->list.at[i + 1].task].op];
+    const gcpi_op *norm = &core->p.tape->ops[core->p.tasks[core->list.at[i + 1].task].op];
     gcp_call call, rectifier;
     gcpi_call_space space, others;
-    gcpi_op_call(in, &in->list.at[i], n, &rectifier, &others);
-    gcpi_op_call(in, &in->list.at[i + 1], n + in->p.tasks[in->list.at[i].task].count, &call, &space);
-    space.in[GCPI_NORM_BETA].data = gcpi_item_data(in, gcpi_edge(in->p.tape, norm, GCPI_NORM_BETA), -1);
+    gcpi_op_call(core, &core->list.at[i], n, &rectifier, &others);
+    gcpi_op_call(core, &core->list.at[i + 1], n + core->p.tasks[core->list.at[i].task].count, &call, &space);
+    space.in[GCPI_NORM_BETA].data = gcpi_item_data(core, gcpi_edge(core->p.tape, norm, GCPI_NORM_BETA), -1);
     call.fused = &rectifier;
-    gcpi_row_for(&in->p.target, norm, 0)->backward(&call);
+    gcpi_row_for(&core->p.target, norm, 0)->backward(&call);
 }
 
 /* i: an instruction; its operands are placed from placed[n] on. t, u: its task and the next instruction's. */
 typedef struct gcpi_pair {
-    int (*fits)(const gcpi_plan *in, const gcpi_task *t, int n, const gcpi_task *u);
-    void (*run)(const gcpi_plan *in, int i, int n);
+    int (*fits)(const gcpi_plan *core, const gcpi_task *t, int n, const gcpi_task *u);
+    void (*run)(const gcpi_plan *core, int i, int n);
 } gcpi_pair;
 static const gcpi_pair gcpi_pairs[] = { { gcpi_conv_ends, gcpi_run_conv_ends },
                                         { gcpi_conv_sums, gcpi_run_conv_sums },
                                         { gcpi_batch_norm_begins, gcpi_run_batch_norm_begins } };
 
-static const gcpi_pair *gcpi_pair_at(const gcpi_plan *in, int i, int n)        /* NULL: instruction i runs alone */
+static const gcpi_pair *gcpi_pair_at(const gcpi_plan *core, int i, int n)        /* NULL: instruction i runs alone */
 {
-    if (i + 1 >= (int)in->list.count || in->opts.check || in->opts.no_groups) return NULL;
-    const gcpi_task *t = &in->p.tasks[in->list.at[i].task], *u = &in->p.tasks[in->list.at[i + 1].task];
+    if (i + 1 >= (int)core->list.count || core->opts.check || core->opts.no_groups) return NULL;
+    const gcpi_task *t = &core->p.tasks[core->list.at[i].task], *u = &core->p.tasks[core->list.at[i + 1].task];
     for (size_t k = 0; k < sizeof gcpi_pairs / sizeof *gcpi_pairs; k++)
-        if (gcpi_pairs[k].fits(in, t, n, u)) return &gcpi_pairs[k];
+        if (gcpi_pairs[k].fits(core, t, n, u)) return &gcpi_pairs[k];
     return NULL;
 }
 
 /* Updates behind each other are one call where the target's row takes them: each is the .fused of the one before. How
    many instructions from i on that are, 1 where there is nothing to join. */
-static int gcpi_updates_at(const gcpi_plan *in, int i)
+static int gcpi_updates_at(const gcpi_plan *core, int i)
 {
-    const gcp_op *kernels = in->p.target.kernels;
+    const gcp_op *kernels = core->p.target.kernels;
     int count = 1;
-    if (in->p.tasks[in->list.at[i].task].kind != GCPI_TASK_UPDATE) return 1;
+    if (core->p.tasks[core->list.at[i].task].kind != GCPI_TASK_UPDATE) return 1;
     if (!kernels || !(kernels[GCP_ROW_UPDATE].flags & GCP_FLAG_FUSED)) return 1;
-    if (in->p.far_slots || in->opts.check || in->opts.no_groups) return 1;
-    while (count < GCP_MAX_UPDATES && i + count < (int)in->list.count &&
-           in->p.tasks[in->list.at[i + count].task].kind == GCPI_TASK_UPDATE)
+    if (core->p.far_slots || core->opts.check || core->opts.no_groups) return 1;
+    while (count < GCP_MAX_UPDATES && i + count < (int)core->list.count &&
+           core->p.tasks[core->list.at[i + count].task].kind == GCPI_TASK_UPDATE)
         count++;
     return count;
 }
-static void gcpi_run_updates(gcpi_plan *in, int i, int n, int count)
+static void gcpi_run_updates(gcpi_plan *core, int i, int n, int count)
 {
     gcpi_update_call u[GCP_MAX_UPDATES];
-    if (in->run.numbers.micro + 1 != in->run.numbers.micros) return;
+    if (core->run.numbers.micro + 1 != core->run.numbers.micros) return;
     for (int k = 0; k < count; k++) {
-        const gcpi_task *t = &in->p.tasks[in->list.at[i + k].task];
-        gcpi_update_call_fill(in, t, n, &u[k]);
+        const gcpi_task *t = &core->p.tasks[core->list.at[i + k].task];
+        gcpi_update_call_fill(core, t, n, &u[k]);
         if (k > 0) u[k - 1].call.fused = &u[k].call;
         n += t->count;
     }
-    if (in->p.far_slots) gcpi_run_far_update(in, &u[0].call);
-    else gcpi_row_for(&in->p.target, NULL, GCP_ROW_UPDATE)->forward(&u[0].call);
+    if (core->p.far_slots) gcpi_run_far_update(core, &u[0].call);
+    else gcpi_row_for(&core->p.target, NULL, GCP_ROW_UPDATE)->forward(&u[0].call);
 }
 
-static void gcpi_run_instruction(gcpi_plan *in, int i, int n)
+static void gcpi_run_instruction(gcpi_plan *core, int i, int n)
 {
-    const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
-    int last = in->run.numbers.micro + 1 == in->run.numbers.micros;
-    gcpi_far_meet(in, t, n);
-    gcpi_guards_set(in, t);
+    const gcpi_task *t = &core->p.tasks[core->list.at[i].task];
+    int last = core->run.numbers.micro + 1 == core->run.numbers.micros;
+    gcpi_far_meet(core, t, n);
+    gcpi_guards_set(core, t);
     switch (t->kind) {
-    case GCPI_TASK_FORWARD: if (t->ops > 1) { gcpi_run_group(in, t, n); break; }  /* fall through */
-    case GCPI_TASK_BACKWARD: gcpi_run_op(in, &in->list.at[i], n); break;
-    case GCPI_TASK_SEED: gcpi_run_seed(in, t, n); break;
-    case GCPI_TASK_GRADIENT_NORM: if (last) gcpi_run_gradient_norm(in, t, n); break;
-    case GCPI_TASK_UPDATE: gcpi_run_updates(in, i, n, 1); break;
-    case GCPI_TASK_HOOK: case GCPI_TASK_WAIT: if (last) gcpi_run_hook(in, t, n); break;
-    case GCPI_TASK_OFFLOAD: case GCPI_TASK_PREFETCH: gcpi_far_start(in, t, n); break;
-    case GCPI_TASK_MOVE: gcpi_run_move(in, t, n); break;
+    case GCPI_TASK_FORWARD: if (t->ops > 1) { gcpi_run_group(core, t, n); break; }  /* fall through */
+    case GCPI_TASK_BACKWARD: gcpi_run_op(core, &core->list.at[i], n); break;
+    case GCPI_TASK_SEED: gcpi_run_seed(core, t, n); break;
+    case GCPI_TASK_GRADIENT_NORM: if (last) gcpi_run_gradient_norm(core, t, n); break;
+    case GCPI_TASK_UPDATE: gcpi_run_updates(core, i, n, 1); break;
+    case GCPI_TASK_HOOK: case GCPI_TASK_WAIT: if (last) gcpi_run_hook(core, t, n); break;
+    case GCPI_TASK_OFFLOAD: case GCPI_TASK_PREFETCH: gcpi_far_start(core, t, n); break;
+    case GCPI_TASK_MOVE: gcpi_run_move(core, t, n); break;
     default: break;
     }
-    if (in->opts.check && in->run.purpose != GCPI_TO_MEASURE) gcpi_check_instruction(in, i, n);
+    if (core->opts.check && core->run.purpose != GCPI_TO_MEASURE) gcpi_check_instruction(core, i, n);
 }
 
 /* A pair, or several updates. */
-static void gcpi_run_together(gcpi_plan *in, const gcpi_pair *pair, int i, int n, int count)
+static void gcpi_run_together(gcpi_plan *core, const gcpi_pair *pair, int i, int n, int count)
 {
     for (int k = 0, m = n; k < count; k++) {
-        const gcpi_task *t = &in->p.tasks[in->list.at[i + k].task];
-        gcpi_far_meet(in, t, m);
+        const gcpi_task *t = &core->p.tasks[core->list.at[i + k].task];
+        gcpi_far_meet(core, t, m);
         m += t->count;
     }
-    if (pair) pair->run(in, i, n);
-    else gcpi_run_updates(in, i, n, count);
+    if (pair) pair->run(core, i, n);
+    else gcpi_run_updates(core, i, n, count);
 }
 
 /* Issues the whole list. A device's first error gets the line of the op that was issued last. */
 static void gcpi_issue(void *plan)
 {
-    gcpi_plan *in = (gcpi_plan *)plan;
-    const gcp_target *target = &in->p.target;
-    for (int i = 0, n = 0; i < (int)in->list.count; i++) {
-        const gcpi_pair *pair = gcpi_pair_at(in, i, n);
-        const int count = pair ? 2 : gcpi_updates_at(in, i), end = i + count;
+    gcpi_plan *core = (gcpi_plan *)plan;
+    const gcp_target *target = &core->p.target;
+    for (int i = 0, n = 0; i < (int)core->list.count; i++) {
+        const gcpi_pair *pair = gcpi_pair_at(core, i, n);
+        const int count = pair ? 2 : gcpi_updates_at(core, i), end = i + count;
         const char *text;
         char name[128];
-        if (count > 1) gcpi_run_together(in, pair, i, n, count);
-        else gcpi_run_instruction(in, i, n);
-        for (; i < end; i++) n += in->p.tasks[in->list.at[i].task].count;
-        const gcpi_task *t = &in->p.tasks[in->list.at[--i].task];
+        if (count > 1) gcpi_run_together(core, pair, i, n, count);
+        else gcpi_run_instruction(core, i, n);
+        for (; i < end; i++) n += core->p.tasks[core->list.at[i].task].count;
+        const gcpi_task *t = &core->p.tasks[core->list.at[--i].task];
         if (!target->device || (text = target->device->trouble(target->context)) == NULL) continue;
-        gcpi_fail(in->p.tape, GCP_E_DEVICE, gcpi_instruction_at(in, i), gcpi_task_name(&in->p, t, name, sizeof name),
+        gcpi_fail(core->p.tape, GCP_E_DEVICE, gcpi_instruction_at(core, i),
+                  gcpi_task_name(&core->p, t, name, sizeof name),
                   "%s: %s", target->name, text);
         break;
     }
-    gcpi_far_wait_all(in);
-    in->run.next_copy = 0;
+    gcpi_far_wait_all(core);
+    core->run.next_copy = 0;
 }
 
 /* ==== src/cold.h ==== */
@@ -17134,121 +17143,122 @@ static void gcpi_issue(void *plan)
 
 /* A step: its numbers, checks and counters. */
 
-static double gcpi_root_value(const gcpi_plan *in)
+static double gcpi_root_value(const gcpi_plan *core)
 {
-    const gcpi_tensor *e = &in->p.tape->tensors[in->p.root];
+    const gcpi_tensor *e = &core->p.tape->tensors[core->p.root];
     gcp_real value = 0;
     if (gcpi_count(e->shape) == 1 && e->dtype == GCP_DTYPE_REAL)
-        gcpi_bytes_copy(&in->p.target, &value, gcpi_item_data(in, in->p.root, in->where[in->p.root]), sizeof value);
+        gcpi_bytes_copy(&core->p.target, &value, gcpi_item_data(core, core->p.root, core->where[core->p.root]),
+                        sizeof value);
     return (double)value;
 }
 
-static void gcpi_numbers_fill(gcpi_plan *in, const gcp_step_opts *o)
+static void gcpi_numbers_fill(gcpi_plan *core, const gcp_step_opts *o)
 {
-    gcp_tape *t = in->p.tape;
+    gcp_tape *t = core->p.tape;
     gcpi_counters counters = gcpi_counters_read(t);
     unsigned char bytes[GCPI_NUMBERS_BYTES] = { 0 };
-    in->run.numbers.lr = o->lr;
-    in->run.numbers.step = counters.steps;
-    in->run.numbers.updates = counters.updates;
-    in->run.numbers.seed = t->seed;
-    in->run.numbers.first_sample = o->first_sample;
-    in->run.numbers.micro = in->run.micro;
-    in->run.numbers.micros = GCPI_MAX(1, in->opts.accumulate);
-    in->run.numbers.gradient_scale = 1.0 / in->run.numbers.micros;
+    core->run.numbers.lr = o->lr;
+    core->run.numbers.step = counters.steps;
+    core->run.numbers.updates = counters.updates;
+    core->run.numbers.seed = t->seed;
+    core->run.numbers.first_sample = o->first_sample;
+    core->run.numbers.micro = core->run.micro;
+    core->run.numbers.micros = GCPI_MAX(1, core->opts.accumulate);
+    core->run.numbers.gradient_scale = 1.0 / core->run.numbers.micros;
     const double share = gcpi_option(o->share, 1);
-    if (share != in->run.share) gcpi_recordings_forget(in);         /* they have it as a constant */
-    in->run.share = share;
-    memcpy(bytes, &in->run.numbers, sizeof in->run.numbers);
-    gcpi_bytes_copy(&in->p.target, in->bound.slab, bytes, sizeof bytes);
+    if (share != core->run.share) gcpi_recordings_forget(core);         /* they have it as a constant */
+    core->run.share = share;
+    memcpy(bytes, &core->run.numbers, sizeof core->run.numbers);
+    gcpi_bytes_copy(&core->p.target, core->bound.slab, bytes, sizeof bytes);
 }
 
 /* Counts one more update of each parameter that the plan trains, if its optimiser has slots. */
-static void gcpi_counts_advance(const gcpi_plan *in)
+static void gcpi_counts_advance(const gcpi_plan *core)
 {
     enum { SOME = 512 };
-    const gcp_tape *t = in->p.tape;
+    const gcp_tape *t = core->p.tape;
     uint64_t some[SOME];
-    for (int first = 0; in->slots && first < t->parameter_count; first += SOME) {
+    for (int first = 0; core->slots && first < t->parameter_count; first += SOME) {
         int n = GCPI_MIN((int)SOME, t->parameter_count - first);
         gcpi_bytes_copy(&t->home, some, gcpi_count_at(t, first), (size_t)n * sizeof *some);
-        for (int i = 0; i < n; i++) some[i] += (uint64_t)gcpi_trained(&in->p, first + i);
+        for (int i = 0; i < n; i++) some[i] += (uint64_t)gcpi_trained(&core->p, first + i);
         gcpi_bytes_copy(&t->home, gcpi_count_at(t, first), some, (size_t)n * sizeof *some);
     }
 }
 
-static void gcpi_counters_advance(gcpi_plan *in)
+static void gcpi_counters_advance(gcpi_plan *core)
 {
     gcpi_counters c;
-    in->run.micro = (in->run.micro + 1) % in->run.numbers.micros;
-    if (in->run.purpose == GCPI_TO_STEP) in->p.tape->summing = in->run.micro ? in->number : 0;
-    c.steps = in->run.numbers.step + 1;
-    c.updates = in->run.numbers.updates + (in->run.micro == 0);
-    gcpi_bytes_copy(&in->p.tape->home, in->p.tape->state, &c, sizeof c);
-    if (in->run.micro == 0) gcpi_counts_advance(in);
+    core->run.micro = (core->run.micro + 1) % core->run.numbers.micros;
+    if (core->run.purpose == GCPI_TO_STEP) core->p.tape->summing = core->run.micro ? core->number : 0;
+    c.steps = core->run.numbers.step + 1;
+    c.updates = core->run.numbers.updates + (core->run.micro == 0);
+    gcpi_bytes_copy(&core->p.tape->home, core->p.tape->state, &c, sizeof c);
+    if (core->run.micro == 0) gcpi_counts_advance(core);
 }
 
 /* An error that names the first input that the list reads and that was not written. */
-static void gcpi_unwritten_fail(const gcpi_plan *in, gcp_at at, const char *what)
+static void gcpi_unwritten_fail(const gcpi_plan *core, gcp_at at, const char *what)
 {
     char name[128];
     int i = 0;
-    while (in->p.items[i].kind != GCPI_INPUT_ITEM || in->where[i] < 0 || in->bound.given[i]) i++;
-    gcpi_fail(in->p.tape, GCP_E_INPUT, at, what, "'%s' was not written since %s",
-              gcp_name(gcpi_handle(in->p.tape, i), name, sizeof name), in->bound.since);
+    while (core->p.items[i].kind != GCPI_INPUT_ITEM || core->where[i] < 0 || core->bound.given[i]) i++;
+    gcpi_fail(core->p.tape, GCP_E_INPUT, at, what, "'%s' was not written since %s",
+              gcp_name(gcpi_handle(core->p.tape, i), name, sizeof name), core->bound.since);
 }
 /* Inputs of as many samples must have been given as many: the first that was written in part says how many. */
-static int gcpi_samples_agree(gcpi_plan *in, gcp_at at, const char *what)
+static int gcpi_samples_agree(gcpi_plan *core, gcp_at at, const char *what)
 {
-    const gcp_tape *t = in->p.tape;
+    const gcp_tape *t = core->p.tape;
     char name[96], other[96];
     int first = -1;
     for (int pass = 0; pass < 2; pass++)
-        for (int x = 0; x < in->p.tensors; x++) {
-            const int given = in->p.items[x].kind == GCPI_INPUT_ITEM ? in->bound.given[x] : 0;
+        for (int x = 0; x < core->p.tensors; x++) {
+            const int given = core->p.items[x].kind == GCPI_INPUT_ITEM ? core->bound.given[x] : 0;
             const int all = given ? gcpi_by_samples(t->tensors[x].shape).d[0] : 0;
             if (!pass && first < 0 && given < all) first = x;
             if (!pass || !given || first < 0 || all != gcpi_by_samples(t->tensors[first].shape).d[0]) continue;
-            if (given == in->bound.given[first]) continue;
-            gcpi_fail(in->p.tape, GCP_E_INPUT, at, what, "%d samples of '%s' were written, and %d of '%s'",
-                      in->bound.given[first], gcp_name(gcpi_handle(in->p.tape, first), name, sizeof name), given,
-                      gcp_name(gcpi_handle(in->p.tape, x), other, sizeof other));
+            if (given == core->bound.given[first]) continue;
+            gcpi_fail(core->p.tape, GCP_E_INPUT, at, what, "%d samples of '%s' were written, and %d of '%s'",
+                      core->bound.given[first], gcp_name(gcpi_handle(core->p.tape, first), name, sizeof name), given,
+                      gcp_name(gcpi_handle(core->p.tape, x), other, sizeof other));
             return 0;
         }
-    in->bound.some = first >= 0;
+    core->bound.some = first >= 0;
     return 1;
 }
 
 /* Whether this plan may run its next micro-batch. If so, it is the tape's running plan from now on. */
-static int gcpi_may_run(gcpi_plan *in, gcp_at at, const char *what)
+static int gcpi_may_run(gcpi_plan *core, gcp_at at, const char *what)
 {
-    gcp_tape *t = in->p.tape;
-    if (in->run.purpose == GCPI_TO_MEASURE) return 1;
-    if (in->bound.unwritten) { gcpi_unwritten_fail(in, at, what); return 0; }
-    if (in->bound.some && !gcpi_samples_agree(in, at, what)) return 0;
-    if (in->run.micro && t->runner != in->number) {
-        gcpi_sums_forget(in);
+    gcp_tape *t = core->p.tape;
+    if (core->run.purpose == GCPI_TO_MEASURE) return 1;
+    if (core->bound.unwritten) { gcpi_unwritten_fail(core, at, what); return 0; }
+    if (core->bound.some && !gcpi_samples_agree(core, at, what)) return 0;
+    if (core->run.micro && t->runner != core->number) {
+        gcpi_sums_forget(core);
         gcpi_fail(t, GCP_E_BIND, at, what, "another plan ran between the micro-batches of this one");
         return 0;
     }
-    if (in->p.training && in->run.purpose == GCPI_TO_STEP && t->summing &&
-        (t->summing != in->number || !in->run.micro)) {
+    if (core->p.training && core->run.purpose == GCPI_TO_STEP && t->summing &&
+        (t->summing != core->number || !core->run.micro)) {
         t->summing = 0;
         gcpi_fail(t, GCP_E_BIND, at, what,
                   "the plan before was not through its micro-batches: the gradients that it summed are lost");
         return 0;
     }
-    if (in->run.purpose == GCPI_TO_STEP) t->runner = in->number;
-    gcpi_touch(in);
+    if (core->run.purpose == GCPI_TO_STEP) t->runner = core->number;
+    gcpi_touch(core);
     return 1;
 }
 
 /* Whether a run failed. If so, its recording is useless, and so are the gradients that micro-batches have summed. */
-static int gcpi_broken_off(gcpi_plan *in, gcp_at at, const char *what)
+static int gcpi_broken_off(gcpi_plan *core, gcp_at at, const char *what)
 {
-    if (!in->p.tape->code && !gcpi_trouble(in->p.tape, &in->p.target, at, what)) return 0;
-    gcpi_recordings_forget(in);
-    gcpi_sums_forget(in);
+    if (!core->p.tape->code && !gcpi_trouble(core->p.tape, &core->p.target, at, what)) return 0;
+    gcpi_recordings_forget(core);
+    gcpi_sums_forget(core);
     return 1;
 }
 
@@ -17256,17 +17266,17 @@ static int gcpi_broken_off(gcpi_plan *in, gcp_at at, const char *what)
 typedef struct gcpi_fed { gcp_code code; char message[GCP_MAX_ERROR]; } gcpi_fed;
 
 /* The next step's inputs, while a device computes this one. An error is put by until the step is done. */
-static void gcpi_feed(gcpi_plan *in, const gcp_step_opts *o, gcpi_fed *fed)
+static void gcpi_feed(gcpi_plan *core, const gcp_step_opts *o, gcpi_fed *fed)
 {
-    gcp_tape *t = in->p.tape;
-    const gcp_device *device = in->p.target.device;
+    gcp_tape *t = core->p.tape;
+    const gcp_device *device = core->p.target.device;
     fed->code = GCP_OK;
-    if (!o->feed || t->code || in->run.purpose != GCPI_TO_STEP) return;
-    t->feeding = in->number;
+    if (!o->feed || t->code || core->run.purpose != GCPI_TO_STEP) return;
+    t->feeding = core->number;
     t->fed_at = o->at;
-    if (device && device->behind) device->behind(in->p.target.context, 1);
+    if (device && device->behind) device->behind(core->p.target.context, 1);
     o->feed(o->feed_context);
-    if (device && device->behind) device->behind(in->p.target.context, 0);
+    if (device && device->behind) device->behind(core->p.target.context, 0);
     t->feeding = 0;
     fed->code = t->code;
     memcpy(fed->message, t->message, sizeof fed->message);
@@ -17275,35 +17285,35 @@ static void gcpi_feed(gcpi_plan *in, const gcp_step_opts *o, gcpi_fed *fed)
 
 /* A device may record a step only if every step makes the same calls: no host code in between, always the same memory.
    way: which recording, as calls differ between the first, the last and other micro-batches. */
-static void gcpi_start(gcpi_plan *in)
+static void gcpi_start(gcpi_plan *core)
 {
-    const gcp_target *target = &in->p.target;
-    int way = (in->run.numbers.micro > 0) + 2 * (in->run.numbers.micro + 1 == in->run.numbers.micros),
-        by_host = (in->far_bytes || in->p.far_slots) && !target->copy_start;
-    if (target->device && target->device->play && in->run.purpose == GCPI_TO_STEP && !in->opts.check &&
-        !in->opts.on_gradient && !by_host)
-        target->device->play(target->context, &in->run.recordings[way], gcpi_issue, in);
-    else gcpi_issue(in);
+    const gcp_target *target = &core->p.target;
+    int way = (core->run.numbers.micro > 0) + 2 * (core->run.numbers.micro + 1 == core->run.numbers.micros),
+        by_host = (core->far_bytes || core->p.far_slots) && !target->copy_start;
+    if (target->device && target->device->play && core->run.purpose == GCPI_TO_STEP && !core->opts.check &&
+        !core->opts.on_gradient && !by_host)
+        target->device->play(target->context, &core->run.recordings[way], gcpi_issue, core);
+    else gcpi_issue(core);
 }
 
-static double gcpi_run(gcpi_plan *in, const gcp_step_opts *o, const char *what)
+static double gcpi_run(gcpi_plan *core, const gcp_step_opts *o, const char *what)
 {
-    gcp_tape *t = in->p.tape;
+    gcp_tape *t = core->p.tape;
     gcpi_fed fed;
-    if (!gcpi_may_run(in, o->at, what)) return (double)NAN;
-    gcpi_numbers_fill(in, o);
-    if (in->opts.check && in->run.purpose == GCPI_TO_STEP) gcpi_check_given(in, o->at);
+    if (!gcpi_may_run(core, o->at, what)) return (double)NAN;
+    gcpi_numbers_fill(core, o);
+    if (core->opts.check && core->run.purpose == GCPI_TO_STEP) gcpi_check_given(core, o->at);
     if (t->code) return (double)NAN;
-    gcpi_start(in);
+    gcpi_start(core);
     /* a value that is a view of an input is read before .feed writes that; others do not wait for the device yet */
-    const int viewed = o->feed && in->p.items[in->p.items[in->p.root].root].kind == GCPI_INPUT_ITEM;
-    double value = viewed ? gcpi_root_value(in) : 0;
-    gcpi_feed(in, o, &fed);
-    if (gcpi_broken_off(in, o->at, what)) return (double)NAN;
-    if (in->p.training && in->run.purpose != GCPI_TO_GRADCHECK) gcpi_counters_advance(in);
-    if (!viewed) value = gcpi_root_value(in);
-    if (gcpi_broken_off(in, o->at, what)) return (double)NAN;
-    if (in->run.purpose != GCPI_TO_MEASURE) in->bound.ran = 1;
+    const int viewed = o->feed && core->p.items[core->p.items[core->p.root].root].kind == GCPI_INPUT_ITEM;
+    double value = viewed ? gcpi_root_value(core) : 0;
+    gcpi_feed(core, o, &fed);
+    if (gcpi_broken_off(core, o->at, what)) return (double)NAN;
+    if (core->p.training && core->run.purpose != GCPI_TO_GRADCHECK) gcpi_counters_advance(core);
+    if (!viewed) value = gcpi_root_value(core);
+    if (gcpi_broken_off(core, o->at, what)) return (double)NAN;
+    if (core->run.purpose != GCPI_TO_MEASURE) core->bound.ran = 1;
     if (fed.code) { t->code = fed.code; memcpy(t->message, fed.message, sizeof fed.message); }
     return value;
 }
@@ -17312,7 +17322,7 @@ static double gcpi_run(gcpi_plan *in, const gcp_step_opts *o, const char *what)
 static int gcpi_rate_ok(const gcp_plan *plan, double *lr, int free, gcp_at at, const char *what)
 {
     double given = *lr, rate = *lr = gcpi_option(given, 0);
-    int trains = plan->in->opts.optimizer != GCP_OPTIMIZER_NONE;
+    int trains = plan->core->opts.optimizer != GCP_OPTIMIZER_NONE;
     if (given != 0 && !trains)
         gcpi_refuse_plan(plan, GCP_E_ARGUMENT, at, what, ".lr = %g, but the plan was made without .optimizer", rate);
     else if (given == 0 && trains && !free)
@@ -17327,7 +17337,7 @@ static int gcpi_share_ok(const gcp_plan *plan, const gcp_step_opts *o, const cha
     const double share = gcpi_option(o->share, 1);
     if (!(share >= 0 && share <= 1))
         gcpi_refuse_plan(plan, GCP_E_ARGUMENT, o->at, what, ".share = %.9g, in [0, 1]", share);
-    else if (o->share != 0 && !plan->in->p.training)
+    else if (o->share != 0 && !plan->core->p.training)
         gcpi_refuse_plan(plan, GCP_E_ARGUMENT, o->at, what, ".share = %g, but an inference plan has no gradients",
                          share);
     return plan->tape->code == GCP_OK;
@@ -17336,25 +17346,25 @@ static int gcpi_share_ok(const gcp_plan *plan, const gcp_step_opts *o, const cha
 GCPI_DEF double gcp_step_at(gcp_plan *plan, gcp_step_opts o)
 {
     if (gcpi_bound_check(plan, o.at, "gcp_step")) return (double)NAN;
-    if (!plan->in->p.training) {
+    if (!plan->core->p.training) {
         gcpi_fail(plan->tape, GCP_E_PLAN, o.at, "gcp_step", "an inference plan: use gcp_forward");
         return (double)NAN;
     }
     if (!gcpi_rate_ok(plan, &o.lr, 0, o.at, "gcp_step") || !gcpi_share_ok(plan, &o, "gcp_step")) return (double)NAN;
-    return gcpi_run(plan->in, &o, "gcp_step");
+    return gcpi_run(plan->core, &o, "gcp_step");
 }
 
 GCPI_DEF double gcp_forward_at(gcp_plan *plan, gcp_step_opts o)
 {
     if (gcpi_bound_check(plan, o.at, "gcp_forward")) return (double)NAN;
-    if (plan->in->p.training) {
+    if (plan->core->p.training) {
         gcpi_fail(plan->tape, GCP_E_PLAN, o.at, "gcp_forward",
                   "a training plan: use gcp_step, or plan with .inference = 1");
         return (double)NAN;
     }
     if (!gcpi_rate_ok(plan, &o.lr, 1, o.at, "gcp_forward") || !gcpi_share_ok(plan, &o, "gcp_forward"))
         return (double)NAN;
-    return gcpi_run(plan->in, &o, "gcp_forward");
+    return gcpi_run(plan->core, &o, "gcp_forward");
 }
 
 /* ==== src/run/values.h ==== */
@@ -17363,10 +17373,10 @@ GCPI_DEF double gcp_forward_at(gcp_plan *plan, gcp_step_opts o)
 
 /* Copies samples [first, first + count) of a tensor between the user's dense array, which begins with the first of
    them, and their place in the slab or the state. Bits are copied as a whole alone. */
-static void gcpi_copy_samples(const gcpi_plan *in, int item, unsigned char *user, int first, int count, int to_user)
+static void gcpi_copy_samples(const gcpi_plan *core, int item, unsigned char *user, int first, int count, int to_user)
 {
-    const gcpi_item *x = &in->p.items[item];
-    const gcpi_tensor *e = &in->p.tape->tensors[x->tensor];
+    const gcpi_item *x = &core->p.items[item];
+    const gcpi_tensor *e = &core->p.tape->tensors[x->tensor];
     const int real = x->kind == GCPI_GRADIENT_ITEM || e->dtype == GCP_DTYPE_REAL,
               dense = !real || x->pitch == e->shape.d[3] || e->shape.rank == 1;
     gcp_shape some = gcpi_by_samples(e->shape), before = some;
@@ -17374,17 +17384,18 @@ static void gcpi_copy_samples(const gcpi_plan *in, int item, unsigned char *user
     const gcp_dtype type = real ? GCP_DTYPE_REAL : e->dtype;
     const size_t rows = dense ? 1 : gcpi_pixels(some), row = (size_t)x->pitch * sizeof(gcp_real),
                  width = gcpi_row_bytes(type, dense ? gcpi_count(some) : (size_t)e->shape.d[3]);
-    unsigned char *data = (unsigned char *)gcpi_item_data(in, item, in->where[item]) +
+    unsigned char *data = (unsigned char *)gcpi_item_data(core, item, core->where[item]) +
                           (dense ? gcpi_row_bytes(type, gcpi_count(before)) : gcpi_pixels(before) * row);
-    if (to_user) gcpi_rows_copy(&in->p.target, user, width, data, row, width, rows);
-    else gcpi_rows_copy(&in->p.target, data, row, user, width, width, rows);
+    if (to_user) gcpi_rows_copy(&core->p.target, user, width, data, row, width, rows);
+    else gcpi_rows_copy(&core->p.target, data, row, user, width, width, rows);
 }
 /* The whole tensor. */
-static gcp_code gcpi_copy_dense(const gcpi_plan *in, int item, unsigned char *user, int to_user, gcp_at at)
+static gcp_code gcpi_copy_dense(const gcpi_plan *core, int item, unsigned char *user, int to_user, gcp_at at)
 {
-    const gcp_shape shape = gcpi_by_samples(in->p.tape->tensors[in->p.items[item].tensor].shape);
-    gcpi_copy_samples(in, item, user, 0, shape.d[0], to_user);
-    return gcpi_trouble(in->p.tape, &in->p.target, at, to_user ? "gcp_read" : "gcp_write") ? in->p.tape->code : GCP_OK;
+    const gcp_shape shape = gcpi_by_samples(core->p.tape->tensors[core->p.items[item].tensor].shape);
+    gcpi_copy_samples(core, item, user, 0, shape.d[0], to_user);
+    return gcpi_trouble(core->p.tape, &core->p.target, at, to_user ? "gcp_read" : "gcp_write") ? core->p.tape->code
+                                                                                               : GCP_OK;
 }
 
 /* A call on a value. feeds: it writes, which .feed may do to its own plan. */
@@ -17402,7 +17413,7 @@ static gcp_code gcpi_access_check(const gcpi_access *a)
     gcp_code code = gcpi_usable_check(a->plan, a->at, a->what, a->feeds);
     if (code) return code;
     if (!gcpi_usable(a->plan->tape, a->x, a->at, a->what)) return a->plan->tape->code;
-    return a->x.id < a->plan->in->p.tensors
+    return a->x.id < a->plan->core->p.tensors
                ? GCP_OK
                : gcpi_access_fail(a, GCP_E_ARGUMENT, "was recorded after the plan was made", "");
 }
@@ -17432,7 +17443,7 @@ static gcp_code gcpi_labels_check(const gcpi_access *a, const int32_t *labels, s
     gcp_tape *t = a->plan->tape;
     int input = 0;
     const gcpi_op *op;
-    for (int k = 0; (op = gcpi_reading_op(&a->plan->in->p, a->x.id, k, &input)) != NULL; k++) {
+    for (int k = 0; (op = gcpi_reading_op(&a->plan->core->p, a->x.id, k, &input)) != NULL; k++) {
         gcpi_label_range range = gcpi_label_range_of(t, op, input);
         for (size_t i = 0; range.count && i < n; i++) {
             if (gcpi_label_ok(&range, labels[i])) continue;
@@ -17449,13 +17460,13 @@ static gcp_code gcpi_labels_check(const gcpi_access *a, const int32_t *labels, s
 }
 
 /* The label that losses reading x leave out of their mean. 0: none, an embedding reads x. -1: they differ. */
-static int gcpi_ignored_label(const gcpi_plan *in, int x, int32_t *label)
+static int gcpi_ignored_label(const gcpi_plan *core, int x, int32_t *label)
 {
     const gcpi_op *op;
     int input = 0, found = 0;
-    for (int k = 0; (op = gcpi_reading_op(&in->p, x, k, &input)) != NULL; k++) {
+    for (int k = 0; (op = gcpi_reading_op(&core->p, x, k, &input)) != NULL; k++) {
         const int one = gcpi_facts_of(op).leaves_out;
-        const int32_t ignored = gcpi_label_range_of(in->p.tape, op, input).ignore;
+        const int32_t ignored = gcpi_label_range_of(core->p.tape, op, input).ignore;
         if (k && (one != found || (one && ignored != *label))) return -1;
         found = one;
         *label = ignored;
@@ -17463,47 +17474,47 @@ static int gcpi_ignored_label(const gcpi_plan *in, int x, int32_t *label)
     return found;
 }
 /* Fills samples [given, all) of an input: with the ones given, again and again; labels with the ignored one. */
-static void gcpi_write_rest(const gcpi_plan *in, int x, const unsigned char *data, int given, int all)
+static void gcpi_write_rest(const gcpi_plan *core, int x, const unsigned char *data, int given, int all)
 {
     enum { SOME = 1024 };
-    const gcpi_tensor *e = &in->p.tape->tensors[x];
+    const gcpi_tensor *e = &core->p.tape->tensors[x];
     int32_t label, some[SOME];
-    const int labels = given < all && e->dtype == GCP_DTYPE_I32 && gcpi_ignored_label(in, x, &label) > 0;
+    const int labels = given < all && e->dtype == GCP_DTYPE_I32 && gcpi_ignored_label(core, x, &label) > 0;
     for (int i = 0; labels && i < SOME; i++) some[i] = label;
     if (labels) {
         const size_t each = gcpi_count(e->shape) / (size_t)all, end = each * (size_t)all;
-        int32_t *at = (int32_t *)gcpi_item_data(in, x, in->where[x]);
+        int32_t *at = (int32_t *)gcpi_item_data(core, x, core->where[x]);
         for (size_t i = each * (size_t)given, n; i < end; i += n) {
             n = GCPI_MIN(end - i, (size_t)SOME);
-            gcpi_bytes_copy(&in->p.target, at + i, some, n * sizeof *some);
+            gcpi_bytes_copy(&core->p.target, at + i, some, n * sizeof *some);
         }
         return;
     }
     for (int i = given, n; i < all; i += n) {
         n = GCPI_MIN(given, all - i);
-        gcpi_copy_samples(in, x, (unsigned char *)(uintptr_t)data, i, n, 0);
+        gcpi_copy_samples(core, x, (unsigned char *)(uintptr_t)data, i, n, 0);
     }
 }
 
 /* samples: how many of the input's are given. */
 static gcp_code gcpi_write(const gcpi_access *a, const void *data, int samples)
 {
-    gcpi_plan *in = a->plan->in;
+    gcpi_plan *core = a->plan->core;
     const int x = a->x.id;
-    const gcpi_tensor *e = &in->p.tape->tensors[x];
+    const gcpi_tensor *e = &core->p.tape->tensors[x];
     unsigned char *from = (unsigned char *)(uintptr_t)data;
     const int all = gcpi_by_samples(e->shape).d[0];
     const size_t given = gcpi_count(e->shape) / (size_t)all * (size_t)samples;
     gcp_code code;
-    if (in->where[x] < 0) return GCP_OK;           /* this plan does not read it */
+    if (core->where[x] < 0) return GCP_OK;           /* this plan does not read it */
     if (e->dtype == GCP_DTYPE_I32 && (code = gcpi_labels_check(a, (const int32_t *)data, given)) != GCP_OK) return code;
-    gcpi_touch(in);
-    gcpi_copy_samples(in, x, from, 0, samples, 0);
-    gcpi_write_rest(in, x, from, samples, all);
-    if (gcpi_trouble(in->p.tape, &in->p.target, a->at, a->what)) return in->p.tape->code;
-    in->bound.unwritten -= !in->bound.given[x];
-    in->bound.given[x] = samples;
-    in->bound.some |= samples < all;
+    gcpi_touch(core);
+    gcpi_copy_samples(core, x, from, 0, samples, 0);
+    gcpi_write_rest(core, x, from, samples, all);
+    if (gcpi_trouble(core->p.tape, &core->p.target, a->at, a->what)) return core->p.tape->code;
+    core->bound.unwritten -= !core->bound.given[x];
+    core->bound.given[x] = samples;
+    core->bound.some |= samples < all;
     return GCP_OK;
 }
 
@@ -17512,23 +17523,23 @@ GCPI_DEF gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, g
     gcpi_access a = gcpi_access_of(plan, x, at, "gcp_write", 1);
     gcp_code code = gcpi_access_check(&a);
     if (code) return code;
-    const gcpi_plan *in = plan->in;
-    int kind = in->p.items[x.id].kind;
+    const gcpi_plan *core = plan->core;
+    int kind = core->p.items[x.id].kind;
     if (!data || (kind != GCPI_INPUT_ITEM && kind != GCPI_STATE_ITEM))
         return gcpi_access_fail(&a, GCP_E_ARGUMENT, data ? "is neither an input nor a parameter" : "from NULL", "");
     if (kind == GCPI_STATE_ITEM && gcpi_halfway(plan->tape, at, a.what)) return plan->tape->code;
-    if (kind == GCPI_STATE_ITEM) return gcpi_copy_dense(in, x.id, (unsigned char *)(uintptr_t)data, 0, at);
-    return gcpi_write(&a, data, gcpi_by_samples(in->p.tape->tensors[x.id].shape).d[0]);
+    if (kind == GCPI_STATE_ITEM) return gcpi_copy_dense(core, x.id, (unsigned char *)(uintptr_t)data, 0, at);
+    return gcpi_write(&a, data, gcpi_by_samples(core->p.tape->tensors[x.id].shape).d[0]);
 }
 
 static gcp_code gcpi_some_fail(const gcpi_access *a)
 {
     char text[256], name[96];
     const gcp_tape *t = a->plan->tape;
-    if (a->plan->in->joins_samples < 0)
+    if (a->plan->core->joins_samples < 0)
         return gcpi_access_fail(a, GCP_E_ARGUMENT, "cannot be written in part: the plan has no gcp_cross_entropy, "
                                                    "which alone leaves samples out", "");
-    const gcpi_op *joins = &t->ops[a->plan->in->joins_samples];
+    const gcpi_op *joins = &t->ops[a->plan->core->joins_samples];
     gcpi_name_text(t, joins->name, name, sizeof name);
     snprintf(text, sizeof text, "'%s' (%s:%d) makes one value of several samples%s", name,
              gcpi_basename(joins->at.file), joins->at.line,
@@ -17542,14 +17553,14 @@ GCPI_DEF gcp_code gcp_write_some_at(gcp_plan *plan, gcp_tensor x, const void *da
     gcp_code code = gcpi_access_check(&a);
     if (code) return code;
     const int all = gcpi_by_samples(plan->tape->tensors[x.id].shape).d[0];
-    if (!data || plan->in->p.items[x.id].kind != GCPI_INPUT_ITEM)
+    if (!data || plan->core->p.items[x.id].kind != GCPI_INPUT_ITEM)
         return gcpi_access_fail(&a, GCP_E_ARGUMENT, data ? "is no input" : "from NULL", "");
     char text[64];
     int32_t label;
     if (samples < all && plan->tape->tensors[x.id].dtype == GCP_DTYPE_I32 &&
-        gcpi_ignored_label(plan->in, x.id, &label) < 0)
+        gcpi_ignored_label(plan->core, x.id, &label) < 0)
         return gcpi_access_fail(&a, GCP_E_ARGUMENT, "is read by ops that cannot ignore the same label", "");
-    if (samples < all && samples >= 1 && !plan->in->leaves_out) return gcpi_some_fail(&a);
+    if (samples < all && samples >= 1 && !plan->core->leaves_out) return gcpi_some_fail(&a);
     if (samples >= 1 && samples <= all) return gcpi_write(&a, data, samples);
     snprintf(text, sizeof text, "%d samples; 1 to %d are allowed", samples, all);
     return gcpi_access_fail(&a, GCP_E_ARGUMENT, "was given ", text);
@@ -17558,13 +17569,13 @@ GCPI_DEF gcp_code gcp_write_some_at(gcp_plan *plan, gcp_tensor x, const void *da
 /* Whether an item has a value to read: state always, an input once written, others once a step ran. */
 static gcp_code gcpi_there(const gcpi_access *a, int item)
 {
-    const gcpi_plan *in = a->plan->in;
-    int kind = in->p.items[in->p.items[item].root].kind;
-    const int there = kind == GCPI_INPUT_ITEM ? in->bound.given[in->p.items[item].root] > 0 : in->bound.ran;
+    const gcpi_plan *core = a->plan->core;
+    int kind = core->p.items[core->p.items[item].root].kind;
+    const int there = kind == GCPI_INPUT_ITEM ? core->bound.given[core->p.items[item].root] > 0 : core->bound.ran;
     if (kind == GCPI_STATE_ITEM || there) return GCP_OK;
     return gcpi_access_fail(
         a, GCP_E_INPUT, kind == GCPI_INPUT_ITEM ? "was not written since " : "has no value yet: no step has run since ",
-        in->bound.since);
+        core->bound.since);
 }
 
 GCPI_DEF gcp_code gcp_read_at(gcp_plan *plan, gcp_tensor x, void *data, gcp_at at)
@@ -17572,15 +17583,15 @@ GCPI_DEF gcp_code gcp_read_at(gcp_plan *plan, gcp_tensor x, void *data, gcp_at a
     gcpi_access a = gcpi_access_of(plan, x, at, "gcp_read", 0);
     gcp_code code = gcpi_access_check(&a);
     if (code) return code;
-    const gcpi_item *item = &plan->in->p.items[x.id];
+    const gcpi_item *item = &plan->core->p.items[x.id];
     int there = item->kind == GCPI_STATE_ITEM ||
-                ((item->kind == GCPI_INPUT_ITEM || item->pinned) && plan->in->where[x.id] >= 0) ||
-                (item->kind == GCPI_FORWARD_ITEM && plan->in->p.items[item->root].kind == GCPI_STATE_ITEM);
+                ((item->kind == GCPI_INPUT_ITEM || item->pinned) && plan->core->where[x.id] >= 0) ||
+                (item->kind == GCPI_FORWARD_ITEM && plan->core->p.items[item->root].kind == GCPI_STATE_ITEM);
     if (!data || !there)
         return gcpi_access_fail(&a, GCP_E_ARGUMENT,
                                 data ? "is not kept: mark it with gcp_keep before planning" : "to NULL", "");
     code = gcpi_there(&a, x.id);
-    return code ? code : gcpi_copy_dense(plan->in, x.id, (unsigned char *)data, 1, at);
+    return code ? code : gcpi_copy_dense(plan->core, x.id, (unsigned char *)data, 1, at);
 }
 
 GCPI_DEF gcp_code gcp_grad_at(gcp_plan *plan, gcp_tensor x, gcp_real *data, gcp_at at)
@@ -17588,15 +17599,15 @@ GCPI_DEF gcp_code gcp_grad_at(gcp_plan *plan, gcp_tensor x, gcp_real *data, gcp_
     gcpi_access a = gcpi_access_of(plan, x, at, "gcp_grad", 0);
     gcp_code code = gcpi_access_check(&a);
     if (code) return code;
-    int item = plan->in->p.tensors + x.id;
+    int item = plan->core->p.tensors + x.id;
     const char *none =
-        gcpi_get(x)->kind == GCPI_PARAMETER && !plan->in->p.items[item].active
+        gcpi_get(x)->kind == GCPI_PARAMETER && !plan->core->p.items[item].active
             ? "is frozen (gcp_freeze, .train or .freeze), or the loss does not depend on it"
             : "has no gradient that outlives the step: plan without an optimiser, or gcp_want_grad for an input";
-    if (!data || !plan->in->p.items[item].pinned || plan->in->where[item] < 0)
+    if (!data || !plan->core->p.items[item].pinned || plan->core->where[item] < 0)
         return gcpi_access_fail(&a, GCP_E_ARGUMENT, data ? none : "to NULL", "");
     code = gcpi_there(&a, item);
-    return code ? code : gcpi_copy_dense(plan->in, item, (unsigned char *)data, 1, at);
+    return code ? code : gcpi_copy_dense(plan->core, item, (unsigned char *)data, 1, at);
 }
 
 GCPI_DEF ptrdiff_t gcp_ignored_at(gcp_plan *plan, gcp_tensor loss, gcp_at at)
@@ -17605,7 +17616,7 @@ GCPI_DEF ptrdiff_t gcp_ignored_at(gcp_plan *plan, gcp_tensor loss, gcp_at at)
     gcpi_access a = gcpi_access_of(plan, loss, at, "gcp_ignored", 0);
     if (gcpi_access_check(&a)) return -1;
     gcp_tape *t = plan->tape;
-    const gcpi_plan *in = plan->in;
+    const gcpi_plan *core = plan->core;
     const gcpi_op *op = t->tensors[loss.id].producer >= 0 ? &t->ops[t->tensors[loss.id].producer] : NULL;
     if (!op || !gcpi_facts_of(op).leaves_out) {
         gcpi_access_fail(&a, GCP_E_ARGUMENT, "is not made by gcp_cross_entropy", "");
@@ -17615,16 +17626,16 @@ GCPI_DEF ptrdiff_t gcp_ignored_at(gcp_plan *plan, gcp_tensor loss, gcp_at at)
     gcpi_label_range range = gcpi_label_range_of(t, op, 1);
     ptrdiff_t n = (ptrdiff_t)gcpi_count(t->tensors[labels].shape), ignored = 0;
     a.x = gcpi_handle(t, labels);
-    if (in->where[labels] < 0) { gcpi_access_fail(&a, GCP_E_ARGUMENT, "is not read by this plan", ""); return -1; }
+    if (core->where[labels] < 0) { gcpi_access_fail(&a, GCP_E_ARGUMENT, "is not read by this plan", ""); return -1; }
     if (gcpi_there(&a, labels)) return -1;
     for (ptrdiff_t first = 0; first < n; first += SOME) {
         int32_t some[SOME];
         ptrdiff_t count = GCPI_MIN((ptrdiff_t)SOME, n - first);
-        gcpi_bytes_copy(&in->p.target, some, in->bound.slab + in->where[labels] + (size_t)first * sizeof *some,
+        gcpi_bytes_copy(&core->p.target, some, core->bound.slab + core->where[labels] + (size_t)first * sizeof *some,
                         (size_t)count * sizeof *some);
         for (ptrdiff_t i = 0; i < count; i++) ignored += some[i] == range.ignore;
     }
-    return gcpi_trouble(t, &in->p.target, at, "gcp_ignored") ? -1 : ignored;
+    return gcpi_trouble(t, &core->p.target, at, "gcp_ignored") ? -1 : ignored;
 }
 
 /* ==== src/run/training.h ==== */
@@ -17653,13 +17664,13 @@ GCPI_DEF double gcp_gradient_norm_at(gcp_plan *plan, gcp_at at)
 {
     gcp_step_numbers n;
     if (gcpi_bound_check(plan, at, "gcp_gradient_norm")) return (double)NAN;
-    const gcpi_plan *in = plan->in;
-    if (in->opts.clip_norm <= 0 || !in->bound.ran) {
-        gcpi_fail(plan->tape, GCP_E_PLAN, at, "gcp_gradient_norm", in->bound.ran ? "the plan has no .clip_norm"
+    const gcpi_plan *core = plan->core;
+    if (core->opts.clip_norm <= 0 || !core->bound.ran) {
+        gcpi_fail(plan->tape, GCP_E_PLAN, at, "gcp_gradient_norm", core->bound.ran ? "the plan has no .clip_norm"
                                                                                  : "no step has run yet");
         return (double)NAN;
     }
-    gcpi_bytes_copy(&in->p.target, &n, in->bound.slab, sizeof n);
+    gcpi_bytes_copy(&core->p.target, &n, core->bound.slab, sizeof n);
     return n.gradient_norm;
 }
 
@@ -17724,12 +17735,12 @@ GCPI_DEF gcp_code gcp_average_swap_at(gcp_tape *t, void *memory, gcp_at at)
 /* Measurements: seconds, bytes, whether gradients are right. */
 
 /* Profile. Each instruction is waited for, far copies too, so that a copy's seconds are those of the link. */
-typedef struct gcpi_timed { gcpi_plan *in; int instruction, operand; } gcpi_timed;
+typedef struct gcpi_timed { gcpi_plan *core; int instruction, operand; } gcpi_timed;
 static void gcpi_issue_one(void *timed)
 {
     const gcpi_timed *t = (const gcpi_timed *)timed;
-    gcpi_run_instruction(t->in, t->instruction, t->operand);
-    gcpi_far_wait_all(t->in);
+    gcpi_run_instruction(t->core, t->instruction, t->operand);
+    gcpi_far_wait_all(t->core);
 }
 
 /* Seconds since some moment, to the nanosecond: of a clock that counts from 1970 a double would hold a quarter of a
@@ -17766,22 +17777,22 @@ static double gcpi_since(double start)
     return seconds > -1 ? 0 : seconds + 0x10000;  /* it was set back; it began again */
 }
 
-static int gcpi_profile_step(gcpi_plan *in, const gcp_step_opts *o, double *seconds)
+static int gcpi_profile_step(gcpi_plan *core, const gcp_step_opts *o, double *seconds)
 {
-    const gcp_target *target = &in->p.target;
+    const gcp_target *target = &core->p.target;
     gcpi_timed t;
-    if (!gcpi_may_run(in, o->at, "gcp_profile")) return 0;
-    t.in = in;
-    gcpi_numbers_fill(in, o);
-    for (t.instruction = t.operand = 0; t.instruction < (int)in->list.count; t.instruction++) {
+    if (!gcpi_may_run(core, o->at, "gcp_profile")) return 0;
+    t.core = core;
+    gcpi_numbers_fill(core, o);
+    for (t.instruction = t.operand = 0; t.instruction < (int)core->list.count; t.instruction++) {
         double begin = gcpi_now();
         if (target->device) seconds[t.instruction] = target->device->timed(target->context, gcpi_issue_one, &t);
         else { gcpi_issue_one(&t); seconds[t.instruction] = gcpi_since(begin); }
-        t.operand += in->p.tasks[in->list.at[t.instruction].task].count;
+        t.operand += core->p.tasks[core->list.at[t.instruction].task].count;
     }
-    if (gcpi_broken_off(in, o->at, "gcp_profile")) return 0;
-    if (in->p.training) gcpi_counters_advance(in);
-    in->bound.ran = 1;
+    if (gcpi_broken_off(core, o->at, "gcp_profile")) return 0;
+    if (core->p.training) gcpi_counters_advance(core);
+    core->bound.ran = 1;
     return 1;
 }
 
@@ -17800,9 +17811,9 @@ GCPI_DEF double gcp_profile_at(gcp_plan *plan, gcp_profile_opts o)
     gcp_step_opts step;
     double sum = 0;
     if (gcpi_bound_check(plan, o.at, "gcp_profile") || !gcpi_rate_ok(plan, &o.lr, 1, o.at, "gcp_profile")) return 0;
-    gcpi_plan *in = plan->in;
-    gcp_arena *a = in->opts.arena ? in->opts.arena : plan->tape->arena;
-    ptrdiff_t scratch = a->scratch, count = in->list.count;
+    gcpi_plan *core = plan->core;
+    gcp_arena *a = core->opts.arena ? core->opts.arena : plan->tape->arena;
+    ptrdiff_t scratch = a->scratch, count = core->list.count;
     int repeats = o.repeats > 0 ? o.repeats : 5;
     double *all = GCPI_SCRATCH(a, double, gcpi_product(count, repeats));
     step.at = o.at; step.lr = o.lr; step.first_sample = 0; step.share = 0; step.feed = NULL; step.feed_context = NULL;
@@ -17810,37 +17821,38 @@ GCPI_DEF double gcp_profile_at(gcp_plan *plan, gcp_profile_opts o)
         gcpi_fail(plan->tape, GCP_E_NOMEM, o.at, "gcp_profile", "the plan's arena has no room for %d x %td times",
                   repeats, count);
     int ok = all != NULL;
-    for (int r = 0; ok && r < repeats; r++) ok = gcpi_profile_step(in, &step, all + r * count);
-    for (ptrdiff_t i = 0; ok && i < count; i++) sum += in->seconds[i] = gcpi_median(all + i, count, repeats);
+    for (int r = 0; ok && r < repeats; r++) ok = gcpi_profile_step(core, &step, all + r * count);
+    for (ptrdiff_t i = 0; ok && i < count; i++) sum += core->seconds[i] = gcpi_median(all + i, count, repeats);
     a->scratch = scratch;
     return ok ? sum : 0;
 }
 
 GCPI_DEF double gcp_instruction_seconds(const gcp_plan *plan, int i)
 {
-    return plan && plan->in && plan->generation == plan->tape->generation && i >= 0 && i < plan->instructions
-               ? plan->in->seconds[i]
+    return plan && plan->core && plan->generation == plan->tape->generation && i >= 0 && i < plan->instructions
+               ? plan->core->seconds[i]
                : 0;
 }
 
 /* Runs the plan in other memory, on copies of state and inputs; afterwards everything is as before. */
-static void gcpi_run_copy(gcpi_plan *in, unsigned char *base, const gcp_step_opts *o)
+static void gcpi_run_copy(gcpi_plan *core, unsigned char *base, const gcp_step_opts *o)
 {
-    gcp_tape *t = in->p.tape;
-    unsigned char *slab = in->bound.slab, *state = t->state;
-    int micro = in->run.micro;
-    gcpi_bytes_copy(&in->p.target, base, state, t->state_size);
+    gcp_tape *t = core->p.tape;
+    unsigned char *slab = core->bound.slab, *state = t->state;
+    int micro = core->run.micro;
+    gcpi_bytes_copy(&core->p.target, base, state, t->state_size);
     t->state = base;
-    in->bound.slab = base + gcpi_round(t->state_size, in->p.target.align);
-    in->run.purpose = GCPI_TO_MEASURE;
-    for (int i = 0; i < in->p.item_count; i++)
-        if (in->p.items[i].kind == GCPI_INPUT_ITEM && in->where[i] >= 0)
-            gcpi_bytes_copy(&in->p.target, in->bound.slab + in->where[i], slab + in->where[i], in->p.items[i].bytes);
-    in->run.micro = 0;
-    for (int m = 0; m < GCPI_MAX(1, in->opts.accumulate); m++) gcpi_run(in, o, "gcp_measure");
-    in->run.purpose = GCPI_TO_STEP;
-    in->run.micro = micro;
-    in->bound.slab = slab;
+    core->bound.slab = base + gcpi_round(t->state_size, core->p.target.align);
+    core->run.purpose = GCPI_TO_MEASURE;
+    for (int i = 0; i < core->p.item_count; i++)
+        if (core->p.items[i].kind == GCPI_INPUT_ITEM && core->where[i] >= 0)
+            gcpi_bytes_copy(&core->p.target, core->bound.slab + core->where[i], slab + core->where[i],
+                            core->p.items[i].bytes);
+    core->run.micro = 0;
+    for (int m = 0; m < GCPI_MAX(1, core->opts.accumulate); m++) gcpi_run(core, o, "gcp_measure");
+    core->run.purpose = GCPI_TO_STEP;
+    core->run.micro = micro;
+    core->bound.slab = slab;
     t->state = state;
 }
 
@@ -17859,8 +17871,8 @@ static size_t gcpi_touched(const gcp_target *target, const unsigned char *base, 
 
 static size_t gcpi_measure(gcp_plan *plan, unsigned char *memory, size_t size, const gcp_step_opts *o)
 {
-    gcpi_plan *in = plan->in;
-    const gcp_target *target = &in->p.target;
+    gcpi_plan *core = plan->core;
+    const gcp_target *target = &core->p.target;
     unsigned char *base = gcpi_align_up(memory, target->align);
     size_t lost = (size_t)(base - memory), last = 0;
     if (!memory || size <= plan->bytes + lost) {
@@ -17869,7 +17881,7 @@ static size_t gcpi_measure(gcp_plan *plan, unsigned char *memory, size_t size, c
                   "(plan.room)", size, plan->bytes + lost, plan->room);
         return 0;
     }
-    const char *taken = gcpi_ranges_meet(memory, size, in->bound.slab, in->slab_bytes)
+    const char *taken = gcpi_ranges_meet(memory, size, core->bound.slab, core->slab_bytes)
                             ? "the plan's own"
                             : gcpi_taken(plan->tape, memory, size, NULL, 0);
     if (taken) {
@@ -17879,7 +17891,7 @@ static size_t gcpi_measure(gcp_plan *plan, unsigned char *memory, size_t size, c
     for (int pass = 0; pass < 2; pass++) {
         unsigned char pattern = pass ? 0x5A : 0xA5;
         gcpi_bytes_fill(target, base, pattern, size - lost);
-        gcpi_run_copy(in, base, o);
+        gcpi_run_copy(core, base, o);
         last = GCPI_MAX(last, gcpi_touched(target, base, size - lost, pattern));
     }
     return gcpi_trouble(plan->tape, target, o->at, "gcp_measure") ? 0 : last;
@@ -17890,7 +17902,7 @@ GCPI_DEF size_t gcp_measure_at(gcp_plan *plan, void *memory, size_t size, gcp_st
     if (gcpi_bound_check(plan, o.at, "gcp_measure") || !gcpi_rate_ok(plan, &o.lr, 1, o.at, "gcp_measure") ||
         !gcpi_share_ok(plan, &o, "gcp_measure"))
         return 0;
-    const gcp_target *target = &plan->in->p.target;
+    const gcp_target *target = &plan->core->p.target;
     if (memory || size || !target->allocate) return gcpi_measure(plan, (unsigned char *)memory, size, &o);
     size = plan->room + 4096;
     memory = target->allocate(target->context, size);
@@ -17915,8 +17927,8 @@ typedef struct gcpi_check_job {
 static double gcpi_loss_at(gcpi_check_job *j, gcp_real *x, double value)
 {
     gcp_real v = (gcp_real)value;
-    gcpi_bytes_copy(&j->plan->in->p.target, x, &v, sizeof v);
-    return gcpi_run(j->plan->in, &j->o, "gcp_gradcheck");
+    gcpi_bytes_copy(&j->plan->core->p.target, x, &v, sizeof v);
+    return gcpi_run(j->plan->core, &j->o, "gcp_gradcheck");
 }
 
 static double gcpi_mean_square_root(const gcp_target *target, const gcp_real *x, size_t n)
@@ -17942,7 +17954,7 @@ static double gcpi_stencil(gcpi_check_job *j, gcp_real *x, double was, double h)
 static void gcpi_check_element(gcpi_check_job *j, gcp_tensor x, int element, gcp_real *at, double exact, double usual)
 {
     enum { STEPS = 3 };
-    const gcp_target *target = &j->plan->in->p.target;
+    const gcp_target *target = &j->plan->core->p.target;
     gcp_real first;
     gcpi_bytes_copy(target, &first, at, sizeof first);
     double size = GCPI_MAX(usual, fabs((double)first)), h = j->step * (size > 0 ? size : 1), least = HUGE_VAL, best = 0;
@@ -17964,7 +17976,7 @@ static void gcpi_check_element(gcpi_check_job *j, gcp_tensor x, int element, gcp
 static void gcpi_check_tensor(gcpi_check_job *j, int tensor, gcp_real *x, const gcp_real *analytic)
 {
     int n = (int)gcpi_count(j->plan->tape->tensors[tensor].shape);
-    double usual = gcpi_mean_square_root(&j->plan->in->p.target, x, (size_t)n);
+    double usual = gcpi_mean_square_root(&j->plan->core->p.target, x, (size_t)n);
     for (int i = 0; i < n && j->r.worst < HUGE_VAL; i++)
         gcpi_check_element(j, gcpi_handle(j->plan->tape, tensor), i, &x[i], (double)analytic[i], usual);
 }
@@ -17986,32 +17998,32 @@ GCPI_DEF gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opt
     memset(&j.r, 0, sizeof j.r);
     j.o.at = o.at; j.o.lr = 0; j.o.first_sample = 0; j.o.share = 0; j.o.feed = NULL; j.o.feed_context = NULL;
     if (gcpi_bound_check(plan, o.at, "gcp_gradcheck")) return j.r;
-    gcpi_plan *in = plan->in;
+    gcpi_plan *core = plan->core;
     gcp_tape *t = plan->tape;
-    if (!in->p.training || in->opts.optimizer || in->opts.accumulate > 1) {
+    if (!core->p.training || core->opts.optimizer || core->opts.accumulate > 1) {
         gcpi_fail(t, GCP_E_PLAN, o.at, "gcp_gradcheck", "needs a training plan without optimiser or accumulation");
         return j.r;
     }
-    gcp_arena *a = in->opts.arena ? in->opts.arena : t->arena;
+    gcp_arena *a = core->opts.arena ? core->opts.arena : t->arena;
     ptrdiff_t scratch = a->scratch;
     j.plan = plan;
     if (!gcpi_check_options(&j, &o)) return j.r;
-    for (int i = 1; i < in->p.tensors; i++) {
-        int gradient = in->p.tensors + i, kind = t->tensors[i].kind;
-        if (!in->p.items[gradient].active || (kind != GCPI_PARAMETER && kind != GCPI_INPUT)) continue;
+    for (int i = 1; i < core->p.tensors; i++) {
+        int gradient = core->p.tensors + i, kind = t->tensors[i].kind;
+        if (!core->p.items[gradient].active || (kind != GCPI_PARAMETER && kind != GCPI_INPUT)) continue;
         gcp_real *analytic = GCPI_SCRATCH(a, gcp_real, gcpi_count(t->tensors[i].shape));
         if (!analytic) {
             gcpi_fail(t, GCP_E_NOMEM, o.at, "gcp_gradcheck", "the plan's arena has no room for one gradient");
             return j.r;
         }
-        in->run.purpose = GCPI_TO_GRADCHECK;
-        gcpi_run(in, &j.o, "gcp_gradcheck");
+        core->run.purpose = GCPI_TO_GRADCHECK;
+        gcpi_run(core, &j.o, "gcp_gradcheck");
         gcp_grad_at(plan, gcpi_handle(t, i), analytic, o.at);
-        gcpi_check_tensor(&j, i, (gcp_real *)gcpi_item_data(in, i, in->where[i]), analytic);
-        in->run.purpose = GCPI_TO_STEP;
+        gcpi_check_tensor(&j, i, (gcp_real *)gcpi_item_data(core, i, core->where[i]), analytic);
+        core->run.purpose = GCPI_TO_STEP;
         a->scratch = scratch;
-        in->bound.ran = 0;                              /* the last results are those of a changed element */
-        in->bound.since = "gcp_gradcheck";
+        core->bound.ran = 0;                              /* the last results are those of a changed element */
+        core->bound.since = "gcp_gradcheck";
     }
     j.r.passed = j.r.elements > 0 && j.r.worst <= j.tolerance;
     return j.r;
@@ -18025,15 +18037,15 @@ GCPI_DEF gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opt
 
 static int gcpi_reportable(const gcp_plan *plan)
 {
-    return plan && plan->in && plan->generation == plan->tape->generation;
+    return plan && plan->core && plan->generation == plan->tape->generation;
 }
 
 /* How a list opens: a line where updates are fused, and one for each concat or slice that copies what it need not. */
-static void gcpi_list_opening(const gcpi_plan *in, gcp_writer w)
+static void gcpi_list_opening(const gcpi_plan *core, gcp_writer w)
 {
-    const gcpi_problem *p = &in->p;
+    const gcpi_problem *p = &core->p;
     char name[256];
-    if (in->opts.fuse_update) gcpi_say(w, "U " GCPI_LIST_FUSED "\n");
+    if (core->opts.fuse_update) gcpi_say(w, "U " GCPI_LIST_FUSED "\n");
     for (int f = 0; f < p->forward && !gcpi_is_graph(p); f++) {
         const gcpi_copied *c = &p->copied[p->tasks[f].op];
         const gcpi_op *op = &p->tape->ops[p->tasks[f].op];
@@ -18053,20 +18065,20 @@ GCPI_DEF void gcp_list_print(const gcp_plan *plan, gcp_writer w)
 {
     char name[256];
     if (!gcpi_reportable(plan)) return;
-    gcpi_list_opening(plan->in, w);
+    gcpi_list_opening(plan->core, w);
     for (int i = 0; i < plan->instructions; i++)
-        gcpi_say(w, "%c %s\n", plan->in->list.at[i].letter,
-                 gcpi_task_name(&plan->in->p, &plan->in->p.tasks[plan->in->list.at[i].task], name, sizeof name));
+        gcpi_say(w, "%c %s\n", plan->core->list.at[i].letter,
+                 gcpi_task_name(&plan->core->p, &plan->core->p.tasks[plan->core->list.at[i].task], name, sizeof name));
 }
 
-static void gcpi_link_print(const gcpi_plan *in, gcp_writer w)
+static void gcpi_link_print(const gcpi_plan *core, gcp_writer w)
 {
     double bytes = 0, seconds = 0;
-    for (ptrdiff_t i = 0; i < in->list.count; i++) {
-        const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
-        if (gcpi_copies(t) && in->seconds[i] > 0) {
-            bytes += (double)in->p.items[t->item].bytes;
-            seconds += in->seconds[i];
+    for (ptrdiff_t i = 0; i < core->list.count; i++) {
+        const gcpi_task *t = &core->p.tasks[core->list.at[i].task];
+        if (gcpi_copies(t) && core->seconds[i] > 0) {
+            bytes += (double)core->p.items[t->item].bytes;
+            seconds += core->seconds[i];
         }
     }
     if (seconds > 0) gcpi_say(w, GCPI_LINK_KEY " %.9g\n", 1e9 * seconds / bytes);
@@ -18074,29 +18086,29 @@ static void gcpi_link_print(const gcpi_plan *in, gcp_writer w)
 
 GCPI_DEF void gcp_costs_print(const gcp_plan *plan, gcp_writer w)
 {
-    if (!gcpi_reportable(plan) || gcpi_is_graph(&plan->in->p)) return;
-    const gcpi_plan *in = plan->in;
-    gcp_arena *a = in->opts.arena ? in->opts.arena : plan->tape->arena;
-    ptrdiff_t scratch = a->scratch, count = in->list.count;
+    if (!gcpi_reportable(plan) || gcpi_is_graph(&plan->core->p)) return;
+    const gcpi_plan *core = plan->core;
+    gcp_arena *a = core->opts.arena ? core->opts.arena : plan->tape->arena;
+    ptrdiff_t scratch = a->scratch, count = core->list.count;
     uint64_t *hash = GCPI_SCRATCH(a, uint64_t, count);
     double *same = GCPI_SCRATCH(a, double, count);
     char key[GCPI_KEY_BYTES];
-    gcpi_say(w, "# gcp-costs: seconds on %s, %d threads\n", in->p.target.name, in->p.target.threads);
-    gcpi_link_print(in, w);
+    gcpi_say(w, "# gcp-costs: seconds on %s, %d threads\n", core->p.target.name, core->p.target.threads);
+    gcpi_link_print(core, w);
     for (ptrdiff_t i = 0; hash && same && i < count; i++) {
-        const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
-        gcpi_task_key(&in->p, t, key, sizeof key);
-        hash[i] = in->seconds[i] > 0 && t->kind < GCPI_TASK_OFFLOAD ? gcpi_key_hash(key, strlen(key)) : 0;
+        const gcpi_task *t = &core->p.tasks[core->list.at[i].task];
+        gcpi_task_key(&core->p, t, key, sizeof key);
+        hash[i] = core->seconds[i] > 0 && t->kind < GCPI_TASK_OFFLOAD ? gcpi_key_hash(key, strlen(key)) : 0;
     }
     for (ptrdiff_t i = 0; hash && same && i < count; i++) {
         int n = 0;
         for (ptrdiff_t k = i; hash[i] && k < count; k++) {
             if (hash[k] != hash[i]) continue;
-            same[n++] = in->seconds[k];
+            same[n++] = core->seconds[k];
             if (k > i) hash[k] = 0;
         }
         if (!n) continue;
-        gcpi_task_key(&in->p, &in->p.tasks[in->list.at[i].task], key, sizeof key);
+        gcpi_task_key(&core->p, &core->p.tasks[core->list.at[i].task], key, sizeof key);
         gcpi_say(w, "%s %.9g\n", key, gcpi_median(same, 1, n));
     }
     a->scratch = scratch;
@@ -18105,9 +18117,9 @@ GCPI_DEF void gcp_costs_print(const gcp_plan *plan, gcp_writer w)
 GCPI_DEF void gcp_graph_print(const gcp_plan *plan, gcp_writer w)
 {
     if (!gcpi_reportable(plan)) return;
-    const gcpi_plan *in = plan->in;
-    const gcpi_problem *p = &in->p;
-    gcp_arena *a = in->opts.arena ? in->opts.arena : p->tape->arena;
+    const gcpi_plan *core = plan->core;
+    const gcpi_problem *p = &core->p;
+    gcp_arena *a = core->opts.arena ? core->opts.arena : p->tape->arena;
     ptrdiff_t scratch = a->scratch;
     unsigned char *done = GCPI_SCRATCH(a, unsigned char, p->item_count);
     if (done) {
@@ -18134,25 +18146,26 @@ GCPI_DEF void gcp_plan_print(const gcp_plan *plan, gcp_writer w)
     char name[256];
     const char *unit;
     if (!gcpi_reportable(plan)) return;
-    const gcpi_plan *in = plan->in;
+    const gcpi_plan *core = plan->core;
     const double one = gcpi_unit(plan->live_peak, &unit);
     for (int i = 0; i < plan->instructions; i++) {
-        if (in->list.at[i].task == in->p.forward && in->p.training)
+        if (core->list.at[i].task == core->p.forward && core->p.training)
             gcpi_say(w, "-- forward is done; backward begins, last to first --\n");
-        gcpi_say(w, "%5d  %c %-44s ", i + 1, in->list.at[i].letter,
-                 gcpi_task_name(&in->p, &in->p.tasks[in->list.at[i].task], name, sizeof name));
-        gcpi_say(w, one > 1 ? "%10.3f %s live" : "%10.0f %s live", (double)in->live[i] / one, unit);
-        if (in->seconds[i] > 0) gcpi_say(w, " %10.3f ms", 1e3 * in->seconds[i]);
-        gcpi_say(w, i == in->peak_at ? "  <- peak\n" : "\n");
+        gcpi_say(w, "%5d  %c %-44s ", i + 1, core->list.at[i].letter,
+                 gcpi_task_name(&core->p, &core->p.tasks[core->list.at[i].task], name, sizeof name));
+        gcpi_say(w, one > 1 ? "%10.3f %s live" : "%10.0f %s live", (double)core->live[i] / one, unit);
+        if (core->seconds[i] > 0) gcpi_say(w, " %10.3f ms", 1e3 * core->seconds[i]);
+        gcpi_say(w, i == core->peak_at ? "  <- peak\n" : "\n");
     }
     gcpi_say(w, "F forward, R forward again, B backward, U update, H gradient ready, W wait for its hook");
-    gcpi_say(w, in->far_bytes ? ", O copy to far memory, P copy back, A wait until a copy has arrived\n" : "\n");
+    gcpi_say(w, core->far_bytes ? ", O copy to far memory, P copy back, A wait until a copy has arrived\n" : "\n");
 }
 
-static int gcpi_rerun(const gcpi_plan *in, int task)
+static int gcpi_rerun(const gcpi_plan *core, int task)
 {
     int n = 0;
-    for (ptrdiff_t i = 0; i < in->list.count; i++) n += in->list.at[i].letter == 'R' && in->list.at[i].task == task;
+    for (ptrdiff_t i = 0; i < core->list.count; i++)
+        n += core->list.at[i].letter == 'R' && core->list.at[i].task == task;
     return n;
 }
 
@@ -18170,14 +18183,14 @@ GCPI_DEF void gcp_layers_print(const gcp_plan *plan, gcp_writer w)
 {
     char name[256], shape[64];
     if (!gcpi_reportable(plan)) return;
-    const gcpi_problem *p = &plan->in->p;
+    const gcpi_problem *p = &plan->core->p;
     const gcp_tape *t = p->tape;
     size_t parameters = 0, bytes = 0;
     gcpi_say(w, "%-40s %-16s %12s %14s\n", "op", "output", "parameters", "bytes");
     for (int f = 0; f < p->forward; f++) {
         const gcpi_op *op = &t->ops[p->tasks[f].op];
         size_t own = 0, size = 0;
-        int again = gcpi_rerun(plan->in, f);
+        int again = gcpi_rerun(plan->core, f);
         for (int k = 0; k < p->tasks[f].count; k++) {
             const gcpi_operand *o = &p->operands[p->tasks[f].operands + k];
             if (o->mode == GCPI_READ && t->tensors[o->item].kind == GCPI_PARAMETER)
@@ -18197,7 +18210,7 @@ GCPI_DEF void gcp_layers_print(const gcp_plan *plan, gcp_writer w)
 
 static void gcpi_why_in_vain(const gcp_plan *plan, gcp_writer w)
 {
-    if (!plan->in->p.training || !plan->reruns || !plan->keep_all_bytes || plan->bytes < plan->keep_all_bytes) return;
+    if (!plan->core->p.training || !plan->reruns || !plan->keep_all_bytes || plan->bytes < plan->keep_all_bytes) return;
     gcpi_say(w,
              "checkpointing saves nothing here: this plan takes %.1f %% of the %.3f MiB that GCP_POLICY_KEEP_ALL "
              "takes, with %d rerun%s of units. What crosses its cuts stays until backward, and what is run again at "
@@ -18210,32 +18223,33 @@ static void gcpi_why_in_vain(const gcp_plan *plan, gcp_writer w)
 static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
 {
     const gcp_split *s = &plan->split;
-    const gcpi_plan *in = plan->in;
+    const gcpi_plan *core = plan->core;
     size_t fixed = plan->state_bytes + s->inputs + s->weight_gradients;
     double share = 100.0 * (double)fixed / (double)plan->bytes;
     char help[400];
-    if (!in->p.training) return;
+    if (!core->p.training) return;
     if (share > 50)
         gcpi_say(w,
                  "why not less: weights, their gradients, optimiser and inputs are %.1f %% of the peak and need as "
                  "much under every plan: "
                  "at most %.1f %% can be saved by recomputing\n",
                  share, 100 - share);
-    gcpi_help_text(in, in->list.at[in->peak_at].task, s->weight_gradients,
+    gcpi_help_text(core, core->list.at[core->peak_at].task, s->weight_gradients,
                    s->inputs + s->kept + s->recomputed + s->activation_gradients, help, sizeof help);
     if (share > 50 && *help) gcpi_say(w, "what would help, in bytes: %s\n", help + 2);
-    if (plan->reruns == 0 && in->opts.policy != GCP_POLICY_KEEP_ALL && !in->opts.list && !plan->far_bytes)
+    if (plan->reruns == 0 && core->opts.policy != GCP_POLICY_KEEP_ALL && !core->opts.list && !plan->far_bytes)
         gcpi_say(w, "why nothing is recomputed: %s\n",
-                 in->opts.policy == GCP_POLICY_BUDGET ? "keeping all fits the budget"
-                 : in->opts.policy == GCP_POLICY_SEGMENTS && in->p.tape->segment_count < 2
+                 core->opts.policy == GCP_POLICY_BUDGET ? "keeping all fits the budget"
+                 : core->opts.policy == GCP_POLICY_SEGMENTS && core->p.tape->segment_count < 2
                      ? "no GCP_SEGMENT block was recorded"
-                 : in->opts.policy >= GCP_POLICY_SQRT
+                 : core->opts.policy >= GCP_POLICY_SQRT
                      ? "every plan of this policy needs at least as much as keeping all"
                  : plan->segments <= 1
                      ? "one segment holds the whole network, and the last segment is never run again"
                      : "the last segment is never run again, and nothing that backward reads lies inside the others");
-    if (in->opts.policy < GCP_POLICY_SQRT &&
-        in->p.tasks[in->list.at[in->peak_at].task].kind == GCPI_TASK_FORWARD && in->list.at[in->peak_at].letter == 'R')
+    if (core->opts.policy < GCP_POLICY_SQRT &&
+        core->p.tasks[core->list.at[core->peak_at].task].kind == GCPI_TASK_FORWARD &&
+        core->list.at[core->peak_at].letter == 'R')
         gcpi_say(w, "the peak is inside a segment that is run again: more, shorter segments would lower it\n");
 }
 
@@ -18243,7 +18257,7 @@ static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
 static void gcpi_why_bytes(const gcp_plan *plan, gcp_writer w)
 {
     const gcp_split *s = &plan->split;
-    const int graph = gcpi_is_graph(&plan->in->p);
+    const int graph = gcpi_is_graph(&plan->core->p);
     gcpi_say(w, "peak %.3f MiB (%zu bytes) = state: ", gcpi_mib(plan->bytes), plan->bytes);
     if (graph) gcpi_say(w, "%.3f", gcpi_mib(plan->state_bytes));
     else
@@ -18260,12 +18274,13 @@ static void gcpi_why_bytes(const gcp_plan *plan, gcp_writer w)
 
 static void gcpi_why_time(const gcp_plan *plan, gcp_writer w)
 {
-    const gcpi_plan *in = plan->in;
-    const gcpi_task *task = &in->p.tasks[in->list.at[in->peak_at].task];
-    gcp_at at = gcpi_task_at(&in->p, (int)(task - in->p.tasks), in->opts.at);
+    const gcpi_plan *core = plan->core;
+    const gcpi_task *task = &core->p.tasks[core->list.at[core->peak_at].task];
+    gcp_at at = gcpi_task_at(&core->p, (int)(task - core->p.tasks), core->opts.at);
     char name[256];
-    gcpi_say(w, "set by %c %s (%s:%d), instruction %d of %d; %d rerun%s of units, ", in->list.at[in->peak_at].letter,
-             gcpi_task_name(&in->p, task, name, sizeof name), gcpi_basename(at.file), at.line, in->peak_at + 1,
+    gcpi_say(w, "set by %c %s (%s:%d), instruction %d of %d; %d rerun%s of units, ",
+             core->list.at[core->peak_at].letter,
+             gcpi_task_name(&core->p, task, name, sizeof name), gcpi_basename(at.file), at.line, core->peak_at + 1,
              plan->instructions, plan->reruns, plan->reruns == 1 ? "" : "s");
     if (plan->forward_flops > 0)
         gcpi_say(w, "extra forward FLOPs %.1f %%, ", 100.0 * plan->rerun_flops / plan->forward_flops);
@@ -18274,11 +18289,11 @@ static void gcpi_why_time(const gcp_plan *plan, gcp_writer w)
 }
 
 /* Whether an instruction from i on reads the value that item has before it; 2: none, but it lives to the step's end. */
-static int gcpi_read_from(const gcpi_plan *in, ptrdiff_t i, int item)
+static int gcpi_read_from(const gcpi_plan *core, ptrdiff_t i, int item)
 {
-    for (; i < in->list.count; i++) {
-        const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
-        const gcpi_operand *o = &in->p.operands[t->operands];
+    for (; i < core->list.count; i++) {
+        const gcpi_task *t = &core->p.tasks[core->list.at[i].task];
+        const gcpi_operand *o = &core->p.operands[t->operands];
         int writes = 0;
         for (int k = 0; k < t->count; k++) {
             if (o[k].item != item) continue;
@@ -18287,7 +18302,7 @@ static int gcpi_read_from(const gcpi_plan *in, ptrdiff_t i, int item)
         }
         if (writes) return 0;
     }
-    return in->p.items[item].pinned ? 2 : 0;
+    return core->p.items[item].pinned ? 2 : 0;
 }
 
 /* Whether the columns of item a lie within those of b, which shares its bytes. */
@@ -18301,15 +18316,15 @@ static int gcpi_lies_in(const gcpi_problem *p, int a, int b)
 
 /* Bytes of a buffer at the peak that nothing needs any more: they stay for another part of a concat, or for a slice.
    *last: the largest part that is needed. */
-static size_t gcpi_held_up(const gcpi_plan *in, const gcpi_plan_buffer *b, int *last)
+static size_t gcpi_held_up(const gcpi_plan *core, const gcpi_plan_buffer *b, int *last)
 {
-    const gcpi_problem *p = &in->p;
+    const gcpi_problem *p = &core->p;
     size_t needed = 0, most = 0;
-    if (p->items[b->item].next < 0 || b->first > in->peak_at || b->last <= in->peak_at) return 0;
+    if (p->items[b->item].next < 0 || b->first > core->peak_at || b->last <= core->peak_at) return 0;
     for (int i = b->item; i >= 0; i = p->items[i].next) {
-        int inside = !gcpi_read_from(in, in->peak_at, i);
+        int inside = !gcpi_read_from(core, core->peak_at, i);
         for (int k = b->item; !inside && k >= 0; k = p->items[k].next)
-            inside = gcpi_lies_in(p, i, k) && gcpi_read_from(in, in->peak_at, k);
+            inside = gcpi_lies_in(p, i, k) && gcpi_read_from(core, core->peak_at, k);
         size_t bytes = inside ? 0 : gcpi_dense_bytes(p, i);
         if (bytes > most) { most = bytes; *last = i; }
         needed += bytes;
@@ -18319,53 +18334,54 @@ static size_t gcpi_held_up(const gcpi_plan *in, const gcpi_plan_buffer *b, int *
 
 static void gcpi_why_views(const gcp_plan *plan, gcp_writer w)
 {
-    const gcpi_plan *in = plan->in;
+    const gcpi_plan *core = plan->core;
     char whole[128], part[128];
     size_t all = 0, most = 0;
     int buffer = 0, last = 0;
-    for (int b = 0; b < in->buffer_count; b++) {
+    for (int b = 0; b < core->buffer_count; b++) {
         int needed = 0;
-        size_t held = gcpi_held_up(in, &in->buffers[b], &needed);
+        size_t held = gcpi_held_up(core, &core->buffers[b], &needed);
         all += held;
         if (held > most) { most = held; buffer = b; last = needed; }
     }
     if (all < plan->bytes / 100) return;
-    gcpi_item_name(&in->p, in->buffers[buffer].item, whole, sizeof whole);
-    gcpi_item_name(&in->p, last, part, sizeof part);
+    gcpi_item_name(&core->p, core->buffers[buffer].item, whole, sizeof whole);
+    gcpi_item_name(&core->p, last, part, sizeof part);
     gcpi_say(w,
              "%.3f MiB at the peak are held up by views, most of it %s%s (%.3f of %.3f MiB), which stays for %s: %s\n",
-             gcpi_mib(all), in->p.items[last].kind == GCPI_GRADIENT_ITEM ? "the gradient of " : "", whole,
-             gcpi_mib(most), gcpi_mib(in->buffers[buffer].bytes), part,
-             in->opts.policy == GCP_POLICY_BUDGET ? "copies of such parts were tried, and are no faster in this budget"
+             gcpi_mib(all), core->p.items[last].kind == GCPI_GRADIENT_ITEM ? "the gradient of " : "", whole,
+             gcpi_mib(most), gcpi_mib(core->buffers[buffer].bytes), part,
+             core->opts.policy == GCP_POLICY_BUDGET
+                 ? "copies of such parts were tried, and are no faster in this budget"
                                                   : "GCP_POLICY_BUDGET copies such parts where that pays");
 }
 
 GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
 {
-    if (made && !made->in && made->tape && gcp_error(made->tape)) gcpi_say(w, "no plan: %s\n", gcp_error(made->tape));
+    if (made && !made->core && made->tape && gcp_error(made->tape)) gcpi_say(w, "no plan: %s\n", gcp_error(made->tape));
     if (!gcpi_reportable(made)) return;
     gcp_plan now = *made, *plan = &now;
     gcpi_plan_sizes(plan);                        /* the state may have grown */
-    const gcpi_plan *in = plan->in;
+    const gcpi_plan *core = plan->core;
     gcpi_why_in_vain(plan, w);
     gcpi_why_bytes(plan, w);
     gcpi_why_time(plan, w);
-    if (in->opts.policy == GCP_POLICY_BUDGET && plan->method)
+    if (core->opts.policy == GCP_POLICY_BUDGET && plan->method)
         gcpi_say(w,
                  "found by %s for %.3f MiB; no schedule in these bytes is below %.4f of keeping all: another may be at "
                  "most %.2f %% faster\n",
-                 plan->method, gcpi_mib(in->opts.budget), plan->bound_seconds / plan->keep_all_seconds,
+                 plan->method, gcpi_mib(core->opts.budget), plan->bound_seconds / plan->keep_all_seconds,
                  100 * (1 - plan->bound_seconds / plan->seconds));
-    if (in->opts.costs)
+    if (core->opts.costs)
         gcpi_say(w, ".costs gave the seconds of %d ops, %.1f %% of all ops' seconds; the others are the cost model's\n",
-                 in->p.costed, 100 * in->p.costed_share);
+                 core->p.costed, 100 * core->p.costed_share);
     if (plan->far_bytes)
         gcpi_say(w,
                  "%.3f MiB wait in far memory, %.3f MiB are copied in a step; computing waits for copies for %.2f %% "
                  "of the step\n",
                  gcpi_mib(plan->far_bytes), gcpi_mib(plan->far_traffic),
                  plan->seconds > 0 ? 100 * plan->stall_seconds / plan->seconds : 0.0);
-    if (in->p.far_slots)
+    if (core->p.far_slots)
         gcpi_say(w, "the optimiser's slots wait in far memory (gcp_slots_bind); each update copies its own\n");
     if (plan->moved_bytes)
         gcpi_say(w, "%zu bytes are moved inside the slab in a step: no layout without that fits\n", plan->moved_bytes);
@@ -18838,26 +18854,26 @@ static const char *const gcpi_colours[] = { "#9aa0a6", "#1a73e8", "#d2e3fc", "#7
                                             "#e8710a", "#b5651d", "#188038", "#9334e6" };
 
 /* Whether a buffer waits for the step's end alone (the loss, what gcp_keep keeps), not for backward. */
-static int gcpi_buffer_result(const gcpi_plan *in, const gcpi_plan_buffer *b)
+static int gcpi_buffer_result(const gcpi_plan *core, const gcpi_plan_buffer *b)
 {
     int result = 0;
-    if (b->last < in->list.count - 1) return 0;
-    for (int i = in->p.items[b->item].root; i >= 0; i = in->p.items[i].next)
-        result |= in->p.items[i].pinned == GCPI_PINNED_TO_END;
-    for (int i = in->p.items[b->item].root; result && i >= 0; i = in->p.items[i].next)
-        if (gcpi_read_from(in, in->forward_end, i) == 1) result = 0;
+    if (b->last < core->list.count - 1) return 0;
+    for (int i = core->p.items[b->item].root; i >= 0; i = core->p.items[i].next)
+        result |= core->p.items[i].pinned == GCPI_PINNED_TO_END;
+    for (int i = core->p.items[b->item].root; result && i >= 0; i = core->p.items[i].next)
+        if (gcpi_read_from(core, core->forward_end, i) == 1) result = 0;
     return result;
 }
 
-static int gcpi_buffer_is(const gcpi_plan *in, const gcpi_plan_buffer *b)
+static int gcpi_buffer_is(const gcpi_plan *core, const gcpi_plan_buffer *b)
 {
-    const gcpi_item *x = &in->p.items[b->item];
+    const gcpi_item *x = &core->p.items[b->item];
     if (x->kind == GCPI_INPUT_ITEM) return GCPI_IS_INPUT;
     if (x->kind == GCPI_GRADIENT_ITEM)
-        return !gcpi_is_graph(&in->p) && in->p.tape->tensors[x->tensor].kind == GCPI_PARAMETER ? GCPI_IS_WEIGHT
+        return !gcpi_is_graph(&core->p) && core->p.tape->tensors[x->tensor].kind == GCPI_PARAMETER ? GCPI_IS_WEIGHT
                                                                                      : GCPI_IS_GRADIENT;
-    if (b->again || gcpi_buffer_result(in, b)) return b->again ? GCPI_IS_AGAIN : GCPI_IS_RESULT;
-    return b->last >= in->forward_end ? GCPI_IS_KEPT : GCPI_IS_GONE;
+    if (b->again || gcpi_buffer_result(core, b)) return b->again ? GCPI_IS_AGAIN : GCPI_IS_RESULT;
+    return b->last >= core->forward_end ? GCPI_IS_KEPT : GCPI_IS_GONE;
 }
 
 static void gcpi_svg_rect(gcp_writer w, double x, double y, double width, double height, const char *colour)
@@ -18866,25 +18882,25 @@ static void gcpi_svg_rect(gcp_writer w, double x, double y, double width, double
              GCPI_MAX(height, 0.3), colour);
 }
 
-static void gcpi_svg_buffers(const gcpi_plan *in, gcp_writer w, double left, double bottom, double dx, double dy)
+static void gcpi_svg_buffers(const gcpi_plan *core, gcp_writer w, double left, double bottom, double dx, double dy)
 {
     char name[256];
-    for (int b = 0; b < in->buffer_count; b++) {
-        const gcpi_plan_buffer *x = &in->buffers[b];
+    for (int b = 0; b < core->buffer_count; b++) {
+        const gcpi_plan_buffer *x = &core->buffers[b];
         gcpi_svg_rect(w, left + dx * x->first, bottom - dy * (double)(x->offset + x->bytes),
-                      dx * (x->last - x->first + 1), dy * (double)x->bytes, gcpi_colours[gcpi_buffer_is(in, x)]);
-        gcpi_item_name(&in->p, x->item, name, sizeof name);
+                      dx * (x->last - x->first + 1), dy * (double)x->bytes, gcpi_colours[gcpi_buffer_is(core, x)]);
+        gcpi_item_name(&core->p, x->item, name, sizeof name);
         gcpi_say(w, "<title>%s",
-                 in->p.items[x->item].kind == GCPI_GRADIENT_ITEM ? "gradient of "
+                 core->p.items[x->item].kind == GCPI_GRADIENT_ITEM ? "gradient of "
                  : x->again                                      ? "recomputed "
                                                                  : "");
         gcpi_say_escaped(w, name);
         gcpi_say(w, ": %zu bytes at %zu, instructions %d to %d</title></rect>\n", x->bytes, x->offset, x->first + 1,
                  x->last + 1);
     }
-    for (int i = 0; i < (int)in->list.count; i++) {
-        size_t bytes = in->p.tasks[in->list.at[i].task].workspace,
-               first = gcpi_front(&in->p);
+    for (int i = 0; i < (int)core->list.count; i++) {
+        size_t bytes = core->p.tasks[core->list.at[i].task].workspace,
+               first = gcpi_front(&core->p);
         if (!bytes) continue;
         gcpi_svg_rect(w, left + dx * i, bottom - dy * (double)(first + bytes), dx, dy * (double)bytes,
                       gcpi_colours[GCPI_IS_WORKSPACE]);
@@ -18900,10 +18916,10 @@ GCPI_DEF void gcp_memory_svg(const gcp_plan *plan, gcp_writer w)
     };
     const double width = 960, height = 420, left = 76, top = 34;
     if (!gcpi_reportable(plan)) return;
-    const gcpi_plan *in = plan->in;
+    const gcpi_plan *core = plan->core;
     const char *unit;
     double dx = width / (double)plan->instructions, dy = height / (double)plan->slab_bytes,
-           turn = left + dx * in->forward_end, one = gcpi_unit(plan->slab_bytes, &unit);
+           turn = left + dx * core->forward_end, one = gcpi_unit(plan->slab_bytes, &unit);
     const int late = turn > left + width - 110;
     gcpi_say(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 1060 520\" font-family=\"sans-serif\" "
                 "font-size=\"12\">\n<rect width=\"1060\" height=\"520\" fill=\"white\"/>\n");
@@ -18919,8 +18935,8 @@ GCPI_DEF void gcp_memory_svg(const gcp_plan *plan, gcp_writer w)
                  "y=\"%.1f\" text-anchor=\"end\">%.4g %s</text>\n",
                  left, y, left + width, y, left - 6, y + 4, (double)plan->slab_bytes / one * i / 4, unit);
     }
-    gcpi_svg_buffers(in, w, left, top + height, dx, dy);
-    if (in->p.training)
+    gcpi_svg_buffers(core, w, left, top + height, dx, dy);
+    if (core->p.training)
         gcpi_say(w,
                  "<line x1=\"%.1f\" y1=\"%.0f\" x2=\"%.1f\" y2=\"%.0f\" stroke=\"black\" stroke-dasharray=\"4 "
                  "3\"/><text x=\"%.1f\" y=\"%.0f\" text-anchor=\"%s\">backward begins</text>\n",
@@ -18961,12 +18977,12 @@ static void gcpi_json_string(gcp_writer w, const char *text)
 }
 
 /* A task's name and the place of its op: "conv2d[0]","networks.h:122". */
-static void gcpi_json_task(const gcpi_plan *in, int task, gcp_writer w)
+static void gcpi_json_task(const gcpi_plan *core, int task, gcp_writer w)
 {
     char name[256], place[256] = "";
-    gcpi_json_string(w, gcpi_task_name(&in->p, &in->p.tasks[task], name, sizeof name));
-    if (!gcpi_is_graph(&in->p)) {
-        gcp_at at = gcpi_task_at(&in->p, task, in->opts.at);
+    gcpi_json_string(w, gcpi_task_name(&core->p, &core->p.tasks[task], name, sizeof name));
+    if (!gcpi_is_graph(&core->p)) {
+        gcp_at at = gcpi_task_at(&core->p, task, core->opts.at);
         snprintf(place, sizeof place, "%s:%d", gcpi_basename(at.file), at.line);
     }
     gcpi_say(w, ",");
@@ -18981,16 +18997,16 @@ static void gcpi_page_text(gcp_writer w, const char *const *lines)
 }
 
 /* [kind, name, place, live bytes, measured seconds, workspace, [item, mode, address, ...]] */
-static void gcpi_page_line(const gcpi_plan *in, ptrdiff_t i, const gcpi_placed *placed, gcp_writer w)
+static void gcpi_page_line(const gcpi_plan *core, ptrdiff_t i, const gcpi_placed *placed, gcp_writer w)
 {
-    const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+    const gcpi_task *t = &core->p.tasks[core->list.at[i].task];
     const char *comma = "";
-    gcpi_say(w, "%s[\"%c\",", i ? ",\n" : "", in->list.at[i].letter);
-    gcpi_json_task(in, in->list.at[i].task, w);
-    gcpi_say(w, ",%zu,%.9g,%zu,[", in->live[i], in->seconds[i], t->workspace);
+    gcpi_say(w, "%s[\"%c\",", i ? ",\n" : "", core->list.at[i].letter);
+    gcpi_json_task(core, core->list.at[i].task, w);
+    gcpi_say(w, ",%zu,%.9g,%zu,[", core->live[i], core->seconds[i], t->workspace);
     for (int k = 0; k < t->count; k++) {
-        const gcpi_operand *o = &in->p.operands[t->operands + k];
-        if (placed[k].offset < 0 || in->p.items[in->p.items[o->item].root].kind == GCPI_STATE_ITEM) continue;
+        const gcpi_operand *o = &core->p.operands[t->operands + k];
+        if (placed[k].offset < 0 || core->p.items[core->p.items[o->item].root].kind == GCPI_STATE_ITEM) continue;
         gcpi_say(w, "%s%d,%d,%td", comma, o->item, o->mode, placed[k].offset);
         comma = ",";
     }
@@ -19020,33 +19036,33 @@ static void gcpi_page_items(const gcpi_problem *p, gcp_writer w)
     }
 }
 
-static const char *gcpi_policy_word(const gcpi_plan *in)
+static const char *gcpi_policy_word(const gcpi_plan *core)
 {
     static const char *const words[] = { "GCP_POLICY_SEGMENTS",    "GCP_POLICY_KEEP_ALL", "GCP_POLICY_UNIFORM",
                                          "GCP_POLICY_CHECKPOINTS", "GCP_POLICY_SQRT",     "GCP_POLICY_RECURSIVE",
                                          "GCP_POLICY_CHEAP",       "GCP_POLICY_BUDGET" };
-    return in->opts.list ? "A list" : !in->p.training ? "Inference" : words[in->opts.policy];
+    return core->opts.list ? "A list" : !core->p.training ? "Inference" : words[core->opts.policy];
 }
 
 static void gcpi_page_plan(const gcp_plan *plan, gcp_writer w)
 {
-    const gcpi_plan *in = plan->in;
-    const gcpi_problem *p = &in->p;
+    const gcpi_plan *core = plan->core;
+    const gcpi_problem *p = &core->p;
     gcp_writer escaped = { gcpi_json_write, &w };
-    gcpi_say(w, "{\"policy\":\"%s\",\"bytes\":%zu,\"slab\":%zu,\"reruns\":%d,", gcpi_policy_word(in), plan->bytes,
+    gcpi_say(w, "{\"policy\":\"%s\",\"bytes\":%zu,\"slab\":%zu,\"reruns\":%d,", gcpi_policy_word(core), plan->bytes,
              plan->slab_bytes, plan->reruns);
-    gcpi_say(w, "\"peak\":%d,\"turn\":%d,\"align\":%zu,\"numbers\":%zu,\"why\":\"", in->peak_at,
-             p->training ? in->forward_end : -1, p->target.align, gcpi_front(p));
+    gcpi_say(w, "\"peak\":%d,\"turn\":%d,\"align\":%zu,\"numbers\":%zu,\"why\":\"", core->peak_at,
+             p->training ? core->forward_end : -1, p->target.align, gcpi_front(p));
     gcp_why_print(plan, escaped);
     gcpi_say(w, "\",\n\"items\":[");
     gcpi_page_items(p, w);
     gcpi_say(w, "],\n\"lines\":[");
-    for (ptrdiff_t i = 0, n = 0; i < in->list.count; n += p->tasks[in->list.at[i++].task].count)
-        gcpi_page_line(in, i, in->placed + n, w);
+    for (ptrdiff_t i = 0, n = 0; i < core->list.count; n += p->tasks[core->list.at[i++].task].count)
+        gcpi_page_line(core, i, core->placed + n, w);
     gcpi_say(w, "],\n\"buffers\":[");
-    for (int b = 0; b < in->buffer_count; b++) {
-        const gcpi_plan_buffer *x = &in->buffers[b];
-        gcpi_say(w, "%s[%d,%d,%d,%d,%zu,%zu]", b ? ",\n" : "", x->item, gcpi_buffer_is(in, x), x->first, x->last,
+    for (int b = 0; b < core->buffer_count; b++) {
+        const gcpi_plan_buffer *x = &core->buffers[b];
+        gcpi_say(w, "%s[%d,%d,%d,%d,%zu,%zu]", b ? ",\n" : "", x->item, gcpi_buffer_is(core, x), x->first, x->last,
                  x->offset, x->bytes);
     }
     gcpi_say(w, "]}");
@@ -19055,7 +19071,7 @@ static void gcpi_page_plan(const gcp_plan *plan, gcp_writer w)
 GCPI_DEF void gcp_memory_html(const gcp_plan *plan, const gcp_plan *beside, gcp_writer w)
 {
     if (!gcpi_reportable(plan)) return;
-    const char *title = plan->in->p.training ? "Memory of a training step" : "Memory of an inference";
+    const char *title = plan->core->p.training ? "Memory of a training step" : "Memory of an inference";
     gcp_writer escaped = { gcpi_escaped_write, &w };
     gcpi_say(w, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
                 "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
@@ -19083,43 +19099,43 @@ GCPI_DEF void gcp_memory_html(const gcp_plan *plan, const gcp_plan *beside, gcp_
 
 /* ---- a trace: Chrome's format, which Perfetto reads ---- */
 
-static void gcpi_trace_event(const gcpi_plan *in, ptrdiff_t i, const gcpi_time *span, gcp_writer w)
+static void gcpi_trace_event(const gcpi_plan *core, ptrdiff_t i, const gcpi_time *span, gcp_writer w)
 {
     static const char *const kinds[] = { GCPI_TASK_KINDS(GCPI_TASK_WORD) };
-    const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+    const gcpi_task *t = &core->p.tasks[core->list.at[i].task];
     char name[256];
     gcpi_say(w, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"cat\":\"%s\",\"name\":\"%c ",
              gcpi_copies(t) ? 2 : 1, 1e6 * span->begin, 1e6 * (span->end - span->begin),
-             in->list.at[i].letter == 'R' ? "recompute" : kinds[t->kind], in->list.at[i].letter);
-    gcpi_task_name(&in->p, t, name, sizeof name);
+             core->list.at[i].letter == 'R' ? "recompute" : kinds[t->kind], core->list.at[i].letter);
+    gcpi_task_name(&core->p, t, name, sizeof name);
     gcpi_json_write(&w, name, strlen(name));
     gcpi_say(w, "\",\"args\":{\"instruction\":%td,\"measured\":%s,\"name and place\":[", i + 1,
-             in->seconds[i] > 0 ? "true" : "false");
-    gcpi_json_task(in, in->list.at[i].task, w);
+             core->seconds[i] > 0 ? "true" : "false");
+    gcpi_json_task(core, core->list.at[i].task, w);
     gcpi_say(w, "]}},\n{\"ph\":\"C\",\"pid\":1,\"ts\":%.3f,\"name\":\"live bytes\",\"args\":{\"bytes\":%zu}}",
-             1e6 * span->begin, in->live[i]);
+             1e6 * span->begin, core->live[i]);
 }
 
 GCPI_DEF void gcp_trace_json(const gcp_plan *plan, gcp_writer w)
 {
     if (!gcpi_reportable(plan)) return;
-    const gcpi_plan *in = plan->in;
-    gcp_arena *a = in->opts.arena ? in->opts.arena : plan->tape->arena;
+    const gcpi_plan *core = plan->core;
+    gcp_arena *a = core->opts.arena ? core->opts.arena : plan->tape->arena;
     ptrdiff_t scratch = a->scratch;
-    gcpi_time *spans = GCPI_SCRATCH(a, gcpi_time, in->list.count);
+    gcpi_time *spans = GCPI_SCRATCH(a, gcpi_time, core->list.count);
     if (!spans) {
         a->scratch = scratch;
-        gcpi_fail(plan->tape, GCP_E_CAPACITY, in->opts.at, "gcp_trace_json",
-                  "%td instructions take %td bytes of the arena", in->list.count,
-                  in->list.count * (ptrdiff_t)sizeof *spans);
+        gcpi_fail(plan->tape, GCP_E_CAPACITY, core->opts.at, "gcp_trace_json",
+                  "%td instructions take %td bytes of the arena", core->list.count,
+                  core->list.count * (ptrdiff_t)sizeof *spans);
         return;
     }
-    gcpi_timeline(&in->p, &in->list, in->placed, in->seconds, spans);
+    gcpi_timeline(&core->p, &core->list, core->placed, core->seconds, spans);
     gcpi_say(w, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"
                 "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"a step of gcp\"}},\n"
                 "{\"ph\":\"M\",\"pid\":1,\"tid\":1,\"name\":\"thread_name\",\"args\":{\"name\":\"computing\"}},\n"
                 "{\"ph\":\"M\",\"pid\":1,\"tid\":2,\"name\":\"thread_name\",\"args\":{\"name\":\"copies\"}}");
-    for (ptrdiff_t i = 0; i < in->list.count; i++) gcpi_trace_event(in, i, &spans[i], w);
+    for (ptrdiff_t i = 0; i < core->list.count; i++) gcpi_trace_event(core, i, &spans[i], w);
     gcpi_say(w, "\n]}\n");
     a->scratch = scratch;
 }
@@ -19166,22 +19182,22 @@ static int gcpi_dot_enter(const gcp_tape *t, int from, int to, gcp_writer w)
 }
 
 /* What an op's output is once forward is done: kept, if backward reads it as forward left it. */
-static int gcpi_dot_is(const gcpi_plan *in, const gcpi_task *t)
+static int gcpi_dot_is(const gcpi_plan *core, const gcpi_task *t)
 {
     int is = GCPI_IS_GONE;
     for (int k = 0; k < t->count; k++) {
-        const gcpi_operand *o = &in->p.operands[t->operands + k];
-        const int read = o->mode == GCPI_READ ? 0 : gcpi_read_from(in, in->forward_end, o->item);
+        const gcpi_operand *o = &core->p.operands[t->operands + k];
+        const int read = o->mode == GCPI_READ ? 0 : gcpi_read_from(core, core->forward_end, o->item);
         if (read == 1 || (read && is == GCPI_IS_GONE)) is = read == 1 ? GCPI_IS_KEPT : GCPI_IS_RESULT;
     }
     return is;
 }
 
-static void gcpi_dot_op(const gcpi_plan *in, int task, gcp_writer w)
+static void gcpi_dot_op(const gcpi_plan *core, int task, gcp_writer w)
 {
-    const gcpi_problem *p = &in->p;
+    const gcpi_problem *p = &core->p;
     const gcpi_task *t = &p->tasks[task];
-    const int again = gcpi_rerun(in, task), is = again ? GCPI_IS_AGAIN : gcpi_dot_is(in, t);
+    const int again = gcpi_rerun(core, task), is = again ? GCPI_IS_AGAIN : gcpi_dot_is(core, t);
     char name[256], shape[64] = "";
     size_t bytes = 0;
     for (int k = 0; k < t->count; k++) {
@@ -19215,7 +19231,7 @@ GCPI_DEF void gcp_dot(const gcp_plan *plan, gcp_writer w)
     char name[256];
     int segment = 0;
     if (!gcpi_reportable(plan)) return;
-    const gcpi_problem *p = &plan->in->p;
+    const gcpi_problem *p = &plan->core->p;
     gcpi_say(w, "digraph gcp {\nnode [shape=box, style=\"filled,rounded\", fontname=\"sans-serif\"]\n"
                 "fontname=\"sans-serif\"; labelloc=t; label=\"%zu bytes at the peak, %d rerun%s of units\\n"
                 "blue: kept for backward; light blue: run again; pale: gone when no forward op needs it; violet: result"
@@ -19230,7 +19246,7 @@ GCPI_DEF void gcp_dot(const gcp_plan *plan, gcp_writer w)
     }
     for (int f = 0; f < p->forward; f++) {
         if (!gcpi_is_graph(p)) segment = gcpi_dot_enter(p->tape, segment, p->tasks[f].segment, w);
-        gcpi_dot_op(plan->in, f, w);
+        gcpi_dot_op(plan->core, f, w);
     }
     if (!gcpi_is_graph(p)) gcpi_dot_enter(p->tape, segment, 0, w);
     for (int f = 0; f < p->forward; f++) gcpi_dot_edges(p, f, w);

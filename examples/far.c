@@ -137,7 +137,7 @@ static gcp_plan planned(size_t *budget, size_t far, int far_only, const gcp_targ
 static int profiled(gcp_plan *plan)
 {
     gcp_writer writer = { take_costs, NULL };
-    if (!plan->in || !bind(plan)) return 0;
+    if (!plan->core || !bind(plan)) return 0;
     gcp_profile(plan, .repeats = 3);
     gcp_costs_print(plan, writer);
     return gcp_error(loss.tape) == NULL;

@@ -101,7 +101,7 @@ static void scratch(void)
     ptrdiff_t used = a.used;
     size_t bound = gcp_plan_arena(loss, .policy = GCP_POLICY_SQRT);
     gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_SQRT);
-    CHECK(plan.in && a.scratch == 0 && a.used > used);
+    CHECK(plan.core && a.scratch == 0 && a.used > used);
     CHECK(a.high > a.used && a.high - used <= (ptrdiff_t)bound);
     gcp_tape_reset(net);
     CHECK_INT(a.used, ==, used);
@@ -125,9 +125,9 @@ static void plans(void)
         for (size_t bytes = 0; bytes <= sizeof plan_memory; bytes += 40) {
             own = gcp_arena_from(plan_memory, bytes);
             gcp_plan plan = gcp_plan_make_at(loss, o);
-            CHECK(plan.in ? !gcp_error(net) : gcp_error_code(net) == GCP_E_NOMEM);
-            CHECK(own.scratch == 0 && (plan.in || own.used == 0) && (plan.in || !made_from));
-            if (plan.in && !made_from) made_from = bytes;
+            CHECK(plan.core ? !gcp_error(net) : gcp_error_code(net) == GCP_E_NOMEM);
+            CHECK(own.scratch == 0 && (plan.core || own.used == 0) && (plan.core || !made_from));
+            if (plan.core && !made_from) made_from = bytes;
             gcp_error_clear(net);
         }
         CHECK(made_from > 0);

@@ -140,7 +140,7 @@ static void errors(void)
         gcp_tensor loss = gcp_mean(gcp_custom(in, 1, &op));
         gcp_plan plan = gcp_plan_make(loss, .target = gcp_cuda(&gpu));
         if (!k) {
-            CHECK(plan.in == NULL && said(s.net, GCP_E_PLAN, "far: no version for the target 'cuda'"));
+            CHECK(plan.core == NULL && said(s.net, GCP_E_PLAN, "far: no version for the target 'cuda'"));
             continue;
         }
         CHECK(gcp_bind(&plan, NULL, 0) == GCP_OK && gcp_write(&plan, s.image, s.pixels) == GCP_OK &&
@@ -212,7 +212,7 @@ static void stale_error(void)
     (void)cudaSetDevice(77);
     gcp_plan plan = gcp_plan_make(s.loss, .target = gcp_cuda(&gpu), .optimizer = GCP_OPTIMIZER_SGD);
     (void)cudaSetDevice(77);
-    CHECK(plan.in && gcp_bind(&plan, NULL, 0) == GCP_OK);
+    CHECK(plan.core && gcp_bind(&plan, NULL, 0) == GCP_OK);
     for (int step = 0; step < 4; step++) {
         (void)cudaSetDevice(77);
         CHECK(gcp_write(&plan, s.image, s.pixels) == GCP_OK && gcp_write(&plan, s.labels, s.label) == GCP_OK);

@@ -70,7 +70,7 @@ static gcp_plan plan_of(const random_net *r, gcp_plan_opts o, unsigned seed, int
 {
     static char old[sizeof list_text];
     gcp_plan plan = net_plan(r->loss, o, seed);
-    if (policy != COPIES || !plan.in) return plan;
+    if (policy != COPIES || !plan.core) return plan;
     dice d = { seed + 77 };
     list_used = 0; list_overfull = 0;
     gcp_list_print(&plan, (gcp_writer) { append, NULL });
@@ -87,7 +87,7 @@ static gcp_plan plan_of(const random_net *r, gcp_plan_opts o, unsigned seed, int
     o.list = list_text;
     plan = gcp_plan_make_at(r->loss, fitting(o));
     /* where an input of a kept concat now lies in it, the list may not run that input again */
-    if (plan.in || !strstr(gcp_error(r->tape), "at the end there is no")) return plan;
+    if (plan.core || !strstr(gcp_error(r->tape), "at the end there is no")) return plan;
     gcp_error_clear(r->tape);
     refused++;
     o.list = old;

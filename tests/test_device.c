@@ -217,7 +217,7 @@ static void failures(void)
     card.trouble = "no copy";
     CHECK(gcp_write(&plan, image, two) == GCP_E_DEVICE && said(GCP_E_DEVICE, "gcp_write: pretend: no copy"));
     card.trouble = "not there";
-    CHECK(gcp_plan_make(loss, .target = &target).in == NULL && said(GCP_E_DEVICE, "pretend: not there"));
+    CHECK(gcp_plan_make(loss, .target = &target).core == NULL && said(GCP_E_DEVICE, "pretend: not there"));
     gcp_plan cpu = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD);
     CHECK(gcp_bind(&cpu, plain_memory, sizeof plain_memory) == GCP_E_STATE && said(GCP_E_STATE, "another target"));
     gcp_unbind(&plan);
@@ -279,7 +279,10 @@ static void customs(void)
         in[0] = y;
         loss = gcp_mean(gcp_tanh(gcp_custom(in, 1, k ? &both : &here)));
         gcp_plan plan = gcp_plan_make(loss, .target = &target);
-        if (!k) { CHECK(plan.in == NULL && said(GCP_E_PLAN, "twice: no version for the target 'pretend'")); continue; }
+        if (!k) {
+            CHECK(plan.core == NULL && said(GCP_E_PLAN, "twice: no version for the target 'pretend'"));
+            continue;
+        }
         CHECK(gcp_bind(&plan, NULL, 0) == GCP_OK);
         float x[32], g[27];
         for (int i = 0; i < 32; i++) x[i] = (float)(i % 5) - 2;
@@ -300,7 +303,7 @@ static void far_by_host(void)
         record();
         loss = gcp_mean(gcp_tanh(gcp_tanh(gcp_tanh(gcp_conv2d(image, .out = 3, .k = 3, .pad = 1, .name = "c")))));
         gcp_plan plan = gcp_plan_make(loss, .target = k ? &target : NULL, .list = list);
-        CHECK(plan.in && plan.far_bytes > 0 && plan.far_bytes <= sizeof far[0]);
+        CHECK(plan.core && plan.far_bytes > 0 && plan.far_bytes <= sizeof far[0]);
         if (k) CHECK(gcp_bind(&plan, NULL, 0) == GCP_OK);
         else CHECK(gcp_bind(&plan, plain_memory, sizeof plain_memory) == GCP_OK);
         CHECK(gcp_far_bind(&plan, far[k], sizeof far[k]) == GCP_OK);

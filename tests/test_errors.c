@@ -412,7 +412,7 @@ static void stale_said(gcp_tensor y, int line, const char *text)
     said(GCP_E_STALE, line, line, text);
     gcp_error_clear(net);
     gcp_plan plan = gcp_plan_make(gcp_mean(gcp_bias(flat, weight)));
-    CHECK(plan.in && !gcp_error(net));
+    CHECK(plan.core && !gcp_error(net));
 }
 #define STALE(what, ...) (begin(), stale_said((__VA_ARGS__), __LINE__, what ": a tensor from before the tape's reset"))
 
@@ -489,7 +489,7 @@ static void taken_back(void)
             flat = gcp_input(net, "flat", GCP_SHAPE(2, 4));
             weight = gcp_param(net, "w", GCP_SHAPE(4), .init = GCP_INIT_ONES);
             loss = gcp_mean(gcp_bias(flat, weight));
-            CHECK(gcp_plan_make(loss).in != NULL && gcp_state_bytes(net, GCP_OPTIMIZER_ADAM) == bytes);
+            CHECK(gcp_plan_make(loss).core != NULL && gcp_state_bytes(net, GCP_OPTIMIZER_ADAM) == bytes);
             fine(1, __LINE__);
             continue;
         }
@@ -527,7 +527,7 @@ static void segments(void)
     begin();
     segment_left();
     gcp_plan plan = gcp_plan_make(loss);
-    CHECK(!plan.in && gcp_error_code(net) == GCP_E_SEGMENT &&
+    CHECK(!plan.core && gcp_error_code(net) == GCP_E_SEGMENT &&
           strstr(gcp_error(net), "segment 'left[0]': a return or goto left its block"));
     works_again(__LINE__);
 }
@@ -628,7 +628,7 @@ static void no_room(void)
         CHECK(gcp_is_nil(gcp_param(net, "w", GCP_SHAPE(2), .fan_in = 1)) && gcp_is_nil(gcp_nth_parameter(net, 0)) &&
               gcp_is_nil(gcp_find(net, "x")));
         GCP_SEGMENT(net, "block") y = gcp_relu(y);
-        CHECK(gcp_plan_make(y).in == NULL);
+        CHECK(gcp_plan_make(y).core == NULL);
         gcp_tape_reset(net);
         CHECK(gcp_state_bind(net, state_memory, sizeof state_memory) == GCP_E_NOMEM);
         CHECK(gcp_error_code(net) != GCP_OK);
@@ -652,12 +652,12 @@ static void no_room(void)
 
 static void plan_said(gcp_plan plan, gcp_code code, int line, const char *text)
 {
-    if (!check_report(!plan.in && plan.bytes == 0, __FILE__, line)) fprintf(stderr, "a plan was made\n");
+    if (!check_report(!plan.core && plan.bytes == 0, __FILE__, line)) fprintf(stderr, "a plan was made\n");
     said(code, line, line, text);
     works_again(line);
 }
 #define PLAN(code, text, ...) (begin(), plan_said((__VA_ARGS__), (code), __LINE__, "gcp_plan_make: " text))
-#define PLAN_OK(...) (begin(), fine((__VA_ARGS__).in != NULL, __LINE__))
+#define PLAN_OK(...) (begin(), fine((__VA_ARGS__).core != NULL, __LINE__))
 
 static gcp_tensor chain(int units)
 {
@@ -809,7 +809,7 @@ static void plan_targets(void)
     stale();
     int line = __LINE__ + 1;
     gcp_plan plan = gcp_plan_make(old);
-    CHECK(!plan.in);
+    CHECK(!plan.core);
     said(GCP_E_STALE, __LINE__, line, "gcp_plan_make: a tensor from before the tape's reset");
 }
 
@@ -825,13 +825,13 @@ static void plan_budget(void)
     size_t bytes = plan.bytes;
     CHECK(bytes > 0);
     plan = gcp_plan_make(wide, .policy = GCP_POLICY_KEEP_ALL, .budget = bytes);
-    fine(plan.in && plan.bytes == bytes, __LINE__);
+    fine(plan.core && plan.bytes == bytes, __LINE__);
     int made = __LINE__ + 1;
     plan = gcp_plan_make(wide, .policy = GCP_POLICY_KEEP_ALL, .budget = bytes - 1);
     snprintf(want, sizeof want,
              "test_errors.c:%d: gcp_plan_make: the plan takes %zu bytes, .budget allows %zu; the peak is at ", made,
              bytes, bytes - 1);
-    CHECK(!plan.in && gcp_error(net) && !strncmp(gcp_error(net), want, strlen(want)));
+    CHECK(!plan.core && gcp_error(net) && !strncmp(gcp_error(net), want, strlen(want)));
     const char *rest = gcp_error(net) + strlen(want);
     char name[64], place[64];
     snprintf(place, sizeof place, "(test_errors.c:%d)", line);
@@ -882,12 +882,12 @@ static void plan_arenas(void)
                 own = gcp_arena_from(plan_memory, bytes);
                 CHECK(bytes <= sizeof plan_memory);
                 gcp_plan plan = gcp_plan_make_at(out, o);
-                if (!check_report(plan.in && !gcp_error(net), __FILE__, __LINE__))
+                if (!check_report(plan.core && !gcp_error(net), __FILE__, __LINE__))
                     fprintf(stderr, "net %d policy %d: %s\n", kind, policy, gcp_error(net));
                 o.at = GCP_AT;
                 own = gcp_arena_from(plan_memory, 2048);
                 plan = gcp_plan_make_at(out, o);
-                CHECK(!plan.in && own.used == 0 && own.scratch == 0);
+                CHECK(!plan.core && own.used == 0 && own.scratch == 0);
                 snprintf(want, sizeof want,
                          "gcp_plan_make: the plan's arena of 2048 bytes is too small; %zu are enough (gcp_plan_arena)",
                          bytes);
@@ -901,13 +901,13 @@ static void short_arena(void)
     begin();
     gcp_tensor y = chain(30);
     gcp_plan plan = gcp_plan_make(y, .policy = GCP_POLICY_BUDGET, .budget = 1);
-    CHECK(!plan.in && gcp_error_code(net) == GCP_E_BUDGET && !strstr(gcp_error(net), "arena"));
+    CHECK(!plan.core && gcp_error_code(net) == GCP_E_BUDGET && !strstr(gcp_error(net), "arena"));
     gcp_error_clear(net);
     int coarse = 0;
     for (size_t bytes = 1 << 15; bytes < 1 << 20; bytes += bytes / 8) {
         gcp_arena own = gcp_arena_from(plan_memory, bytes);
         plan = gcp_plan_make(y, .policy = GCP_POLICY_BUDGET, .budget = 1, .arena = &own);
-        CHECK(!plan.in && (gcp_error_code(net) == GCP_E_BUDGET || gcp_error_code(net) == GCP_E_NOMEM));
+        CHECK(!plan.core && (gcp_error_code(net) == GCP_E_BUDGET || gcp_error_code(net) == GCP_E_NOMEM));
         CHECK(plan.coarse ==
               (strstr(gcp_error(net), "(the plan's arena had no room for all of the search: gcp_plan_arena)") != NULL));
         coarse += plan.coarse;
@@ -921,7 +921,7 @@ static void freed_too_late(void)
 {
     begin();
     gcp_plan plan = gcp_plan_make(loss);
-    for (int i = 0; i < 10000 && plan.in; i++) {
+    for (int i = 0; i < 10000 && plan.core; i++) {
         gcp_plan next = gcp_plan_make(loss);
         gcp_plan_free(&plan);
         plan = next;
@@ -1012,7 +1012,7 @@ static void no_tape(void)
           gcp_is_nil(gcp_param(NULL, "x", GCP_SHAPE(2), .fan_in = 1)));
     CHECK(gcp_is_nil(gcp_nth_parameter(NULL, 0)) && gcp_is_nil(gcp_find(NULL, "x")) &&
           gcp_state_bytes(NULL, GCP_OPTIMIZER_ADAM) == 0 && gcp_steps_done(NULL) == 0);
-    CHECK(gcp_state_bind(NULL, state_memory, 64) != GCP_OK && gcp_plan_make(GCP_NIL).in == NULL &&
+    CHECK(gcp_state_bind(NULL, state_memory, 64) != GCP_OK && gcp_plan_make(GCP_NIL).core == NULL &&
           gcp_plan_arena(GCP_NIL) == 0);
     CHECK_TEXT(gcp_name(GCP_NIL, text, sizeof text), "");
     CHECK(gcp_name(GCP_NIL, NULL, 0) == NULL);
@@ -1574,20 +1574,20 @@ static void single_values(void)
 {
     int size = 1;
     begin();
-    fine(gcp_plan_make(norm_of(net, 2, 1)).in != NULL, __LINE__);
+    fine(gcp_plan_make(norm_of(net, 2, 1)).core != NULL, __LINE__);
     begin();
-    fine(gcp_plan_make(norm_of(net, 1, 2)).in != NULL, __LINE__);
+    fine(gcp_plan_make(norm_of(net, 1, 2)).core != NULL, __LINE__);
     begin();
-    fine(gcp_plan_make(norm_of(net, 1, 1), .inference = 1).in != NULL, __LINE__);
+    fine(gcp_plan_make(norm_of(net, 1, 1), .inference = 1).core != NULL, __LINE__);
     begin();
     gcp_tensor one = norm_of(net, 1, 1);
-    CHECK(gcp_plan_make(gcp_add(one, loss), .train = "w", .frozen_norms = 1).in != NULL);
-    CHECK(gcp_plan_make(one).in == NULL);
+    CHECK(gcp_plan_make(gcp_add(one, loss), .train = "w", .frozen_norms = 1).core != NULL);
+    CHECK(gcp_plan_make(one).core == NULL);
     said(GCP_E_SHAPE, __LINE__, 5, "batch_norm[0]: found one value a channel in 1x1x1x4, expected at least 2 in "
                                    "training (a larger batch; or running statistics: .frozen_norms, with its gamma "
                                    "and beta in .freeze, or .inference)");
     gcp_error_clear(net);
-    CHECK(gcp_plan_make(gcp_add(one, loss), .freeze = "batch_norm*/*", .frozen_norms = 1).in != NULL);
+    CHECK(gcp_plan_make(gcp_add(one, loss), .freeze = "batch_norm*/*", .frozen_norms = 1).core != NULL);
     for (int most = 1; most <= 3; most++) {
         begin();
         gcp_batch_opts o = { .plan = { .budget = sizeof more_memory }, .most = most };
@@ -1614,10 +1614,10 @@ static void parameter_sets(void)
 {
     for (int bound = 0; bound < 2; bound++) {
         again(bound, 4, 0);
-        fine(gcp_plan_make(gcp_mean(gcp_bias(flat, weight))).in != NULL, __LINE__);
+        fine(gcp_plan_make(gcp_mean(gcp_bias(flat, weight))).core != NULL, __LINE__);
     }
     again(0, 4, 1);                                  /* no memory holds the parameters yet: any others will do */
-    fine(gcp_plan_make(gcp_mean(gcp_bias(flat, weight))).in != NULL, __LINE__);
+    fine(gcp_plan_make(gcp_mean(gcp_bias(flat, weight))).core != NULL, __LINE__);
     CHECK(!gcp_is_nil(gcp_nth_parameter(net, 1)) && gcp_is_nil(gcp_nth_parameter(net, 2)));
     again(1, 5, 0);
     said(GCP_E_PARAMETERS, __LINE__, 4,
@@ -1627,7 +1627,7 @@ static void parameter_sets(void)
     again(1, 4, -1);
     gcp_tensor out = gcp_mean(gcp_want_grad(flat));
     int line = __LINE__ + 1;
-    CHECK(gcp_plan_make(out).in == NULL);
+    CHECK(gcp_plan_make(out).core == NULL);
     said(GCP_E_PARAMETERS, __LINE__, line,
          "gcp_plan_make: 'w' is in the state, but was not recorded again after gcp_tape_reset");
     gcp_plan plan = training();
@@ -1706,7 +1706,7 @@ static void graphs(void)
               "what trains, hooks and .costs");
     begin();
     plan = gcp_graph_plan(net, "f a 1 64 0\nb a_b 1 64 0 a\n", .policy = GCP_POLICY_KEEP_ALL);
-    CHECK(plan.in && plan.bytes == 128 && gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_E_BIND);
+    CHECK(plan.core && plan.bytes == 128 && gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_E_BIND);
     said(GCP_E_BIND, __LINE__, 0, "gcp_bind: a graph's plan has nothing to run");
     gcp_error_clear(net);
     code_said(gcp_far_bind(&plan, more_memory, sizeof more_memory), GCP_E_BIND, __LINE__, __LINE__,

@@ -94,7 +94,7 @@ static void one(void)
     const gcp_target target = { .isa = GCP_ISA_SCALAR + (int)roll(2), .threads = 1 + (int)roll(64) };
     gcp_plan plan = gcp_plan_make(gcp_mean(y), .policy = GCP_POLICY_KEEP_ALL, .optimizer = (gcp_optimizer)roll(4),
                                   .target = &target);
-    if (plan.in) {
+    if (plan.core) {
         planned++;
         CHECK(plan.bytes == plan.state_bytes + plan.slab_bytes && plan.room > plan.bytes &&
               plan.slab_bytes >= plan.live_peak);
@@ -116,11 +116,12 @@ static void wrapped(void)
     gcp_error_clear(net);
     gcp_tensor y = gcp_conv_transpose2d(x, .out = 8388608, .kh = 3, .kw = 64, .no_bias = 1, .name = "fits");
     gcp_plan plan = gcp_plan_make(gcp_mean(y), .policy = GCP_POLICY_KEEP_ALL);
-    CHECK(plan.in && plan.bytes > GCP_GB(36));
+    CHECK(plan.core && plan.bytes > GCP_GB(36));
     gcp_error_clear(net);
     x = gcp_input(net, "huge", GCP_SHAPE(1 << 30, (1 << 27) - 1));
     for (int i = 0; i < 8; i++) x = gcp_gelu(i ? x : gcp_want_grad(x));
-    CHECK(gcp_plan_make(gcp_mean(x), .policy = GCP_POLICY_KEEP_ALL).in == NULL && gcp_error_code(net) == GCP_E_SHAPE &&
+    CHECK(gcp_plan_make(gcp_mean(x), .policy = GCP_POLICY_KEEP_ALL).core == NULL &&
+          gcp_error_code(net) == GCP_E_SHAPE &&
           strstr(gcp_error(net), "more than can be addressed"));
 }
 
@@ -133,11 +134,11 @@ static void strides(void)
         gcp_tensor x = gcp_want_grad(gcp_input(net, "x", GCP_SHAPE(1, 8, 8, 256)));
         gcp_tensor y = transposed ? gcp_conv_transpose2d(x, .out = 1, .k = 17, .pad = 8)
                                   : gcp_conv2d(x, .out = 1, .k = 17, .pad = 8, .stride = 1 << 22);
-        CHECK(gcp_plan_make(gcp_mean(y), .policy = GCP_POLICY_KEEP_ALL).in != NULL);
+        CHECK(gcp_plan_make(gcp_mean(y), .policy = GCP_POLICY_KEEP_ALL).core != NULL);
         const gcp_target crowd = { .threads = 1 << 20, .parallel_for = nobody };
         gcp_plan plan = gcp_plan_make(gcp_mean(gcp_conv2d(x, .out = 16, .k = 5)), .policy = GCP_POLICY_KEEP_ALL,
                                       .target = &crowd);
-        CHECK(sizeof(void *) == 4 ? !plan.in && strstr(gcp_error(net), "more than can be addressed")
+        CHECK(sizeof(void *) == 4 ? !plan.core && strstr(gcp_error(net), "more than can be addressed")
                                   : plan.bytes > GCP_GB(4));
     }
 }

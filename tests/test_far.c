@@ -39,18 +39,18 @@ static void give(void *context, void *p, size_t size) { (void)context; (void)siz
 typedef struct edit { int after, before; char name[128]; } edit;
 
 /* Where the value of a tensor is idle for longest. */
-static int idle(const gcpi_plan *in, int item, edit *e)
+static int idle(const gcpi_plan *core, int item, edit *e)
 {
     int last = -1, best = 1;
-    for (int i = 0; i < (int)in->list.count; i++) {
-        const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+    for (int i = 0; i < (int)core->list.count; i++) {
+        const gcpi_task *t = &core->p.tasks[core->list.at[i].task];
         for (int k = 0; k < t->count; k++) {
-            if (in->p.operands[t->operands + k].item != item) continue;
+            if (core->p.operands[t->operands + k].item != item) continue;
             if (last >= 0 && i - last > best) { best = i - last; e->after = last; e->before = i; }
             last = i;
         }
     }
-    gcpi_name_text(in->p.tape, in->p.tape->tensors[item].name, e->name, sizeof e->name);
+    gcpi_name_text(core->p.tape, core->p.tape->tensors[item].name, e->name, sizeof e->name);
     return best > 1;
 }
 
@@ -60,26 +60,26 @@ static void append(void *context, const char *s, size_t size) { (void)context; s
 static int edited(const gcp_plan *plan, unsigned seed)
 {
     static edit edits[512];
-    const gcpi_plan *in = plan->in;
+    const gcpi_plan *core = plan->core;
     int count = 0, n = 0;
-    for (int i = 1; i < in->p.tensors; i++) {
-        const gcpi_item *x = &in->p.items[i];
+    for (int i = 1; i < core->p.tensors; i++) {
+        const gcpi_item *x = &core->p.items[i];
         int alone = x->kind == GCPI_FORWARD_ITEM && x->active && x->root == i && x->next < 0 && !x->pinned
-                 && in->p.tape->ops[in->p.tape->tensors[i].producer].out == i;
-        if (alone && count < 512 && (seed + (unsigned)i) % 3 && idle(in, i, &edits[count])) count++;
+                 && core->p.tape->ops[core->p.tape->tensors[i].producer].out == i;
+        if (alone && count < 512 && (seed + (unsigned)i) % 3 && idle(core, i, &edits[count])) count++;
     }
     text[0] = 0;
-    gcpi_list_opening(in, (gcp_writer) { append, NULL });
+    gcpi_list_opening(core, (gcp_writer) { append, NULL });
     n = (int)strlen(text);
-    for (int i = 0; i < (int)in->list.count; i++) {
+    for (int i = 0; i < (int)core->list.count; i++) {
         char name[128];
         for (int e = 0; e < count; e++) {
             if (edits[e].before - 1 == i && e % 2)
                 n += snprintf(text + n, sizeof text - (size_t)n, "A %s\n", edits[e].name);
             if (edits[e].before == i) n += snprintf(text + n, sizeof text - (size_t)n, "P %s\n", edits[e].name);
         }
-        n += snprintf(text + n, sizeof text - (size_t)n, "%c %s\n", in->list.at[i].letter,
-                      gcpi_task_name(&in->p, &in->p.tasks[in->list.at[i].task], name, sizeof name));
+        n += snprintf(text + n, sizeof text - (size_t)n, "%c %s\n", core->list.at[i].letter,
+                      gcpi_task_name(&core->p, &core->p.tasks[core->list.at[i].task], name, sizeof name));
         for (int e = 0; e < count; e++)
             if (edits[e].after == i) n += snprintf(text + n, sizeof text - (size_t)n, "O %s\n", edits[e].name);
     }
@@ -90,7 +90,7 @@ static device_outcome train(random_net *r, gcp_plan *plan)
 {
     device_outcome out = { .values = 0 };
     gcp_bind(plan, memory, sizeof memory);
-    if (plan->far_bytes && !plan->in->bound.far) gcp_far_bind(plan, far_memory, sizeof far_memory);
+    if (plan->far_bytes && !plan->core->bound.far) gcp_far_bind(plan, far_memory, sizeof far_memory);
     for (int step = 0; step < 3; step++) {
         device_feed(plan, r, step);
         out.loss[step] = (float)gcp_step(plan, .lr = 0.01);
@@ -145,7 +145,7 @@ static void chain(int n)
 
 static void refused(const char *list, const char *message)
 {
-    CHECK(gcp_plan_make(loss, .list = list).in == NULL);
+    CHECK(gcp_plan_make(loss, .list = list).core == NULL);
     CHECK(gcp_error(net) && strstr(gcp_error(net), message));
     const char *error = gcp_error(net);
     if (error && !strstr(error, message)) fprintf(stderr, "%s\n", error);
@@ -158,7 +158,7 @@ static void by_hand(void)
     const char *list = "F tanh[0]\nF tanh[1]\nO tanh[0]\nF tanh[2]\nO tanh[1]\nA tanh[0]\nF mean[0]\nB seed\nB "
                        "mean[0]\nB tanh[2]\nP tanh[1]\nB tanh[1]\nP tanh[0]\nB tanh[0]\n";
     gcp_plan plan = gcp_plan_make(loss, .list = list), plain = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL);
-    CHECK(plan.in && plan.far_bytes == 2 * 65536);
+    CHECK(plan.core && plan.far_bytes == 2 * 65536);
     CHECK_NEAR(plain.slab_bytes - plan.slab_bytes, 65536, 128);           /* never three values at once */
     gcp_bind(&plan, memory, sizeof memory);
     CHECK(isnan(gcp_step(&plan)) && gcp_error_code(net) == GCP_E_BIND &&
@@ -166,7 +166,7 @@ static void by_hand(void)
     gcp_error_clear(net);
     CHECK(gcp_far_bind(&plan, far_memory, 100) == GCP_E_BIND);
     gcp_error_clear(net);
-    void *const taken[] = { memory + plan.bytes - 64, plan.in, net };
+    void *const taken[] = { memory + plan.bytes - 64, plan.core, net };
     for (int i = 0; i < 3; i++) {
         CHECK(gcp_far_bind(&plan, taken[i], plan.far_bytes) == GCP_E_BIND &&
               strstr(gcp_error(net), i ? "gcp_far_bind: the far memory overlaps " : "overlaps the step's"));
@@ -251,7 +251,7 @@ static void bound(void)
     plan = gcp_graph_plan(t, chain, .policy = GCP_POLICY_BUDGET, .budget = keep.bytes - 1000000000, .far = GCP_MB(1),
                           .target = &link);
     /* far memory too small for any of them */
-    CHECK(plan.in && plan.seconds >= plan.bound_seconds && plan.bound_seconds > plan.keep_all_seconds);
+    CHECK(plan.core && plan.seconds >= plan.bound_seconds && plan.bound_seconds > plan.keep_all_seconds);
 }
 
 /* Values of n bytes take up whole multiples of 64 in the slab and n on the link: no list of copies made by hand is
@@ -284,10 +284,11 @@ static void bound_aligned(void)
                     at += snprintf(list + at, sizeof list - (size_t)at, "B g%d\n", i);
                 }
                 gcp_plan hand = gcp_graph_plan(t, chain, .list = list, .target = &link);
-                CHECK(hand.in && hand.far_bytes > 0);
+                CHECK(hand.core && hand.far_bytes > 0);
                 gcp_plan plan = gcp_graph_plan(t, chain, .policy = GCP_POLICY_BUDGET, .budget = hand.bytes,
                                                .far = hand.far_bytes, .far_only = away & 1, .target = &link);
-                CHECK(plan.in && plan.bound_seconds <= plan.seconds && plan.bound_seconds <= hand.seconds * (1 + 1e-9));
+                CHECK(plan.core && plan.bound_seconds <= plan.seconds &&
+                      plan.bound_seconds <= hand.seconds * (1 + 1e-9));
                 lists++;
             }
         }
@@ -324,7 +325,7 @@ static void measured_link(void)
         gcp_error_clear(r.tape);
         plan = gcp_plan_make_at(r.loss, o);
     }
-    CHECK(plan.far_bytes > 0 && plan.in->p.target.far_bytes_per_second == 1e10);
+    CHECK(plan.far_bytes > 0 && plan.core->p.target.far_bytes_per_second == 1e10);
     CHECK(gcp_bind(&plan, memory, sizeof memory) == GCP_OK);
     feed_zeros(&plan, "image label");
     const char *line = NULL;
@@ -340,9 +341,9 @@ static void measured_link(void)
     double seconds = line ? atof(line + strlen("\nlink 1e9 bytes ")) : 0;
     o.costs = table;
     gcp_plan again = gcp_plan_make_at(r.loss, o);
-    CHECK(again.in && seconds > 0);
-    CHECK_NEAR(again.in->p.target.far_bytes_per_second * seconds, 1e9, 1);
-    CHECK(gcp_plan_make(r.loss, .costs = "link 1e9 bytes fast\n").in == NULL &&
+    CHECK(again.core && seconds > 0);
+    CHECK_NEAR(again.core->p.target.far_bytes_per_second * seconds, 1e9, 1);
+    CHECK(gcp_plan_make(r.loss, .costs = "link 1e9 bytes fast\n").core == NULL &&
           gcp_error_code(r.tape) == GCP_E_ARGUMENT);
 }
 
@@ -488,7 +489,7 @@ static void slots_away(void)
     far_slots(&late_one, slots[1] + 4);              /* at any address */
     CHECK(copies_pending == 0);
     wide_record(&w);
-    CHECK(!gcp_plan_make(w.loss, .policy = GCP_POLICY_BUDGET, .budget = 1, .optimizer = GCP_OPTIMIZER_ADAM).in &&
+    CHECK(!gcp_plan_make(w.loss, .policy = GCP_POLICY_BUDGET, .budget = 1, .optimizer = GCP_OPTIMIZER_ADAM).core &&
           said(w.tape, GCP_E_BUDGET, "slots in far memory (gcp_slots_bind): up to"));
 }
 

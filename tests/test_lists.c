@@ -90,7 +90,7 @@ static void round_trips(void)
             double want = losses(&plan);
             record(which);
             gcp_plan read = gcp_plan_make(loss, .list = printed, .optimizer = GCP_OPTIMIZER_SGD);
-            CHECK(read.in != NULL);
+            CHECK(read.core != NULL);
             print(&read, again);
             CHECK_TEXT(again, printed);
             CHECK_INT(read.bytes, ==, plan.bytes);
@@ -141,13 +141,13 @@ static void good_edits(void)
     print(&plan, printed);
     without("R layer[2]/linear[0]");                 /* its value lives from forward on */
     other = use_list(0);
-    CHECK(other.in && other.reruns == plan.reruns && other.live_peak >= plan.live_peak &&
+    CHECK(other.core && other.reruns == plan.reruns && other.live_peak >= plan.live_peak &&
           other.instructions == plan.instructions - 1);
     CHECK_NEAR(losses(&other), want, 0);
     memcpy(printed, edited, sizeof printed);
     without("R layer[2]/gelu[0]");
     other = use_list(0);
-    CHECK(other.in && other.reruns == plan.reruns - 1 && other.live_peak >= plan.live_peak &&
+    CHECK(other.core && other.reruns == plan.reruns - 1 && other.live_peak >= plan.live_peak &&
           other.instructions == plan.instructions - 2);
     CHECK_NEAR(losses(&other), want, 0);
     print(&plan, printed);
@@ -161,7 +161,7 @@ static void more_edits(void)
     print(&plan, printed);
     before("B layer[1]/gelu[0]", "R layer[0]/linear[0]\nR layer[0]/gelu[0]\n");
     other = use_list(0);
-    CHECK(other.in && other.instructions == plan.instructions + 2);
+    CHECK(other.core && other.instructions == plan.instructions + 2);
     CHECK_NEAR(losses(&other), want, 0);
     /* comments, blank lines, CRLF, blanks at the ends, no last newline */
     size_t n = 0;
@@ -170,7 +170,7 @@ static void more_edits(void)
         n += (size_t)snprintf(edited + n, sizeof edited - n, *s == '\n' ? "  \t# why\r\n#\n" : "%c", *s);
     edited[strlen(edited) - strlen("\r\n#\n")] = 0;
     other = use_list(0);
-    CHECK(other.in && other.bytes == plan.bytes);
+    CHECK(other.core && other.bytes == plan.bytes);
     print(&other, again);
     CHECK_TEXT(again, printed);
     CHECK_NEAR(losses(&other), want, 0);
@@ -189,7 +189,7 @@ static void no_reruns(void)
             if (*s != 'R' && *s != 'C')
                 n += (size_t)snprintf(edited + n, sizeof edited - n, "%.*s", (int)line_length(s), s);
         gcp_plan other = use_list(which);
-        CHECK(other.in && other.reruns == 0 && other.bytes == keep.bytes && other.instructions == keep.instructions);
+        CHECK(other.core && other.reruns == 0 && other.bytes == keep.bytes && other.instructions == keep.instructions);
         CHECK_NEAR(losses(&other), want, 0);
     }
 }
@@ -208,8 +208,8 @@ static void reordered(void)
     snprintf(edited, sizeof edited, "%.*s%.*s%.*s%s", (int)(a - printed), printed, (int)line_length(b), b, (int)(b - a),
              a, b + line_length(b));
     gcp_plan other = use_list(1);
-    CHECK(other.in != NULL);
-    if (!other.in) fprintf(stderr, "%s\n", gcp_error(net));
+    CHECK(other.core != NULL);
+    if (!other.core) fprintf(stderr, "%s\n", gcp_error(net));
     CHECK_INT(other.instructions, ==, plan.instructions);
     CHECK_NEAR(losses(&other), want, 0);
 }
@@ -218,13 +218,13 @@ static void refused(int line, int which, const char *text)
 {
     gcp_plan plan = use_list(which);
     const char *got = gcp_error(net), *rest = got ? strstr(got, "gcp_plan_make: ") : NULL;
-    if (!check_report(!plan.in && rest && !strcmp(rest + 15, text), __FILE__, line))
+    if (!check_report(!plan.core && rest && !strcmp(rest + 15, text), __FILE__, line))
         fprintf(stderr, "message\n  '%s', not\n  '%s'\n", got ? got : "none", text);
     CHECK_INT(gcp_error_code(net), ==, GCP_E_LIST);
     CHECK(got && !strncmp(got, "test_lists.c:", 13));
     gcp_error_clear(net);
     plan = policy_plan(GCP_POLICY_KEEP_ALL);
-    CHECK(plan.in && !gcp_error(net));
+    CHECK(plan.core && !gcp_error(net));
 }
 #define REFUSED(edit, which, ...)                       \
     do {                                                \
@@ -277,7 +277,7 @@ static void copies(void)
             plan = gcp_plan_make(loss, .list = printed, .optimizer = GCP_OPTIMIZER_SGD);
             before("F", lines[i]);
             gcp_plan other = use_list(2);
-            CHECK(other.in && other.seconds > plan.seconds);
+            CHECK(other.core && other.seconds > plan.seconds);
             print(&other, again);
             CHECK_TEXT(again, edited);
             CHECK_NEAR(losses(&other), want, 0);
@@ -312,7 +312,7 @@ static void fused(void)
         CHECK_NEAR(losses(&plan), want, 0);
         record(which);
         gcp_plan read = gcp_plan_make(loss, .list = printed, .optimizer = GCP_OPTIMIZER_SGD);
-        CHECK(read.in && read.bytes <= plan.bytes);          /* with that budget fewer bytes were of no use */
+        CHECK(read.core && read.bytes <= plan.bytes);          /* with that budget fewer bytes were of no use */
         print(&read, again);
         CHECK_TEXT(again, printed);
         CHECK_NEAR(losses(&read), want, 0);
@@ -334,7 +334,7 @@ static void not_fused(void)
         o.budget = GCP_MB(16); o.optimizer = GCP_OPTIMIZER_SGD;
         gcp_plan plan = gcp_plan_make_at(loss, o);
         print(&plan, printed);
-        CHECK(plan.in && !strstr(printed, "as soon as"));
+        CHECK(plan.core && !strstr(printed, "as soon as"));
     }
 }
 
@@ -403,7 +403,7 @@ static void moved(int which, const char *behind, const char *prefix, int at_leas
         snprintf(line, sizeof line, "M %s%.*s", prefix, (int)line_length(s) - 2, s + 2);
         before(behind, line);
         gcp_plan other = use_list(which);
-        if (!other.in) continue;
+        if (!other.core) continue;
         CHECK(other.moved_bytes > 0 && other.instructions == plan.instructions + 1 &&
               other.live_peak >= plan.live_peak && other.after_forward >= plan.after_forward);
         CHECK_NEAR(losses(&other), want, 0);
@@ -413,7 +413,7 @@ static void moved(int which, const char *behind, const char *prefix, int at_leas
     CHECK_INT(count, >=, at_least);
     before(behind, text);
     gcp_plan all = use_list(which);
-    CHECK(all.in && all.instructions == plan.instructions + count);
+    CHECK(all.core && all.instructions == plan.instructions + count);
     CHECK_NEAR(losses(&all), want, 0);
     print(&all, again);
     CHECK_TEXT(again, edited);
@@ -440,11 +440,11 @@ static void moves(void)
     double want = losses(&plan);
     before("U linear[0]/weight", "M gradient of linear[0]/weight\nM gradient of linear[0]/weight\n");
     plan = use_list(0);
-    CHECK(plan.in && plan.moved_bytes == 2 * 3 * 12 * sizeof(gcp_real));
+    CHECK(plan.core && plan.moved_bytes == 2 * 3 * 12 * sizeof(gcp_real));
     CHECK_NEAR(losses(&plan), want, 0);
     record(0);
     /* which has the address till it is waited for */
-    CHECK(!gcp_plan_make(loss, .list = edited, .optimizer = GCP_OPTIMIZER_SGD, .on_gradient = no_hook).in);
+    CHECK(!gcp_plan_make(loss, .list = edited, .optimizer = GCP_OPTIMIZER_SGD, .on_gradient = no_hook).core);
     CHECK(gcp_error(net) && strstr(gcp_error(net), "no instruction 'M gradient of linear[0]/weight'"));
     REFUSED(before("F layer[1]/gelu[0]", "M layer[2]/gelu[0]\n"), 0,
             "line %d: M layer[2]/gelu[0]: reads a value that is not in the slab: layer[2]/gelu[0]",

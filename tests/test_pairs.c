@@ -130,11 +130,11 @@ static void backwards(void *context, int tasks, void (*task)(void *arg, int inde
 
 static int pairs_of(const gcp_plan *plan)
 {
-    const gcpi_plan *in = plan->in;
+    const gcpi_plan *core = plan->core;
     int found = 0;
-    for (int i = 0, n = 0; i < (int)in->list.count; i++) {
-        found += gcpi_pair_at(in, i, n) != NULL;
-        n += in->p.tasks[in->list.at[i].task].count;
+    for (int i = 0, n = 0; i < (int)core->list.count; i++) {
+        found += gcpi_pair_at(core, i, n) != NULL;
+        n += core->p.tasks[core->list.at[i].task].count;
     }
     return found;
 }
@@ -196,14 +196,14 @@ static void pools_in_place(void)
     gcp_plan plan = gcp_plan_make(gcp_mean(x), .policy = GCP_POLICY_KEEP_ALL);
     int found = 0;
     CHECK(!gcp_error(tape));
-    for (int i = 0, n = 0; plan.in && i < (int)plan.in->list.count; i++) {
-        const gcpi_plan *in = plan.in;
-        const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+    for (int i = 0, n = 0; plan.core && i < (int)plan.core->list.count; i++) {
+        const gcpi_plan *core = plan.core;
+        const gcpi_task *t = &core->p.tasks[core->list.at[i].task];
         int back = t->kind == GCPI_TASK_BACKWARD;
-        if ((back || t->kind == GCPI_TASK_FORWARD) && in->p.tape->ops[t->op].kind == GCP_OP_MAX_POOL) {
-            int from = gcpi_operand_at(in, t, back ? GCPI_ROLE_DOUT : GCPI_ROLE_IN),
-                to = gcpi_operand_at(in, t, back ? GCPI_ROLE_DIN : GCPI_ROLE_OUT);
-            found += from >= 0 && to >= 0 && in->placed[n + from].offset == in->placed[n + to].offset;
+        if ((back || t->kind == GCPI_TASK_FORWARD) && core->p.tape->ops[t->op].kind == GCP_OP_MAX_POOL) {
+            int from = gcpi_operand_at(core, t, back ? GCPI_ROLE_DOUT : GCPI_ROLE_IN),
+                to = gcpi_operand_at(core, t, back ? GCPI_ROLE_DIN : GCPI_ROLE_OUT);
+            found += from >= 0 && to >= 0 && core->placed[n + from].offset == core->placed[n + to].offset;
         }
         n += t->count;
     }
@@ -243,13 +243,13 @@ static void mask_where_it_pays(void)
         gcp_plan plan = gcp_plan_make(gcp_mean(gcp_conv2d(y, .out = 2, .k = 1)), .policy = GCP_POLICY_KEEP_ALL,
                                       .target = there ? &elsewhere : NULL);
         if (gcp_error(tape)) fprintf(stderr, "%s\n", gcp_error(tape));
-        CHECK(!gcp_error(tape) && plan.in);
+        CHECK(!gcp_error(tape) && plan.core);
         int found = 0;
-        for (int i = 0; plan.in && i < (int)plan.in->list.count; i++) {
-            const gcpi_task *t = &plan.in->p.tasks[plan.in->list.at[i].task];
+        for (int i = 0; plan.core && i < (int)plan.core->list.count; i++) {
+            const gcpi_task *t = &plan.core->p.tasks[plan.core->list.at[i].task];
             if (t->kind != GCPI_TASK_BACKWARD || tape->ops[t->op].kind != GCP_OP_RELU) continue;
-            CHECK_INT(gcpi_operand_at(plan.in, t, GCPI_ROLE_OUT + (norm && there)), >=, 0);
-            CHECK_INT(gcpi_operand_at(plan.in, t, GCPI_ROLE_OUT + !(norm && there)), <, 0);
+            CHECK_INT(gcpi_operand_at(plan.core, t, GCPI_ROLE_OUT + (norm && there)), >=, 0);
+            CHECK_INT(gcpi_operand_at(plan.core, t, GCPI_ROLE_OUT + !(norm && there)), <, 0);
             found++;
         }
         CHECK_INT(found, ==, 1);

@@ -57,12 +57,12 @@ static void incremental(size_t limit)
     gcp_plan keep = gcp_graph_plan(tape, text, .policy = GCP_POLICY_KEEP_ALL);
     gcp_plan_opts o = { .policy = GCP_POLICY_BUDGET };
     gcpi_watch watch = { .stopped = 0 };
-    gcpi_request r = { .p = keep.in ? &keep.in->p : NULL, .opts = &o, .policy = o.policy, .watch = &watch };
+    gcpi_request r = { .p = keep.core ? &keep.core->p : NULL, .opts = &o, .policy = o.policy, .watch = &watch };
     gcpi_planner q = { .r = &r, .p = r.p, .a = &arena };
     gcpi_search s;
     int wrong = 0, moved = 0;
-    CHECK(keep.in && gcpi_planner_make(&q) && gcpi_search_make(&s, &q));
-    if (!keep.in) return;
+    CHECK(keep.core && gcpi_planner_make(&q) && gcpi_search_make(&s, &q));
+    if (!keep.core) return;
     s.limit = limit; s.price = 0.2;
     gcpi_keep_all_order(s.m, &s.now);
     gcpi_search_begin(&s);
@@ -100,7 +100,7 @@ static double portfolio(gcp_tape *tape, size_t budget)
     gcp_plan keep = gcp_graph_plan(tape, text, .policy = GCP_POLICY_KEEP_ALL);
     gcp_plan_opts o = { .policy = GCP_POLICY_BUDGET, .budget = budget };
     gcpi_watch watch = { .stopped = 0 };
-    const gcpi_request r = { .p = &keep.in->p, .opts = &o, .policy = o.policy, .limit = budget, .by_peak = 1,
+    const gcpi_request r = { .p = &keep.core->p, .opts = &o, .policy = o.policy, .limit = budget, .by_peak = 1,
                              .no_exact = 1, .watch = &watch, .portion = { 0, 1 } };
     gcpi_planner q;
     gcpi_answer found;
@@ -132,7 +132,7 @@ static void against_oracle(int dag, int ops, int problems, oracle_memory *m, sco
         s->gap += ours / best - 1;
         s->worst = fmax(s->worst, ours / best - 1);
         gcp_plan plan = gcp_graph_plan(tape, text, .policy = GCP_POLICY_BUDGET, .budget = budget);
-        if (plan.in) {
+        if (plan.core) {
             checked(&plan, budget);
             CHECK(plan.bound_seconds <= best * (1 + 1e-9) && plan.seconds >= best * (1 - 1e-9));
         } else CHECK(gcp_error_code(tape) == GCP_E_BUDGET);
@@ -219,7 +219,7 @@ static double against_form(const form *f, int n, int s, oracle_memory *m)
     if (!f->least) CHECK(oracle_parse(&graph, text));
     if (!f->least && n <= m->forwards) { best = oracle_best(&graph, budget, m); CHECK(best - n <= steps); }
     gcp_plan plan = gcp_graph_plan(tape, text, .policy = GCP_POLICY_BUDGET, .budget = budget);
-    if (!plan.in) { CHECK(best == INFINITY && gcp_error_code(tape) == GCP_E_BUDGET); return 0; }
+    if (!plan.core) { CHECK(best == INFINITY && gcp_error_code(tape) == GCP_E_BUDGET); return 0; }
     CHECK(plan.bytes <= budget && (best == INFINITY || plan.seconds == best));
     if (f->least) CHECK(plan.seconds - n >= steps && plan.bound_seconds - n <= steps * (1 + 1e-9));
     else checked(&plan, budget);
@@ -284,9 +284,9 @@ static void graph_arenas(void)
             gcp_plan wide = gcp_graph_plan_at(tape, text, o);
             o.arena = &own;
             gcp_plan plan = gcp_graph_plan_at(tape, text, o);
-            CHECK(wide.in && plan.in && !plan.coarse && plan.bytes == wide.bytes && plan.seconds == wide.seconds &&
+            CHECK(wide.core && plan.core && !plan.coarse && plan.bytes == wide.bytes && plan.seconds == wide.seconds &&
                   plan.moved_bytes == wide.moved_bytes);
-            if (given || !plan.in) break;
+            if (given || !plan.core) break;
             gcp_list_print(&plan, into(list));
             o.list = list; o.arena = NULL; o.effort = GCP_EFFORT_DEFAULT;
         }
@@ -305,16 +305,16 @@ static void least_budgets(void)
         else oracle_random_chain(&graph, (uint64_t)i, 6 + i % 4);
         CHECK(oracle_write(&graph, text, sizeof text));
         gcp_plan none = gcp_graph_plan(tape, text, .policy = GCP_POLICY_BUDGET, .budget = 1);
-        CHECK(!none.in && gcp_error_code(tape) == GCP_E_BUDGET && none.least_bytes >= oracle_least(&graph, &m));
+        CHECK(!none.core && gcp_error_code(tape) == GCP_E_BUDGET && none.least_bytes >= oracle_least(&graph, &m));
         gcp_error_clear(tape);
         gcp_plan least = gcp_graph_plan(tape, text, .policy = GCP_POLICY_BUDGET, .budget = none.least_bytes);
-        CHECK(least.in && least.bytes <= none.least_bytes);
-        if (least.in) checked(&least, none.least_bytes);
+        CHECK(least.core && least.bytes <= none.least_bytes);
+        if (least.core) checked(&least, none.least_bytes);
         /* what no schedule is below, but for alignment */
-        true_ones += least.in && least.bytes < oracle_least(&graph, &m) + 64;
+        true_ones += least.core && least.bytes < oracle_least(&graph, &m) + 64;
         moves += least.moved_bytes > 0;
         gcp_plan less = gcp_graph_plan(tape, text, .policy = GCP_POLICY_BUDGET, .budget = none.least_bytes - 1);
-        CHECK(!less.in && less.least_bytes == none.least_bytes);
+        CHECK(!less.core && less.least_bytes == none.least_bytes);
     }
     printf("least budgets: %d of 24 are the least there is, %d by moves\n", true_ones, moves);
     CHECK(true_ones >= 22 && moves > 0);
@@ -357,8 +357,8 @@ static void published(void)
         load(rows[i].name);
         size_t budget = (size_t)(rows[i].share * (double)activations());
         gcp_plan plan = gcp_graph_plan(tape, text, .policy = GCP_POLICY_BUDGET, .budget = budget);
-        CHECK(plan.in != NULL);
-        if (!plan.in) continue;
+        CHECK(plan.core != NULL);
+        if (!plan.core) continue;
         checked(&plan, budget);
         printf("%s at %.3f: %.4f, bound %.4f, by %s\n", rows[i].name, rows[i].share,
                plan.seconds / plan.keep_all_seconds, plan.bound_seconds / plan.keep_all_seconds, plan.method);
@@ -397,14 +397,14 @@ static void round_trips(void)
             gcp_plan plan = net_plan(r.loss, o, seed);
             gcp_graph_print(&plan, into(text));
             gcp_tape *tape = gcp_tape_make(&apart, .ops = 8);
-            if (k == 4 && plan.in) o.budget = plan.in->opts.budget;
+            if (k == 4 && plan.core) o.budget = plan.core->opts.budget;
             gcp_plan again = gcp_graph_plan_at(tape, text, fitting(o));
             if (k < 4 && gcp_error(tape)) fprintf(stderr, "seed %u: %s\n", seed, gcp_error(tape));
             if (k < 4)
-                CHECK(plan.in && again.in && plan.live_peak == again.live_peak &&
+                CHECK(plan.core && again.core && plan.live_peak == again.live_peak &&
                       plan.state_bytes == again.state_bytes && plan.instructions == again.instructions);
             if (k < 4) CHECK_NEAR(plan.seconds, again.seconds, 1e-12 * plan.seconds);
-            CHECK(again.in ? k < 4 || again.bytes <= o.budget : gcp_error_code(tape) == GCP_E_BUDGET);
+            CHECK(again.core ? k < 4 || again.bytes <= o.budget : gcp_error_code(tape) == GCP_E_BUDGET);
         }
 }
 
@@ -466,31 +466,31 @@ static void watched(void)
     gcp_plan plain = gcp_graph_plan_at(tape, text, o);
     o.progress = hear; o.progress_context = &h;
     gcp_plan plan = gcp_graph_plan_at(tape, text, o);
-    CHECK(plan.in && plan.seconds == plain.seconds && plan.bytes == plain.bytes && !plan.coarse);
+    CHECK(plan.core && plan.seconds == plain.seconds && plan.bytes == plain.bytes && !plan.coarse);
     CHECK(h.calls > 20 && h.calls < 2000 && !h.wrong && h.share == 1 && h.seconds <= plan.seconds * (1 + 1e-12));
     h = (heard){ .stop = 0.2 };
     plan = gcp_graph_plan_at(tape, text, o);
-    CHECK(plan.in && plan.coarse == 2 && plan.bytes <= budget && !h.wrong && h.share < 0.3);
+    CHECK(plan.core && plan.coarse == 2 && plan.bytes <= budget && !h.wrong && h.share < 0.3);
     gcp_why_print(&plan, into(list));
     CHECK(strstr(list, ".progress stopped the search") != NULL);
     h = (heard){ .stop = 0 };
     plan = gcp_graph_plan_at(tape, text, o);
-    CHECK(h.calls == 1 && (plan.in ? plan.coarse == 2 : gcp_error_code(tape) == GCP_E_BUDGET));
+    CHECK(h.calls == 1 && (plan.core ? plan.coarse == 2 : gcp_error_code(tape) == GCP_E_BUDGET));
     gcp_error_clear(tape);
     for (int share = 0; share < 10; share++) {
         h = (heard){ .stop = share / 10.0 };
         o.budget = budget * (size_t)(4 + share % 3) / 8;
         plan = gcp_graph_plan_at(tape, text, o);
-        CHECK(plan.in ? plan.coarse == 2 || h.share == 1 : gcp_error_code(tape) == GCP_E_BUDGET);
+        CHECK(plan.core ? plan.coarse == 2 || h.share == 1 : gcp_error_code(tape) == GCP_E_BUDGET);
         gcp_error_clear(tape);
     }
     h = (heard){ .stop = 0 };
     o.budget = 64;
     plan = gcp_graph_plan_at(tape, text, o);
-    CHECK(!plan.in && h.calls == 1 && strstr(gcp_error(tape), ".progress stopped the search"));
+    CHECK(!plan.core && h.calls == 1 && strstr(gcp_error(tape), ".progress stopped the search"));
     gcp_error_clear(tape);
     o.policy = GCP_POLICY_SQRT; o.budget = 0;
-    CHECK(!gcp_graph_plan_at(tape, text, o).in && strstr(gcp_error(tape), ".progress belongs to"));
+    CHECK(!gcp_graph_plan_at(tape, text, o).core && strstr(gcp_error(tape), ".progress belongs to"));
 }
 
 /* A sweep's shares are of all points; after a stop, points get keep-all, or the plan of a smaller budget, whose bound
@@ -586,7 +586,7 @@ static void watched_views(void)
         o.budget = least * (size_t)(9 + i % 3) / 10;
         o.progress = hear; o.progress_context = &h;
         gcp_plan plan = gcp_plan_make_at(loss, o);
-        CHECK(plan.in ? plan.coarse == 2 || h.share == 1 : gcp_error_code(loss.tape) == GCP_E_BUDGET);
+        CHECK(plan.core ? plan.coarse == 2 || h.share == 1 : gcp_error_code(loss.tape) == GCP_E_BUDGET);
         gcp_error_clear(loss.tape);
         gcp_plan_free(&plan);
     }
@@ -607,7 +607,8 @@ static void networks(void)
         double time = plan.seconds / plan.keep_all_seconds, bound = plan.bound_seconds / plan.keep_all_seconds;
         printf("%s: in %.1f MB %.4f, bound %.4f, by %s; least %.1f MB\n", n->name, n->budget, time, bound, plan.method,
                least);
-        CHECK(plan.in && plan.bytes <= o.budget && bound <= time && time <= n->time && bound >= n->bound && least > 0 &&
+        CHECK(plan.core && plan.bytes <= o.budget && bound <= time && time <= n->time && bound >= n->bound &&
+              least > 0 &&
               least <= n->least);
     }
 }
@@ -667,7 +668,7 @@ static void joined_features(void)
         printf("%d layers: %zu bytes, in segments %zu, least %zu\n", cases[i].layers, all.bytes, segments.bytes, least);
         CHECK(all.bytes <= cases[i].all && segments.bytes <= all.bytes && least <= cases[i].least);
         gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = least);
-        CHECK(plan.in && plan.bytes <= least && plan.bound_seconds <= plan.seconds);
+        CHECK(plan.core && plan.bytes <= least && plan.bound_seconds <= plan.seconds);
     }
 }
 
@@ -678,14 +679,14 @@ static void large_network(void)
     gcp_tensor loss = recorded("resnet1000");
     gcp_plan_opts o = known_options();
     gcp_plan keep = gcp_plan_make_at(loss, o);
-    CHECK(keep.in && keep.in->p.task_count > 3000);
+    CHECK(keep.core && keep.core->p.task_count > 3000);
     o.policy = GCP_POLICY_BUDGET; o.effort = GCP_EFFORT_QUICK;
     for (int i = 0; i < 4; i++) {
         o.budget = (size_t)(shares[i] * (double)keep.bytes);
         gcp_plan plan = gcp_plan_make_at(loss, o);
         printf("resnet1000: in %.1f MB %.4f, bound %.4f, by %s\n", (double)o.budget / 1e6, plan.seconds / keep.seconds,
                plan.bound_seconds / keep.seconds, plan.method);
-        CHECK(plan.in && plan.bytes <= o.budget && plan.bound_seconds <= plan.seconds &&
+        CHECK(plan.core && plan.bytes <= o.budget && plan.bound_seconds <= plan.seconds &&
               plan.seconds < 1.35 * keep.seconds);
     }
 }
@@ -728,7 +729,7 @@ static void far_networks(void)
             o.far = way ? GCP_MB(4096) : 0;
             o.far_only = way == 2;
             plan[way] = gcp_plan_make_at(loss, o);
-            CHECK(plan[way].in && plan[way].bytes <= o.budget && plan[way].far_bytes <= o.far &&
+            CHECK(plan[way].core && plan[way].bytes <= o.budget && plan[way].far_bytes <= o.far &&
                   plan[way].bound_seconds <= plan[way].seconds);
         }
         double all = plan[0].keep_all_seconds;
@@ -812,10 +813,10 @@ static void inference_budgets(void)
         least = gcp_plan_make(r.loss, .policy = GCP_POLICY_BUDGET, .budget = 1, .inference = 1).least_bytes;
         gcp_error_clear(r.tape);
         gcp_plan plan = gcp_plan_make(r.loss, .policy = GCP_POLICY_BUDGET, .budget = least, .inference = 1);
-        CHECK(plan.in && plan.bytes <= least);
+        CHECK(plan.core && plan.bytes <= least);
         gcp_plan less = gcp_plan_make(r.loss, .policy = GCP_POLICY_BUDGET, .budget = least - 1, .inference = 1);
-        CHECK(less.in ? less.bytes < least : less.least_bytes == least);
-        further += less.in != NULL;
+        CHECK(less.core ? less.bytes < least : less.least_bytes == least);
+        further += less.core != NULL;
     }
     CHECK(further <= 2);
 }
@@ -953,7 +954,7 @@ static void cost_tables(void)
         gcp_tensor loss = small_net(NULL, tape, pass == 2 ? 3 : 4);
         gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD,
                                       .costs = pass ? table : NULL);
-        CHECK(plan.in != NULL);
+        CHECK(plan.core != NULL);
         if (pass == 0) {
             CHECK(plan.costed == 0 && gcp_bind(&plan, step, sizeof step) == GCP_OK);
             feed_zeros(&plan, "image");
@@ -963,17 +964,17 @@ static void cost_tables(void)
                   strstr(table, "\nbackward conv2d,3x3,1x1,1+1+1+1,1x1,1 4x8x8x8"));
         } else if (pass == 1) {
             keep = plan.keep_all_seconds;
-            CHECK(plan.costed > plan.in->p.task_count / 2 && keep > measured / 4 && keep < measured * 4);
+            CHECK(plan.costed > plan.core->p.task_count / 2 && keep > measured / 4 && keep < measured * 4);
             gcp_plan fit = gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = plan.bytes * 8 / 10,
                                          .optimizer = GCP_OPTIMIZER_SGD, .costs = table);
-            CHECK(fit.in && fit.bytes <= plan.bytes * 8 / 10);
+            CHECK(fit.core && fit.bytes <= plan.bytes * 8 / 10);
             CHECK_NEAR(fit.keep_all_seconds, keep, 1e-12 * keep);              /* updates in another order */
-            CHECK(plan.in->p.costed_share > 0.9 && plan.in->p.costed_share <= 1);
-        } else CHECK(plan.costed < plan.in->p.task_count / 2 && plan.in->p.costed_share < 0.9);
+            CHECK(plan.core->p.costed_share > 0.9 && plan.core->p.costed_share <= 1);
+        } else CHECK(plan.costed < plan.core->p.task_count / 2 && plan.core->p.costed_share < 0.9);
         static char words[ROOM];
         gcp_why_print(&plan, into(words));
         CHECK(!strstr(words, ".costs gave the seconds of ") == !pass);
-        CHECK(gcp_plan_make(loss, .costs = "# comment\nforward conv2d slow\n").in == NULL &&
+        CHECK(gcp_plan_make(loss, .costs = "# comment\nforward conv2d slow\n").core == NULL &&
               gcp_error_code(tape) == GCP_E_ARGUMENT &&
               strstr(gcp_error(tape), ".costs, line 2: not 'OP SHAPES SECONDS'"));
     }
@@ -1007,10 +1008,10 @@ static void arenas(void)
             gcp_code code = gcp_error_code(r.tape);
             coarse += part > 1 && plan.coarse;
             if (part == 1)
-                CHECK(!plan.in == !wide.in && !plan.coarse && plan.seconds == wide.seconds &&
+                CHECK(!plan.core == !wide.core && !plan.coarse && plan.seconds == wide.seconds &&
                       plan.least_bytes == wide.least_bytes);
-            else CHECK(plan.in ? plan.bytes <= o.budget : code == GCP_E_BUDGET || code == GCP_E_NOMEM);
-            CHECK(own.scratch == 0 && (plan.in || own.used == 0));
+            else CHECK(plan.core ? plan.bytes <= o.budget : code == GCP_E_BUDGET || code == GCP_E_NOMEM);
+            CHECK(own.scratch == 0 && (plan.core || own.used == 0));
             gcp_error_clear(r.tape);
         }
     }
@@ -1020,7 +1021,7 @@ static void arenas(void)
 static void refused(const char *graph_text, const char *message)
 {
     gcp_tape *tape = fresh();
-    CHECK(gcp_graph_plan(tape, graph_text, .policy = GCP_POLICY_KEEP_ALL).in == NULL);
+    CHECK(gcp_graph_plan(tape, graph_text, .policy = GCP_POLICY_KEEP_ALL).core == NULL);
     CHECK(gcp_error_code(tape) == GCP_E_GRAPH && strstr(gcp_error(tape), message));
     const char *error = gcp_error(tape);
     if (error && !strstr(error, message)) fprintf(stderr, "'%s' gave: %s\n", graph_text, error);

@@ -137,7 +137,7 @@ static void partition_cap(void)
     gcp_tensor x, y, loss = recompute_grad(net, 3, 3, RUN, 16, &x, &y);
     gcp_plan refused = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .budget = cap,
                                      .optimizer = GCP_OPTIMIZER_SGD);
-    CHECK(refused.in == NULL);
+    CHECK(refused.core == NULL);
     CHECK_INT(gcp_error_code(net), ==, GCP_E_BUDGET);
 }
 
@@ -165,8 +165,8 @@ static void budget_figures(void)
                        (size_t)((double)framework_bytes(&s) / nets[i].over);
         }
         gcp_plan plan = gcp_plan_make_at(loss, o);
-        if (!plan.in) fprintf(stderr, "ResNet-%d: %s\n", nets[i].depth, none(net));
-        CHECK(plan.in && plan.bytes <= o.budget && plan.rerun_flops <= plan.forward_flops);
+        if (!plan.core) fprintf(stderr, "ResNet-%d: %s\n", nets[i].depth, none(net));
+        CHECK(plan.core && plan.bytes <= o.budget && plan.rerun_flops <= plan.forward_flops);
         CHECK(plan.bound_seconds <= plan.seconds && plan.seconds <= 1.35 * plan.keep_all_seconds);
     }
 }
@@ -187,8 +187,8 @@ static void dense_figures(void)
     o.budget = (size_t)(all / 4);
     gcp_plan quarter = gcp_plan_make_at(loss, o);
     CHECK_NEAR(all / 1e6, 2190.5, 1);
-    CHECK(cheap.in && cheap.rerun_flops == 0 && (double)cheap.bytes <= 0.23 * all);
-    CHECK(quarter.in && quarter.seconds <= 1.16 * quarter.keep_all_seconds && !gcp_error(net));
+    CHECK(cheap.core && cheap.rerun_flops == 0 && (double)cheap.bytes <= 0.23 * all);
+    CHECK(quarter.core && quarter.seconds <= 1.16 * quarter.keep_all_seconds && !gcp_error(net));
 }
 
 /* DenseNet-BC at batch 32 as 004 prints it: what a framework stores, FLOPs, and the share of them that its
@@ -259,7 +259,7 @@ static void full_size(void)
                                    .budget = 4000000000u);
     printf("3x20 blocks at 256x256: partitions %.2f GB, for 4 GB %.2f GB at %.2f\n", 1e-9 * (double)cut.bytes,
            1e-9 * (double)small.bytes, small.seconds / small.keep_all_seconds);
-    CHECK(small.in && small.rerun_flops <= small.forward_flops);
+    CHECK(small.core && small.rerun_flops <= small.forward_flops);
     CHECK_TEXT(none(net), "none");
 }
 
@@ -341,7 +341,7 @@ static void tables_of_002(void)
         gcp_tensor loss = w->record(net, w->batch, NULL).loss;
         gcp_plan plan = strategy_plan(&strategies[BUDGET], loss, o, (size_t)(1e6 * w->budget));
         const double seconds = plan.seconds;
-        if (!check_report(plan.in && (double)plan.bytes <= 1e6 * w->budget &&
+        if (!check_report(plan.core && (double)plan.bytes <= 1e6 * w->budget &&
                               plan.seconds <= most * plan.keep_all_seconds,
                           __FILE__, __LINE__))
             fprintf(stderr, "%s: %zu bytes, %.3f\n", w->name, plan.bytes, plan.seconds / plan.keep_all_seconds);

@@ -176,8 +176,8 @@ static void every_report(void)
                           loss,
                           fitting(GCP_OPTS(gcp_plan_opts, .policy = (gcp_policy)policy, .segments = 3, .checkpoints = 2,
                                            .optimizer = n ? GCP_OPTIMIZER_ADAM : GCP_OPTIMIZER_SGD, .momentum = 0.9)));
-            CHECK(plan.in != NULL);
-            if (!plan.in) { fprintf(stderr, "%s\n", gcp_error(net)); continue; }
+            CHECK(plan.core != NULL);
+            if (!plan.core) { fprintf(stderr, "%s\n", gcp_error(net)); continue; }
             svg(&plan);
             instructions(&plan);
             why(&plan);
@@ -304,7 +304,7 @@ static void in_vain(void)
         gcp_plan other = gcp_plan_make_at(
             loss, fitting(GCP_OPTS(gcp_plan_opts, .policy = (gcp_policy)policy, .segments = 2, .checkpoints = 1,
                                    .budget = policy == GCP_POLICY_BUDGET ? keep.bytes * 9 / 10 : 0)));
-        CHECK(other.in && other.keep_all_bytes == keep.bytes);
+        CHECK(other.core && other.keep_all_bytes == keep.bytes);
         CHECK(!strncmp(report(gcp_why_print, &other), "checkpointing saves nothing", 27) ==
               (other.reruns && other.bytes >= keep.bytes));
     }

@@ -90,7 +90,7 @@ static void deep(void)
         gcp_tape *net = gcp_tape_make(&arena, .ops = DEPTH + 8, .segments = DEPTH + 8);
         gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(1, 4), .want_grad = 1);
         gcp_plan plan = gcp_plan_make(gcp_mean(nest(net, x, DEPTH)), .policy = (gcp_policy)policy, .arena = &own);
-        CHECK(plan.in && plan.instructions < 4 * DEPTH);
+        CHECK(plan.core && plan.instructions < 4 * DEPTH);
         CHECK(gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK);
         gcp_write(&plan, x, ((float[]) { 0.1f, -0.4f, 0.9f, 2.0f }));
         loss[policy] = gcp_step(&plan);

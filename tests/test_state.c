@@ -375,7 +375,7 @@ static void budget_again(void)
         gcp_plan plain = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL),
                  capped = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .budget = plain.bytes);
         gcp_plan train = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9);
-        CHECK(capped.in && capped.bytes == plain.bytes);
+        CHECK(capped.core && capped.bytes == plain.bytes);
         if (later) CHECK_INT(gcp_bind(&capped, step_memory, sizeof step_memory), ==, GCP_OK);
         CHECK_INT(gcp_bind(&train, step_memory, sizeof step_memory), ==, GCP_OK);
         if (later) gcp_write(&capped, image, values);
@@ -452,7 +452,7 @@ static void overlaps(void)
     gcp_plan plan = gcp_plan_make(loss), second = gcp_plan_make(loss, .policy = GCP_POLICY_RECURSIVE);
     size_t n = plan.room;
     /* made, not bound */
-    CHECK(gcp_bind(&plan, second.in, n) == GCP_E_BIND && said(GCP_E_BIND, "overlaps a plan in its arena"));
+    CHECK(gcp_bind(&plan, second.core, n) == GCP_E_BIND && said(GCP_E_BIND, "overlaps a plan in its arena"));
     CHECK(gcp_bind(&plan, tape_memory, sizeof tape_memory) == GCP_E_BIND &&
           said(GCP_E_BIND, "the memory overlaps the tape in its arena"));
     CHECK(gcp_bind(&plan, arena.base + arena.used, n) == GCP_E_BIND &&
@@ -474,7 +474,7 @@ static void overlaps(void)
     static gcp_arena own;
     own = gcp_arena_from(state_memory, sizeof state_memory);
     gcp_plan apart = gcp_plan_make(loss, .arena = &own);
-    CHECK(apart.in != NULL);
+    CHECK(apart.core != NULL);
     CHECK(gcp_bind(&apart, state_memory, sizeof state_memory) == GCP_E_BIND &&
           said(GCP_E_BIND, "overlaps the plan in its arena"));
     batch(&second, 0);
@@ -530,7 +530,7 @@ static void many_bound(void)
     for (int i = 0; i < 3 * GCP_MAX_BOUND; i++) {
         gcp_arena own = gcp_arena_from(memory, sizeof memory);
         gcp_plan plan = gcp_plan_make(loss, .arena = &own);
-        CHECK(plan.in && gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK);
+        CHECK(plan.core && gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK);
     }
     for (int i = 0; i <= GCP_MAX_BOUND; i++) plans[i] = gcp_plan_make(loss);
     for (int i = 0; i < GCP_MAX_BOUND - 1; i++)
@@ -576,11 +576,11 @@ static void given_back(void)
           gcp_bind(&eval, more_memory, sizeof more_memory) == GCP_OK);
     for (int epoch = 0; epoch < 200; epoch++) {                      /* a new budget every epoch */
         gcp_plan_free(&plan);
-        CHECK(!plan.in && gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_E_PLAN &&
+        CHECK(!plan.core && gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_E_PLAN &&
               said(GCP_E_PLAN, "the plan was not made (see gcp_plan_ok), or was freed"));
         plan = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD,
                              .policy = epoch & 1 ? GCP_POLICY_SQRT : GCP_POLICY_KEEP_ALL);
-        CHECK(plan.in && gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK && train(&plan, epoch) > 0);
+        CHECK(plan.core && gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK && train(&plan, epoch) > 0);
         if (epoch == 1) high = arena.used;
         CHECK(epoch < 2 || arena.used <= high);
     }
@@ -595,10 +595,10 @@ static void given_back(void)
     gcp_plan_free(&again);
     gcp_plan_free(NULL);
     gcp_plan first = gcp_plan_make(loss);
-    CHECK(first.in && arena.used < used);
+    CHECK(first.core && arena.used < used);
     gcp_tape_reset(net);
     gcp_plan_free(&first);
-    CHECK(!first.in);
+    CHECK(!first.core);
     fine(__LINE__);
 }
 
@@ -609,7 +609,7 @@ static void given_back_apart(void)                               /* to an arena 
     record(1);
     for (int i = 0; i < 50; i++) {
         gcp_plan apart = gcp_plan_make(loss, .arena = &own);
-        CHECK(apart.in != NULL);
+        CHECK(apart.core != NULL);
         gcp_plan_free(&apart);
         CHECK_INT(own.used, ==, 0);
     }

@@ -61,7 +61,7 @@ static void fine(int line)
 }
 static void refused(gcp_plan_opts o, const char *text, int line)
 {
-    CHECK(!gcp_plan_make_at(loss, o).in);
+    CHECK(!gcp_plan_make_at(loss, o).core);
     if (!check_report(gcp_error(net) && strstr(gcp_error(net), text), __FILE__, line))
         fprintf(stderr, "expected '%s', found '%s'\n", text, gcp_error(net) ? gcp_error(net) : "no error");
     gcp_error_clear(net);

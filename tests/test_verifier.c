@@ -8,58 +8,58 @@
 static unsigned char tape_memory[GCP_MB(48)];
 static gcp_arena arena;
 
-static int verdict(const gcpi_plan *in)
+static int verdict(const gcpi_plan *core)
 {
     char message[200];
-    return gcpi_verify(&in->p, &in->list, in->placed, in->slab_bytes, message, sizeof message, &arena);
+    return gcpi_verify(&core->p, &core->list, core->placed, core->slab_bytes, message, sizeof message, &arena);
 }
 
-static int operand_at(const gcpi_plan *in, int instruction)
+static int operand_at(const gcpi_plan *core, int instruction)
 {
     int n = 0;
-    for (int i = 0; i < instruction; i++) n += in->p.tasks[in->list.at[i].task].count;
+    for (int i = 0; i < instruction; i++) n += core->p.tasks[core->list.at[i].task].count;
     return n;
 }
 
-static void moved(gcpi_plan *in, dice *d)
+static void moved(gcpi_plan *core, dice *d)
 {
-    int i = (int)roll(d, (unsigned)in->list.count), n = operand_at(in, i);
-    const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+    int i = (int)roll(d, (unsigned)core->list.count), n = operand_at(core, i);
+    const gcpi_task *t = &core->p.tasks[core->list.at[i].task];
     for (int k = 0; k < t->count; k++) {
-        int mode = in->p.operands[t->operands + k].mode;
-        if (in->placed[n + k].offset < 0 || (mode != GCPI_READ && mode != GCPI_ADD)) continue;
-        in->placed[n + k].offset += 64;
-        CHECK(!verdict(in));
-        in->placed[n + k].offset -= 64;
+        int mode = core->p.operands[t->operands + k].mode;
+        if (core->placed[n + k].offset < 0 || (mode != GCPI_READ && mode != GCPI_ADD)) continue;
+        core->placed[n + k].offset += 64;
+        CHECK(!verdict(core));
+        core->placed[n + k].offset -= 64;
     }
 }
 
 /* Without its operands' places an instruction cannot simply be cut out: its kind or task is damaged instead. */
-static void misplaced(gcpi_plan *in, dice *d)
+static void misplaced(gcpi_plan *core, dice *d)
 {
-    int i = in->p.forward + (int)roll(d, (unsigned)(in->list.count - in->p.forward));
-    gcpi_instruction was = in->list.at[i];
-    if (was.letter == 'R') in->list.at[i].letter = 'F'; /* forward a second time */
-    else in->list.count = i;                            /* it and all behind it are missing */
-    ptrdiff_t count = in->list.count;
-    CHECK(!verdict(in));
-    in->list.at[i] = was;
-    if (count == i) in->list.count = i + 1;
+    int i = core->p.forward + (int)roll(d, (unsigned)(core->list.count - core->p.forward));
+    gcpi_instruction was = core->list.at[i];
+    if (was.letter == 'R') core->list.at[i].letter = 'F'; /* forward a second time */
+    else core->list.count = i;                            /* it and all behind it are missing */
+    ptrdiff_t count = core->list.count;
+    CHECK(!verdict(core));
+    core->list.at[i] = was;
+    if (count == i) core->list.count = i + 1;
 }
 
 /* Lays what an instruction writes over the loss, which must stay to the end. */
-static void overwritten(gcpi_plan *in)
+static void overwritten(gcpi_plan *core)
 {
-    ptrdiff_t kept = in->where[in->p.root];
-    for (int i = in->p.forward; i < (int)in->list.count; i++) {
-        int n = operand_at(in, i);
-        const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+    ptrdiff_t kept = core->where[core->p.root];
+    for (int i = core->p.forward; i < (int)core->list.count; i++) {
+        int n = operand_at(core, i);
+        const gcpi_task *t = &core->p.tasks[core->list.at[i].task];
         for (int k = 0; k < t->count; k++) {
-            ptrdiff_t was = in->placed[n + k].offset;
-            if (in->p.operands[t->operands + k].mode != GCPI_WRITE || was < 0) continue;
-            in->placed[n + k].offset = kept;
-            CHECK(!verdict(in));
-            in->placed[n + k].offset = was;
+            ptrdiff_t was = core->placed[n + k].offset;
+            if (core->p.operands[t->operands + k].mode != GCPI_WRITE || was < 0) continue;
+            core->placed[n + k].offset = kept;
+            CHECK(!verdict(core));
+            core->placed[n + k].offset = was;
             return;
         }
     }
@@ -72,15 +72,15 @@ int main(void)
         arena = gcp_arena_from(tape_memory, sizeof tape_memory);
         random_net r = net_make_with(&arena, seed, 1);
         gcp_plan plan = gcp_plan_make(r.loss, .policy = policies[seed % 3], .optimizer = GCP_OPTIMIZER_SGD);
-        CHECK(plan.in && verdict(plan.in));
-        ptrdiff_t count = plan.in ? plan.in->list.count : 0;
-        for (int trial = 0; plan.in && trial < 20; trial++) {
-            moved(plan.in, &r.d);
-            misplaced(plan.in, &r.d);
-            plan.in->list.count = count;
-            overwritten(plan.in);
+        CHECK(plan.core && verdict(plan.core));
+        ptrdiff_t count = plan.core ? plan.core->list.count : 0;
+        for (int trial = 0; plan.core && trial < 20; trial++) {
+            moved(plan.core, &r.d);
+            misplaced(plan.core, &r.d);
+            plan.core->list.count = count;
+            overwritten(plan.core);
         }
-        CHECK(plan.in && verdict(plan.in));
+        CHECK(plan.core && verdict(plan.core));
     }
     return check_done();
 }

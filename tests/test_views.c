@@ -123,7 +123,7 @@ static int search_choice(gcpi_problem *p, size_t slab, fastest *best)
 /* 0: the network is too large to search all its choices. */
 static int search_choices(const gcp_plan *plan, size_t budget, fastest *best)
 {
-    gcpi_problem *p = &plan->in->p;
+    gcpi_problem *p = &plan->core->p;
     gcpi_flip flips[25];
     int count = gcpi_flips_list(p, flips, 25);
     best->lives = best->laid = INFINITY;
@@ -141,7 +141,7 @@ typedef struct score { int plans, optimal, mixed; double gap, worst, bound; } sc
 static int is_mixed(const gcp_plan *plan)
 {
     gcpi_flip flips[25];
-    const gcpi_problem *p = &plan->in->p;
+    const gcpi_problem *p = &plan->core->p;
     int count = gcpi_flips_list(p, flips, 25), copies = 0;
     for (int i = 0; i < count; i++) {
         const gcpi_copied *c = &p->copied[flips[i].op];
@@ -165,8 +165,8 @@ static void listed(gcp_tensor loss, gcp_plan *plan)
     written = 0;
     gcp_list_print(plan, (gcp_writer) { write_text, NULL });
     gcp_plan again = gcp_plan_make(loss, .list = text, .budget = plan->bytes);
-    if (!again.in) fprintf(stderr, "%s\n", gcp_error(loss.tape));
-    CHECK(again.in && again.bytes <= plan->bytes && again.instructions == plan->instructions);
+    if (!again.core) fprintf(stderr, "%s\n", gcp_error(loss.tape));
+    CHECK(again.core && again.bytes <= plan->bytes && again.instructions == plan->instructions);
     CHECK_NEAR(again.seconds, plan->seconds, 1e-12 * plan->seconds);
     gcp_error_clear(loss.tape);
     gcp_plan_free(&again);
@@ -175,8 +175,8 @@ static void listed(gcp_tensor loss, gcp_plan *plan)
 static void against_all(gcp_tensor loss, size_t budget, score *s)
 {
     gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = budget);
-    CHECK(plan.in && plan.bytes <= budget && plan.bound_seconds <= plan.seconds * (1 + 1e-9));
-    if (!plan.in) return;
+    CHECK(plan.core && plan.bytes <= budget && plan.bound_seconds <= plan.seconds * (1 + 1e-9));
+    if (!plan.core) return;
     listed(loss, &plan);
     int mixed = is_mixed(&plan);
     fastest best;
@@ -197,7 +197,7 @@ static void every_choice(unsigned networks)
     for (unsigned seed = 0; seed < networks; seed++) {
         gcp_tensor loss = small_network(seed);
         gcp_plan keep = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL);
-        if (!keep.in || !gcpi_views_open(&keep.in->p)) continue;       /* no weight in it, or no choice */
+        if (!keep.core || !gcpi_views_open(&keep.core->p)) continue;       /* no weight in it, or no choice */
         size_t least = gcp_least_budget(loss);
         for (size_t share = 0; share < 3 && least < keep.bytes; share++)
             against_all(loss, least + (keep.bytes - least) * share / 3, &s);
@@ -243,7 +243,7 @@ static void shares(void)
         heard h = { 0 };
         gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = least + i * (keep.bytes - least) / 4,
                                       .progress = hear, .progress_context = &h);
-        CHECK(plan.in && (i || plan.bytes <= least) && h.share == 1 && h.middle > 0.5 && !h.falls);
+        CHECK(plan.core && (i || plan.bytes <= least) && h.share == 1 && h.middle > 0.5 && !h.falls);
     }
 }
 
@@ -265,7 +265,7 @@ static void weight_in_concat(void)
         written = 0;
         gcp_graph_print(&plan, (gcp_writer) { write_text, NULL });
         gcp_plan again = gcp_graph_plan(gcp_tape_make(&apart, .ops = 8), text, .policy = policies[i]);
-        CHECK(plan.in && again.in && strstr(text, " state # w") && plan.bytes == again.bytes &&
+        CHECK(plan.core && again.core && strstr(text, " state # w") && plan.bytes == again.bytes &&
               plan.seconds == again.seconds && plan.reruns == again.reruns);
     }
 }
@@ -281,9 +281,9 @@ static void slice_of_joined(void)
                loss = gcp_mean(gcp_mul(outer, outer));
     gcp_plan keep = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL),
              plan = gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = keep.bytes);
-    CHECK(keep.in && plan.in && plan.bound_seconds <= plan.seconds);
+    CHECK(keep.core && plan.core && plan.bound_seconds <= plan.seconds);
     CHECK_NEAR(plan.seconds, keep.seconds, 1e-12 * keep.seconds);
-    for (int k = 0; k < keep.in->p.forward; k++) CHECK(!keep.in->p.tasks[k].concat || keep.in->p.tasks[k].free);
+    for (int k = 0; k < keep.core->p.forward; k++) CHECK(!keep.core->p.tasks[k].concat || keep.core->p.tasks[k].free);
 }
 
 /* Near the least budget a dense block is fastest with copies in its last concat alone: neither none nor all of them. */
@@ -303,14 +303,14 @@ static void largest_alone(void)
                loss = gcp_cross_entropy(logits, gcp_labels(tape, "y", GCP_SHAPE(4)));
     o.budget = gcp_least_budget_at(loss, o);
     gcp_plan plan = gcp_plan_make_at(loss, o);
-    CHECK(plan.in && plan.seconds < 1.3 * plan.keep_all_seconds);
+    CHECK(plan.core && plan.seconds < 1.3 * plan.keep_all_seconds);
 }
 
 static void refused(const char *graph, const char *message)
 {
     arena = gcp_arena_from(memory, sizeof memory);
     gcp_tape *tape = gcp_tape_make(&arena, .ops = 8);
-    CHECK(!gcp_graph_plan(tape, graph, .policy = GCP_POLICY_KEEP_ALL).in && strstr(gcp_error(tape), message));
+    CHECK(!gcp_graph_plan(tape, graph, .policy = GCP_POLICY_KEEP_ALL).core && strstr(gcp_error(tape), message));
 }
 
 static void bad_states(void)

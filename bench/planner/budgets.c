@@ -93,7 +93,7 @@ static void growth(void)
         int ops = 27 * lengths[i];
         subject s = { .name = "resnet_deep", .loss = resnet_deep(tape_of(ops + 64), lengths[i], 32, 32, 10).loss };
         gcp_plan keep = keep_all_of(&s), plan = plan_for(&s, keep.state_bytes + keep.slab_bytes / 2, &ms);
-        if (!plan.in) continue;
+        if (!plan.core) continue;
         fprintf(out, "%d,%zu,%.6f,%.6f,%.4f,%.1f\n", ops, plan.bytes, over(plan.seconds, &plan),
                 over(plan.bound_seconds, &plan), (double)plan.slab_bytes / (double)plan.live_peak, ms);
         fflush(out);
@@ -116,7 +116,7 @@ static void layered_plan(means *sum, int train, int ops, double share, int seed)
     free(text);
     sum->ms += ms / seeds;
     sum->slowest = fmax(sum->slowest, ms);
-    if (!plan.in) { sum->least += (double)plan.least_bytes / peak; return; }
+    if (!plan.core) { sum->least += (double)plan.least_bytes / peak; return; }
     double ratio = (double)plan.slab_bytes / (double)plan.live_peak;
     sum->fit++;
     sum->time += over(plan.seconds, &plan);
@@ -194,7 +194,7 @@ static void sweep_row(FILE *out, const subject *s)
         double ms, share = (double)i / (budgets - 1);
         gcp_plan plan = plan_for(s, least + (size_t)((double)(all - least) * share), &ms);
         all_ms += ms;
-        if (!plan.in) { missing++; continue; }
+        if (!plan.core) { missing++; continue; }
         double time = over(plan.seconds, &plan), bound = over(plan.bound_seconds, &plan);
         if (before > 0 && before - time > step) { step = before - time; at = share; }
         inverted = fmax(inverted, time - fastest);
@@ -306,7 +306,7 @@ static void nest_row(FILE *out, int depth)
     o.policy = GCP_POLICY_SEGMENTS; o.effort = GCP_EFFORT_DEFAULT; o.optimizer = GCP_OPTIMIZER_NONE; o.momentum = 0;
     o.arena = &own;
     gcp_plan plan = plan_with(&s, o, &ms);
-    fprintf(out, "nest,64 MiB arena,%d,,%.1f,\n", plan.in ? plan.instructions : 0, ms);
+    fprintf(out, "nest,64 MiB arena,%d,,%.1f,\n", plan.core ? plan.instructions : 0, ms);
     fflush(out);
     free(small);
 }

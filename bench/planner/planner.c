@@ -86,7 +86,7 @@ static double lay_out(const subject *s, const char *method, const method_list *l
     gcp_plan plan = gcp_graph_plan(s->loss.tape, s->text, .list = text);
     free(text);
     arena.used = used;
-    if (!plan.in) {
+    if (!plan.core) {
         report_fault(s, method, gcp_error(s->loss.tape));
         gcp_error_clear(s->loss.tape);
         return 0;
@@ -140,7 +140,7 @@ static void add_policy(subject *s, int method, gcp_policy policy, int segments)
     if (policy == GCP_POLICY_BUDGET) o.effort = effort;
     gcp_plan plan = plan_any(s, o);
     arena.used = used;
-    if (plan.in) {
+    if (plan.core) {
         s->policies[s->policy_count++] = (policy_plan){ method, plan.bytes, plan.seconds / plan.keep_all_seconds };
         return;
     }
@@ -195,9 +195,9 @@ static gcp_plan plan_budget(const subject *s, size_t budget, gcp_effort with, do
         double begin = clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
         plan = plan_any(s, o);
         ms[i] = 1e3 * (clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - begin);
-        if (!plan.in) break;
+        if (!plan.core) break;
     }
-    if (plan.in) qsort(ms, REPEATS, sizeof *ms, by_size);
+    if (plan.core) qsort(ms, REPEATS, sizeof *ms, by_size);
     else gcp_error_clear(s->loss.tape);
     return plan;
 }
@@ -218,7 +218,7 @@ static void row(const subject *s, const char *share, size_t budget)
     arena.used = used;
     gcp_plan plan = plan_budget(s, budget, effort, ms);
     arena.used = used;
-    if (plan.in) time = plan.seconds / plan.keep_all_seconds;
+    if (plan.core) time = plan.seconds / plan.keep_all_seconds;
     for (int m = 0; m < METHODS; m++) {
         times[m] = s->graph ? graph_time(s, m, budget) : policy_time(s, m, budget);
         count_cell(s, share, time, m, times[m]);
@@ -227,7 +227,7 @@ static void row(const subject *s, const char *share, size_t budget)
     fprintf(csv, "%s,%s,%zu", s->name, share, budget);
     write_time(time);
     for (int m = 0; m < METHODS; m++) write_time(times[m]);
-    if (plan.in) {
+    if (plan.core) {
         double bound = plan.bound_seconds / plan.keep_all_seconds,
                over = (double)plan.slab_bytes / (double)plan.live_peak;
         printf("%.4f", time);

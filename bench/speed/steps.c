@@ -129,17 +129,17 @@ static gcp_plan plan_of(const network *n, double momentum, size_t budget, gcp_pl
     gcp_tape *tape = n->loss.tape;
     *keep = gcp_plan_make(n->loss, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .momentum = momentum,
                           .fuse_update = 1, .target = &target);
-    if (!keep->in) fail(gcp_error(tape));
+    if (!keep->core) fail(gcp_error(tape));
     if (!budget) return *keep;
     budget = budget == 1 ? keep->state_bytes + keep->slab_bytes / 2 : budget + resident(keep);
     gcp_plan plan = gcp_plan_make(n->loss, .policy = GCP_POLICY_BUDGET, .budget = budget,
                                   .optimizer = GCP_OPTIMIZER_SGD, .momentum = momentum, .fuse_update = 1,
                                   .target = &target);
-    if (plan.in) return plan;
+    if (plan.core) return plan;
     gcp_error_clear(tape);
     plan = gcp_plan_make(n->loss, .policy = GCP_POLICY_BUDGET, .budget = plan.least_bytes,
                          .optimizer = GCP_OPTIMIZER_SGD, .momentum = momentum, .fuse_update = 1, .target = &target);
-    if (!plan.in) fail(gcp_error(tape));
+    if (!plan.core) fail(gcp_error(tape));
     return plan;
 }
 

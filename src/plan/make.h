@@ -3,63 +3,63 @@
 /* From options to a verified, placed plan. */
 static int gcpi_plan_settle(gcp_plan *plan, gcp_arena *a)
 {
-    gcpi_plan *in = plan->in;
+    gcpi_plan *core = plan->core;
     ptrdiff_t scratch = a->scratch;
     gcpi_lives lives;
     size_t *live;
     char message[200];
-    if (in->opts.list ? !gcpi_plan_list(in, a) || !gcpi_plan_layout(in, &lives, &live, a)
+    if (core->opts.list ? !gcpi_plan_list(core, a) || !gcpi_plan_layout(core, &lives, &live, a)
                       : !gcpi_plan_watched(plan, &lives, &live, a))
         return 0;
-    in->placed = GCPI_NEW(a, gcpi_placed, gcpi_operand_total(&in->p, &in->list) + 1);
-    in->live = GCPI_NEW(a, size_t, in->list.count + 1);
-    in->where = GCPI_NEW(a, ptrdiff_t, in->p.item_count);
-    in->seconds = GCPI_NEW(a, double, in->list.count);
-    in->buffers = GCPI_NEW(a, gcpi_plan_buffer, lives.buffer_count + 1);
-    if (!in->placed || !in->live || !in->where || !in->seconds || !in->buffers) return 0;
-    memcpy(in->live, live, (size_t)in->list.count * sizeof *live);
+    core->placed = GCPI_NEW(a, gcpi_placed, gcpi_operand_total(&core->p, &core->list) + 1);
+    core->live = GCPI_NEW(a, size_t, core->list.count + 1);
+    core->where = GCPI_NEW(a, ptrdiff_t, core->p.item_count);
+    core->seconds = GCPI_NEW(a, double, core->list.count);
+    core->buffers = GCPI_NEW(a, gcpi_plan_buffer, lives.buffer_count + 1);
+    if (!core->placed || !core->live || !core->where || !core->seconds || !core->buffers) return 0;
+    memcpy(core->live, live, (size_t)core->list.count * sizeof *live);
     /* lives.peak rounds every buffer up to align; the slab ends at the last buffer's last byte */
-    in->live_peak = GCPI_MIN(lives.peak, in->slab_bytes);
-    in->peak_at = lives.peak_at;
-    gcpi_plan_place(in, &lives);
-    gcpi_plan_buffers(in, &lives);
+    core->live_peak = GCPI_MIN(lives.peak, core->slab_bytes);
+    core->peak_at = lives.peak_at;
+    gcpi_plan_place(core, &lives);
+    gcpi_plan_buffers(core, &lives);
     a->scratch = scratch;
-    if (!gcpi_verify(&in->p, &in->list, in->placed, in->slab_bytes, message, sizeof message, a)) {
-        if (*message) gcpi_fail(in->p.tape, GCP_E_LIST, in->opts.at, in->p.tape->planning, "%s", message);
+    if (!gcpi_verify(&core->p, &core->list, core->placed, core->slab_bytes, message, sizeof message, a)) {
+        if (*message) gcpi_fail(core->p.tape, GCP_E_LIST, core->opts.at, core->p.tape->planning, "%s", message);
         return 0;
     }
-    return !in->opts.check || gcpi_plan_deaths(in, a);
+    return !core->opts.check || gcpi_plan_deaths(core, a);
 }
 
 /* The figures that change when the state grows. */
 static void gcpi_plan_sizes(gcp_plan *plan)
 {
-    gcpi_plan *in = plan->in;
-    if (!gcpi_is_graph(&in->p))
-        in->state_bytes = gcpi_round(gcpi_state_with(plan->tape, &plan->in, 1), in->p.target.align);
-    plan->state_bytes = in->state_bytes;
-    plan->slab_bytes = in->slab_bytes;
+    gcpi_plan *core = plan->core;
+    if (!gcpi_is_graph(&core->p))
+        core->state_bytes = gcpi_round(gcpi_state_with(plan->tape, &plan->core, 1), core->p.target.align);
+    plan->state_bytes = core->state_bytes;
+    plan->slab_bytes = core->slab_bytes;
     plan->bytes = plan->state_bytes + plan->slab_bytes;
-    plan->room = plan->bytes + in->p.target.align - 1;
-    plan->keep_all_bytes = in->keep_all ? plan->state_bytes + in->keep_all : 0;
+    plan->room = plan->bytes + core->p.target.align - 1;
+    plan->keep_all_bytes = core->keep_all ? plan->state_bytes + core->keep_all : 0;
     plan->split.optimizer = plan->state_bytes - plan->split.weights - plan->split.statistics;
 }
 
 static void gcpi_plan_split(gcp_plan *plan)
 {
-    const gcpi_plan *in = plan->in;
-    const gcpi_problem *p = &in->p;
+    const gcpi_plan *core = plan->core;
+    const gcpi_problem *p = &core->p;
     const gcp_tape *t = p->tape;
     gcp_split *s = &plan->split;
     size_t sum = 0;
     for (int i = 0; i < t->parameter_count && !gcpi_is_graph(p); i++)
         *(t->parameters[i].kind == GCPI_PARAMETER ? &s->weights : &s->statistics) += gcpi_parameter_bytes(t, i);
-    if (gcpi_is_graph(p)) s->weights = in->state_bytes;
+    if (gcpi_is_graph(p)) s->weights = core->state_bytes;
     else s->statistics += gcpi_counters_bytes(t);
-    for (int b = 0; b < in->buffer_count; b++) {
-        const gcpi_plan_buffer *x = &in->buffers[b];
+    for (int b = 0; b < core->buffer_count; b++) {
+        const gcpi_plan_buffer *x = &core->buffers[b];
         const gcpi_item *item = &p->items[x->item];
-        if (x->first > in->peak_at || x->last < in->peak_at) continue;
+        if (x->first > core->peak_at || x->last < core->peak_at) continue;
         sum += x->bytes;
         if (item->kind == GCPI_INPUT_ITEM) s->inputs += x->bytes;
         else if (item->kind == GCPI_GRADIENT_ITEM)
@@ -67,42 +67,42 @@ static void gcpi_plan_split(gcp_plan *plan)
                                                                            : &s->activation_gradients) += x->bytes;
         else *(x->again ? &s->recomputed : &s->kept) += x->bytes;
     }
-    s->workspace = p->tasks[in->list.at[in->peak_at].task].workspace + p->numbers;
-    s->gaps = in->slab_bytes - sum - s->workspace;
+    s->workspace = p->tasks[core->list.at[core->peak_at].task].workspace + p->numbers;
+    s->gaps = core->slab_bytes - sum - s->workspace;
 }
 
 static void gcpi_plan_figures(gcp_plan *plan)
 {
-    gcpi_plan *in = plan->in;
-    const gcpi_problem *p = &in->p;
-    plan->live_peak = in->live_peak;
-    plan->peak_instruction = in->peak_at;
-    plan->instructions = (int)in->list.count;
+    gcpi_plan *core = plan->core;
+    const gcpi_problem *p = &core->p;
+    plan->live_peak = core->live_peak;
+    plan->peak_instruction = core->peak_at;
+    plan->instructions = (int)core->list.count;
     plan->units = p->units;
-    plan->reruns = in->list.reruns;
-    plan->rerun_flops = in->list.rerun_flops;
-    plan->seconds = GCPI_MAX(in->list.seconds, in->timeline);
-    plan->stall_seconds = plan->seconds - in->list.seconds;
-    plan->segments = in->segments;
-    plan->far_bytes = in->far_bytes;
+    plan->reruns = core->list.reruns;
+    plan->rerun_flops = core->list.rerun_flops;
+    plan->seconds = GCPI_MAX(core->list.seconds, core->timeline);
+    plan->stall_seconds = plan->seconds - core->list.seconds;
+    plan->segments = core->segments;
+    plan->far_bytes = core->far_bytes;
     plan->costed = p->costed;
     /* the bound is above the plan's own time by less than 1e-9 of it */
-    const int rounding = in->bound_seconds > plan->seconds && in->bound_seconds < plan->seconds * (1 + 1e-9);
-    plan->bound_seconds = rounding ? plan->seconds : in->bound_seconds;
-    plan->method = in->method;
-    plan->keep_all_seconds = in->keep_all_seconds;
+    const int rounding = core->bound_seconds > plan->seconds && core->bound_seconds < plan->seconds * (1 + 1e-9);
+    plan->bound_seconds = rounding ? plan->seconds : core->bound_seconds;
+    plan->method = core->method;
+    plan->keep_all_seconds = core->keep_all_seconds;
     for (int i = 0; i < p->forward; i++) plan->forward_flops += p->tasks[i].flops;
-    for (ptrdiff_t i = 0; i < in->list.count; i++) {
-        const gcpi_task *t = &p->tasks[in->list.at[i].task];
+    for (ptrdiff_t i = 0; i < core->list.count; i++) {
+        const gcpi_task *t = &p->tasks[core->list.at[i].task];
         if (gcpi_copies(t)) plan->far_traffic += p->items[t->item].bytes;
         if (t->kind == GCPI_TASK_UPDATE)
             plan->far_traffic += 2 * (size_t)p->far_slots * p->items[p->operands[t->operands].item].bytes;
         if (t->kind == GCPI_TASK_MOVE) plan->moved_bytes += p->items[t->item].bytes;
-        if (in->list.at[i].letter == 'F') in->forward_end = (int)i + 1;
+        if (core->list.at[i].letter == 'F') core->forward_end = (int)i + 1;
     }
-    for (int b = 0; b < in->buffer_count; b++) {
-        const gcpi_plan_buffer *x = &in->buffers[b];
-        if (x->first < in->forward_end && x->last >= in->forward_end && p->items[x->item].kind == GCPI_FORWARD_ITEM)
+    for (int b = 0; b < core->buffer_count; b++) {
+        const gcpi_plan_buffer *x = &core->buffers[b];
+        if (x->first < core->forward_end && x->last >= core->forward_end && p->items[x->item].kind == GCPI_FORWARD_ITEM)
             plan->after_forward += x->bytes;
     }
     gcpi_plan_split(plan);
@@ -111,87 +111,88 @@ static void gcpi_plan_figures(gcp_plan *plan)
 
 static int gcpi_plan_within(gcp_plan *plan)
 {
-    const gcpi_plan *in = plan->in;
-    const gcpi_task *task = &in->p.tasks[in->list.at[in->peak_at].task];
+    const gcpi_plan *core = plan->core;
+    const gcpi_task *task = &core->p.tasks[core->list.at[core->peak_at].task];
     char name[128];
-    if (!in->opts.budget || plan->bytes <= in->opts.budget) return 1;
-    const int searched = in->opts.policy == GCP_POLICY_BUDGET || in->opts.list || in->opts.inference;
-    gcp_at at = gcpi_task_at(&in->p, (int)(task - in->p.tasks), in->opts.at);
-    gcpi_fail(in->p.tape, GCP_E_BUDGET, in->opts.at, in->p.tape->planning,
+    if (!core->opts.budget || plan->bytes <= core->opts.budget) return 1;
+    const int searched = core->opts.policy == GCP_POLICY_BUDGET || core->opts.list || core->opts.inference;
+    gcp_at at = gcpi_task_at(&core->p, (int)(task - core->p.tasks), core->opts.at);
+    gcpi_fail(core->p.tape, GCP_E_BUDGET, core->opts.at, core->p.tape->planning,
               "the plan takes %zu bytes, .budget allows %zu; the peak is at %c %s (%s:%d)%s", plan->bytes,
-              in->opts.budget, in->list.at[in->peak_at].letter, gcpi_task_name(&in->p, task, name, sizeof name),
+              core->opts.budget, core->list.at[core->peak_at].letter, gcpi_task_name(&core->p, task, name, sizeof name),
               gcpi_basename(at.file), at.line, searched ? "" : "; GCP_POLICY_BUDGET looks for a plan that fits");
     return 0;
 }
 
 /* Gives every tensor that the list copies away a place in far memory; no two share bytes. */
-static int gcpi_plan_far(gcpi_plan *in, gcp_arena *a)
+static int gcpi_plan_far(gcpi_plan *core, gcp_arena *a)
 {
-    if (!in->p.far_count) return 1;
-    in->far_at = GCPI_NEW(a, ptrdiff_t, in->p.tensors);
-    for (int i = 0; in->far_at && i < in->p.tensors; i++) in->far_at[i] = -1;
-    for (ptrdiff_t i = 0; in->far_at && i < in->list.count; i++) {
-        const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
-        if (t->kind != GCPI_TASK_OFFLOAD || in->far_at[t->item] >= 0) continue;
-        in->far_at[t->item] = (ptrdiff_t)in->far_bytes;
-        in->far_bytes += gcpi_round(in->p.items[t->item].bytes, in->p.target.align);
+    if (!core->p.far_count) return 1;
+    core->far_at = GCPI_NEW(a, ptrdiff_t, core->p.tensors);
+    for (int i = 0; core->far_at && i < core->p.tensors; i++) core->far_at[i] = -1;
+    for (ptrdiff_t i = 0; core->far_at && i < core->list.count; i++) {
+        const gcpi_task *t = &core->p.tasks[core->list.at[i].task];
+        if (t->kind != GCPI_TASK_OFFLOAD || core->far_at[t->item] >= 0) continue;
+        core->far_at[t->item] = (ptrdiff_t)core->far_bytes;
+        core->far_bytes += gcpi_round(core->p.items[t->item].bytes, core->p.target.align);
     }
-    if (in->far_bytes) in->timeline = gcpi_timeline(&in->p, &in->list, in->placed, NULL, NULL);
-    return in->far_at != NULL;
+    if (core->far_bytes) core->timeline = gcpi_timeline(&core->p, &core->list, core->placed, NULL, NULL);
+    return core->far_at != NULL;
 }
 
 /* Counts the inputs that the list reads: a step is refused until all of them are written. */
-static int gcpi_plan_inputs(gcpi_plan *in, gcp_arena *a)
+static int gcpi_plan_inputs(gcpi_plan *core, gcp_arena *a)
 {
-    in->bound.given = GCPI_NEW(a, int, in->p.tensors + 1);
-    for (int i = 0; i < in->p.tensors; i++) in->inputs += in->p.items[i].kind == GCPI_INPUT_ITEM && in->where[i] >= 0;
-    in->bound.unwritten = in->inputs;
-    return in->bound.given != NULL && gcpi_samples_look(in, a);
+    core->bound.given = GCPI_NEW(a, int, core->p.tensors + 1);
+    for (int i = 0; i < core->p.tensors; i++)
+        core->inputs += core->p.items[i].kind == GCPI_INPUT_ITEM && core->where[i] >= 0;
+    core->bound.unwritten = core->inputs;
+    return core->bound.given != NULL && gcpi_samples_look(core, a);
 }
 
 static int gcpi_plan_finish(gcp_plan *plan, gcp_arena *a)
 {
-    gcpi_plan *in = plan->in;
-    for (int i = 0; i < in->p.task_count; i++) in->keep_all_seconds += in->p.tasks[i].seconds;
-    if (!gcpi_plan_settle(plan, a) || !gcpi_plan_far(in, a) || !gcpi_plan_inputs(in, a)) return 0;
+    gcpi_plan *core = plan->core;
+    for (int i = 0; i < core->p.task_count; i++) core->keep_all_seconds += core->p.tasks[i].seconds;
+    if (!gcpi_plan_settle(plan, a) || !gcpi_plan_far(core, a) || !gcpi_plan_inputs(core, a)) return 0;
     gcpi_plan_figures(plan);
     return gcpi_plan_within(plan);
 }
 
 static int gcpi_plan_steps(gcp_plan *plan, int root, gcp_arena *a)
 {
-    gcpi_plan *in = plan->in;
+    gcpi_plan *core = plan->core;
     gcp_tape *t = plan->tape;
-    gcp_target target = gcpi_target_of(in->opts.target);
-    in->p.tape = t;
-    in->slots = gcpi_slots_of(&in->opts);
-    if (gcpi_trouble(t, &target, in->opts.at, t->planning)) return 0;
-    if (!gcpi_problem_make(&in->p, root, &in->opts, &target, a) || !gcpi_customs_run_on(&in->p) ||
-        !gcpi_norms_have_values(&in->p) || !gcpi_plan_addressable(in))
+    gcp_target target = gcpi_target_of(core->opts.target);
+    core->p.tape = t;
+    core->slots = gcpi_slots_of(&core->opts);
+    if (gcpi_trouble(t, &target, core->opts.at, t->planning)) return 0;
+    if (!gcpi_problem_make(&core->p, root, &core->opts, &target, a) || !gcpi_customs_run_on(&core->p) ||
+        !gcpi_norms_have_values(&core->p) || !gcpi_plan_addressable(core))
         return 0;
-    if (in->p.training && !in->p.items[t->tensor_count + root].active)
-        return gcpi_plan_bad(t, &in->opts,
+    if (core->p.training && !core->p.items[t->tensor_count + root].active)
+        return gcpi_plan_bad(t, &core->opts,
                              "the loss depends on no parameter that trains and on no input with gcp_want_grad");
-    if (!gcpi_policy_fits(t, &in->opts, in->p.units)) return 0;
-    in->state_bytes = gcpi_round(gcpi_state_with(t, &plan->in, 1), in->p.target.align);
-    in->unfused = in->opts.fuse_update == GCPI_FUSED_ITSELF ? gcpi_unfused_slab(in, root, &target, a) : SIZE_MAX;
-    in->slot_bytes = in->state_bytes - gcp_state_bytes(t, GCP_OPTIMIZER_NONE);
+    if (!gcpi_policy_fits(t, &core->opts, core->p.units)) return 0;
+    core->state_bytes = gcpi_round(gcpi_state_with(t, &plan->core, 1), core->p.target.align);
+    core->unfused = core->opts.fuse_update == GCPI_FUSED_ITSELF ? gcpi_unfused_slab(core, root, &target, a) : SIZE_MAX;
+    core->slot_bytes = core->state_bytes - gcp_state_bytes(t, GCP_OPTIMIZER_NONE);
     return gcpi_plan_finish(plan, a);
 }
 
 static int gcpi_graph_steps(gcp_plan *plan, const char *text, gcp_arena *a)
 {
-    gcpi_plan *in = plan->in;
+    gcpi_plan *core = plan->core;
     char message[200];
-    gcp_target target = gcpi_target_of(in->opts.target);
-    in->p.tape = plan->tape;
-    if (!gcpi_graph_parse(&in->p, text, &target, &in->opts, message, sizeof message, a)) {
-        if (message[0]) gcpi_fail(plan->tape, GCP_E_GRAPH, in->opts.at, plan->tape->planning, "%s", message);
+    gcp_target target = gcpi_target_of(core->opts.target);
+    core->p.tape = plan->tape;
+    if (!gcpi_graph_parse(&core->p, text, &target, &core->opts, message, sizeof message, a)) {
+        if (message[0]) gcpi_fail(plan->tape, GCP_E_GRAPH, core->opts.at, plan->tape->planning, "%s", message);
         return 0;
     }
-    in->state_bytes = gcpi_round(in->p.state, in->p.target.align);
-    in->unfused = SIZE_MAX;
-    return gcpi_policy_fits(plan->tape, &in->opts, in->p.units) && gcpi_plan_finish(plan, a);
+    core->state_bytes = gcpi_round(core->p.state, core->p.target.align);
+    core->unfused = SIZE_MAX;
+    return gcpi_policy_fits(plan->tape, &core->opts, core->p.units) && gcpi_plan_finish(plan, a);
 }
 
 /* Takes the plan's struct from the arena. Its lease begins here and ends where gcpi_plan_end says. */
@@ -200,19 +201,19 @@ static int gcpi_plan_begin(gcp_plan *plan, const gcp_plan_opts *o)
     gcp_arena *a = o->arena ? o->arena : plan->tape->arena;
     ptrdiff_t first = a->used;
     plan->generation = plan->tape->generation;
-    plan->in = GCPI_NEW(a, gcpi_plan, 1);
-    if (!plan->in) return 0;
-    plan->in->opts = *o;
-    plan->in->arena = a; plan->in->lease.first = first;
-    plan->in->number = ++plan->tape->plans;
+    plan->core = GCPI_NEW(a, gcpi_plan, 1);
+    if (!plan->core) return 0;
+    plan->core->opts = *o;
+    plan->core->arena = a; plan->core->lease.first = first;
+    plan->core->number = ++plan->tape->plans;
     return 1;
 }
 
 /* Forgets bindings of plans whose bytes this plan now has: their arena was used again. */
-static void gcpi_binding_forget(gcp_tape *t, const gcpi_plan *in)
+static void gcpi_binding_forget(gcp_tape *t, const gcpi_plan *core)
 {
-    uintptr_t first = (uintptr_t)in->arena->base + (uintptr_t)in->lease.first,
-              last = (uintptr_t)in->arena->base + (uintptr_t)in->lease.last;
+    uintptr_t first = (uintptr_t)core->arena->base + (uintptr_t)core->lease.first,
+              last = (uintptr_t)core->arena->base + (uintptr_t)core->lease.last;
     for (int i = 0; i < GCP_MAX_BOUND; i++)
         if ((uintptr_t)t->bindings[i].own >= first && (uintptr_t)t->bindings[i].own < last)
             memset(&t->bindings[i], 0, sizeof t->bindings[i]);
@@ -233,15 +234,15 @@ static void gcpi_plan_end(gcp_plan *plan, int made, const gcp_arena *was, size_t
 {
     gcp_tape *t = plan->tape;
     gcp_arena *a = o->arena ? o->arena : t->arena;
-    gcpi_plan *in = plan->in;
+    gcpi_plan *core = plan->core;
     a->scratch = was->scratch;
     if (made) {
-        in->lease.last = a->used;
-        gcpi_binding_forget(t, in);
+        core->lease.last = a->used;
+        gcpi_binding_forget(t, core);
         if (a != t->arena) return;
-        in->lease.before =
-            (uintptr_t)t->leases < (uintptr_t)a->base + (uintptr_t)in->lease.first ? t->leases : NULL;
-        t->leases = &in->lease;
+        core->lease.before =
+            (uintptr_t)t->leases < (uintptr_t)a->base + (uintptr_t)core->lease.first ? t->leases : NULL;
+        t->leases = &core->lease;
         return;
     }
     size_t freed = a == t->arena ? gcpi_freed_below(t) : 0;
@@ -254,7 +255,7 @@ static void gcpi_plan_end(gcp_plan *plan, int made, const gcp_arena *was, size_t
                   "hold %zu (free before you "
                   "make, or use two arenas in turn)",
                   was->size - was->used - was->scratch, enough, call, freed);
-    size_t least = in && t->code == GCP_E_BUDGET ? plan->least_bytes : 0;
+    size_t least = core && t->code == GCP_E_BUDGET ? plan->least_bytes : 0;
     int coarse = least > 0 ? plan->coarse : 0;
     memset(plan, 0, sizeof *plan);
     plan->tape = t; plan->least_bytes = least; plan->coarse = coarse;
@@ -273,10 +274,10 @@ static gcp_plan gcpi_plan_none(gcp_tape *t)
    the last go back once all plans after them are freed. */
 static void gcpi_plan_return(gcp_plan *plan)
 {
-    gcpi_plan *in = plan->in;
+    gcpi_plan *core = plan->core;
     gcp_tape *t = plan->tape;
-    in->lease.freed = 1;
-    if (in->arena != t->arena && in->arena->used == in->lease.last) in->arena->used = in->lease.first;
+    core->lease.freed = 1;
+    if (core->arena != t->arena && core->arena->used == core->lease.last) core->arena->used = core->lease.first;
     while (t->leases && t->leases->freed && t->arena->used == t->leases->last) {
         t->arena->used = t->leases->first;
         t->leases = t->leases->before;
@@ -328,4 +329,4 @@ GCPI_DEF gcp_plan gcp_graph_plan_at(gcp_tape *t, const char *text, gcp_plan_opts
     return gcpi_plan_for(gcpi_nil(t), text ? text : "", o, "gcp_graph_plan");
 }
 
-GCPI_DEF int gcp_plan_ok(const gcp_plan *plan) { return plan && plan->in; }
+GCPI_DEF int gcp_plan_ok(const gcp_plan *plan) { return plan && plan->core; }

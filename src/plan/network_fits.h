@@ -35,26 +35,26 @@ static int gcpi_samples_through(const gcp_tape *t, const gcpi_op *op, int *some)
 }
 /* Whether samples can be left out of the loss: cross-entropies alone make one value of them. Inference has none.
    (Batch-norm's statistics are of all.) */
-static int gcpi_samples_look(gcpi_plan *in, gcp_arena *a)
+static int gcpi_samples_look(gcpi_plan *core, gcp_arena *a)
 {
-    const gcp_tape *t = in->p.tape;
+    const gcp_tape *t = core->p.tape;
     const ptrdiff_t scratch = a->scratch;
     int left_out = 0;
-    if (gcpi_is_graph(&in->p)) return 1;
-    in->joins_samples = -1;
+    if (gcpi_is_graph(&core->p)) return 1;
+    core->joins_samples = -1;
     int *some = GCPI_SCRATCH(a, int, t->tensor_count);
     for (int x = 0; some && x < t->tensor_count; x++) {
         const int n = gcpi_by_samples(t->tensors[x].shape).d[0];
         some[x] = t->tensors[x].kind == GCPI_INPUT && n > 1 ? n : 0;
     }
-    for (int k = 0; some && k < in->p.forward; k++) {
-        const gcpi_task *task = &in->p.tasks[k];
+    for (int k = 0; some && k < core->p.forward; k++) {
+        const gcpi_task *task = &core->p.tasks[k];
         for (int o = task->op - GCPI_MAX(task->ops, 1) + 1; o <= task->op; o++) {
-            if (gcpi_samples_through(t, &t->ops[o], some) && in->joins_samples < 0) in->joins_samples = o;
+            if (gcpi_samples_through(t, &t->ops[o], some) && core->joins_samples < 0) core->joins_samples = o;
             left_out |= gcpi_facts_of(&t->ops[o]).leaves_out;
         }
     }
-    in->leaves_out = !in->p.training || (left_out && in->joins_samples < 0);
+    core->leaves_out = !core->p.training || (left_out && core->joins_samples < 0);
     a->scratch = scratch;
     return some != NULL;
 }
@@ -76,23 +76,24 @@ static int gcpi_norms_have_values(const gcpi_problem *p)
 }
 
 /* Refuses a network whose sums of bytes could overflow under some plan, or whose sum of seconds is not finite. */
-static int gcpi_plan_addressable(const gcpi_plan *in)
+static int gcpi_plan_addressable(const gcpi_plan *core)
 {
     double bytes = 0, workspace = 0, seconds = 0;
-    for (int i = 0; i < in->p.item_count; i++) {
-        const gcpi_item *x = &in->p.items[i];
+    for (int i = 0; i < core->p.item_count; i++) {
+        const gcpi_item *x = &core->p.items[i];
         if (x->root == i)
-            bytes += ((double)x->bytes + (double)in->p.target.align) * (x->kind == GCPI_STATE_ITEM ? 1 + in->slots : 1);
+            bytes += ((double)x->bytes + (double)core->p.target.align) *
+                     (x->kind == GCPI_STATE_ITEM ? 1 + core->slots : 1);
     }
-    for (int i = 0; i < in->p.task_count; i++) {
-        workspace = GCPI_MAX(workspace, (double)in->p.tasks[i].workspace);
-        seconds += in->p.tasks[i].seconds;
+    for (int i = 0; i < core->p.task_count; i++) {
+        workspace = GCPI_MAX(workspace, (double)core->p.tasks[i].workspace);
+        seconds += core->p.tasks[i].seconds;
     }
     if (!(seconds < 1e100))
-        return gcpi_plan_bad(in->p.tape, &in->opts,
+        return gcpi_plan_bad(core->p.tape, &core->opts,
                              "at the target's .flops_per_second and .bytes_per_second a step takes no finite time");
     if (bytes + workspace < (double)(SIZE_MAX / 2)) return 1;
-    gcpi_fail(in->p.tape, GCP_E_SHAPE, in->opts.at, in->p.tape->planning,
+    gcpi_fail(core->p.tape, GCP_E_SHAPE, core->opts.at, core->p.tape->planning,
               "the network's tensors take %.3g bytes, more than can be addressed", bytes + workspace);
     return 0;
 }

@@ -27,29 +27,29 @@ static size_t gcpi_threads_take(const gcpi_problem *p, int task)
 
 /* What else would lower a peak at this task, with so many bytes of weight gradients, and so many that grow with the
    batch: each with the bytes that it saves at most. Empty: nothing. */
-static void gcpi_help_text(const gcpi_plan *in, int task, size_t gradients, size_t batch, char *text, size_t size)
+static void gcpi_help_text(const gcpi_plan *core, int task, size_t gradients, size_t batch, char *text, size_t size)
 {
-    const gcp_plan_opts *o = &in->opts;
+    const gcp_plan_opts *o = &core->opts;
     int adam = o->optimizer == GCP_OPTIMIZER_ADAM || o->optimizer == GCP_OPTIMIZER_ADAMW;
     size_t n = 0;
     text[0] = 0;
-    if (gcpi_is_graph(&in->p)) return;
-    const size_t threads = gcpi_threads_take(&in->p, task);
-    if (adam && in->slot_bytes)
-        n += (size_t)snprintf(text, size, "; SGD with momentum in place of Adam: %zu less", in->slot_bytes / 2);
-    if (o->optimizer == GCP_OPTIMIZER_SGD && in->slot_bytes)
-        n += (size_t)snprintf(text, size, "; SGD without momentum: %zu less", in->slot_bytes);
-    if (in->slot_bytes && n < size)
+    if (gcpi_is_graph(&core->p)) return;
+    const size_t threads = gcpi_threads_take(&core->p, task);
+    if (adam && core->slot_bytes)
+        n += (size_t)snprintf(text, size, "; SGD with momentum in place of Adam: %zu less", core->slot_bytes / 2);
+    if (o->optimizer == GCP_OPTIMIZER_SGD && core->slot_bytes)
+        n += (size_t)snprintf(text, size, "; SGD without momentum: %zu less", core->slot_bytes);
+    if (core->slot_bytes && n < size)
         n += (size_t)snprintf(text + n, size - n, "; slots in far memory (gcp_slots_bind): up to %zu less",
-                              in->slot_bytes);
+                              core->slot_bytes);
     if (o->optimizer && !o->fuse_update && gradients && n < size)
         n += (size_t)snprintf(text + n, size - n, "; .fuse_update%s%s: frees up to %zu of weight gradients",
                               o->clip_norm > 0 ? ", without .clip_norm" : "",
                               o->accumulate > 1 ? ", without .accumulate" : "", gradients);
     if (threads && n < size)
         n += (size_t)snprintf(text + n, size - n, "; a target with .threads = 1, in place of %d: up to %zu less",
-                              in->p.target.threads, threads);
-    if (batch && gcpi_can_halve(in->p.tape) && n < size)
+                              core->p.target.threads, threads);
+    if (batch && gcpi_can_halve(core->p.tape) && n < size)
         snprintf(text + n, size - n, "; half the batch: about %zu less", batch / 2);
 }
 
@@ -74,41 +74,41 @@ static void gcpi_outcome_fail(gcpi_outcome *out, gcp_code code, const char *form
     out->code = code;
 }
 
-static void gcpi_stop_fail(const gcpi_plan *in, gcpi_outcome *out)
+static void gcpi_stop_fail(const gcpi_plan *core, gcpi_outcome *out)
 {
     gcpi_outcome_fail(out, GCP_E_BUDGET,
                       ".progress stopped the search before anything was found that fits .budget = %zu bytes",
-                      in->opts.budget);
+                      core->opts.budget);
 }
 
-static void gcpi_budget_fail(const gcpi_plan *in, const gcpi_watch *watch, gcpi_outcome *out)
+static void gcpi_budget_fail(const gcpi_plan *core, const gcpi_watch *watch, gcpi_outcome *out)
 {
     char name[128], help[400];
     const gcpi_lowest *lowest = &out->lowest;
-    const gcpi_task *task = &in->p.tasks[lowest->task];
-    gcp_at at = gcpi_task_at(&in->p, lowest->task, in->opts.at);
-    if (!lowest->slab && watch->stopped) gcpi_stop_fail(in, out);
+    const gcpi_task *task = &core->p.tasks[lowest->task];
+    gcp_at at = gcpi_task_at(&core->p, lowest->task, core->opts.at);
+    if (!lowest->slab && watch->stopped) gcpi_stop_fail(core, out);
     if (!lowest->slab) return;
-    gcpi_help_text(in, lowest->task, lowest->gradients, lowest->batch, help, sizeof help);
+    gcpi_help_text(core, lowest->task, lowest->gradients, lowest->batch, help, sizeof help);
     gcpi_outcome_fail(out, GCP_E_BUDGET,
                       ".budget allows %zu bytes; the least found to work is %zu%s; %s %.48s (%s:%d) sets it%s",
-                      in->opts.budget, in->state_bytes + lowest->slab,
+                      core->opts.budget, core->state_bytes + lowest->slab,
                       watch->stopped ? " (.progress stopped the search)"
                       : out->coarse  ? " (the plan's arena had no room for all of the search: gcp_plan_arena)"
                                      : "",
-                      lowest->task < in->p.forward ? "forward of" : "backward of",
-                      gcpi_task_name(&in->p, task, name, sizeof name), gcpi_basename(at.file), at.line, help);
+                      lowest->task < core->p.forward ? "forward of" : "backward of",
+                      gcpi_task_name(&core->p, task, name, sizeof name), gcpi_basename(at.file), at.line, help);
 }
 
 /* What a plan of these options asks for. */
-static gcpi_request gcpi_request_of(gcpi_plan *in, gcpi_watch *watch)
+static gcpi_request gcpi_request_of(gcpi_plan *core, gcpi_watch *watch)
 {
     gcpi_request r;
     memset(&r, 0, sizeof r);
-    r.p = &in->p; r.opts = &in->opts;
-    r.policy = in->opts.policy; r.effort = in->opts.effort;
-    r.far = in->opts.far; r.far_only = in->opts.far_only;
-    if (r.policy == GCP_POLICY_BUDGET) r.limit = GCPI_MAX(gcpi_slab_limit(in), 1);
+    r.p = &core->p; r.opts = &core->opts;
+    r.policy = core->opts.policy; r.effort = core->opts.effort;
+    r.far = core->opts.far; r.far_only = core->opts.far_only;
+    if (r.policy == GCP_POLICY_BUDGET) r.limit = GCPI_MAX(gcpi_slab_limit(core), 1);
     r.watch = watch; r.portion.to = 1;
     return r;
 }
@@ -122,7 +122,7 @@ static void gcpi_outcome_list(gcpi_outcome *out, const gcpi_request *r, const gc
     out->made = out->list.at && gcpi_list_reruns(r->p, &out->list, a);
 }
 
-static gcpi_outcome gcpi_plan_choose(const gcpi_plan *in, const gcpi_request *r, gcp_arena *a)
+static gcpi_outcome gcpi_plan_choose(const gcpi_plan *core, const gcpi_request *r, gcp_arena *a)
 {
     ptrdiff_t scratch = a->scratch;
     gcpi_planner q;
@@ -133,10 +133,10 @@ static gcpi_outcome gcpi_plan_choose(const gcpi_plan *in, const gcpi_request *r,
     out.lowest = found.lowest;
     out.coarse = found.coarse; out.bound = found.bound; out.seconds = found.seconds; out.segments = found.segments;
     out.method = found.method; out.fit = found.fit;
-    out.keep_all = in->unfused < SIZE_MAX ? in->unfused : found.keep_all < SIZE_MAX ? found.keep_all : 0;
-    if (!found.order) { gcpi_budget_fail(in, r->watch, &out); return out; }
+    out.keep_all = core->unfused < SIZE_MAX ? core->unfused : found.keep_all < SIZE_MAX ? found.keep_all : 0;
+    if (!found.order) { gcpi_budget_fail(core, r->watch, &out); return out; }
     memset(&out.lowest, 0, sizeof out.lowest);
-    out.checkpoints = in->p.training ? gcpi_checkpoint_bytes(r) : 0;
+    out.checkpoints = core->p.training ? gcpi_checkpoint_bytes(r) : 0;
     gcpi_outcome_list(&out, r, &found, a);
     a->scratch = scratch;
     return out;
@@ -144,17 +144,17 @@ static gcpi_outcome gcpi_plan_choose(const gcpi_plan *in, const gcpi_request *r,
 
 /* The slab of GCP_POLICY_KEEP_ALL, whose updates come last: what a plan is compared with that fuses them by itself. 0:
    not known, for a large problem. */
-static size_t gcpi_unfused_slab(const gcpi_plan *in, int root, const gcp_target *target, gcp_arena *a)
+static size_t gcpi_unfused_slab(const gcpi_plan *core, int root, const gcp_target *target, gcp_arena *a)
 {
     const gcp_arena was = *a;
-    gcp_plan_opts o = in->opts;
+    gcp_plan_opts o = core->opts;
     gcpi_problem p;
     gcpi_list list;
     gcpi_lives l;
     size_t *live, slab = 0;
     memset(&p, 0, sizeof p);
     memset(&list, 0, sizeof list);
-    p.tape = in->p.tape;
+    p.tape = core->p.tape;
     o.policy = GCP_POLICY_KEEP_ALL; o.far = 0; o.fuse_update = 0;
     if (gcpi_problem_make(&p, root, &o, target, a) && p.task_count <= GCPI_LARGE &&
         (list.at = GCPI_SCRATCH(a, gcpi_instruction, p.task_count)) != NULL) {
@@ -169,17 +169,17 @@ static size_t gcpi_unfused_slab(const gcpi_plan *in, int root, const gcp_target 
 /* The list for a request, and its layout. In a large problem a layout takes longer than finding another order. There
    candidates are judged by their live peak, and only the chosen one gets a layout. If that does not fit, the search
    runs again and lays out every candidate. l and live stay in scratch. */
-static gcpi_outcome gcpi_plan_by_views(const gcpi_plan *in, const gcpi_request *asked, gcpi_lives *l, size_t **live,
+static gcpi_outcome gcpi_plan_by_views(const gcpi_plan *core, const gcpi_request *asked, gcpi_lives *l, size_t **live,
                                        gcp_arena *a)
 {
     ptrdiff_t used = a->used, scratch = a->scratch;
     gcpi_request r = *asked;
     for (r.by_peak = r.policy == GCP_POLICY_BUDGET && r.p->task_count > GCPI_LARGE;; r.by_peak = 0) {
         a->used = used; a->scratch = scratch;
-        gcpi_outcome out = gcpi_plan_choose(in, &r, a);
+        gcpi_outcome out = gcpi_plan_choose(core, &r, a);
         if (!out.made) return out;
         out.slab = gcpi_arrange(r.p, &out.list, l, live, out.fit, a);
         out.made = out.slab != 0;
-        if (!r.by_peak || out.slab <= gcpi_slab_limit(in)) return out;
+        if (!r.by_peak || out.slab <= gcpi_slab_limit(core)) return out;
     }
 }

@@ -74,108 +74,108 @@ static int gcpi_policy_fits(gcp_tape *t, const gcp_plan_opts *o, int units)
 }
 
 /* Parses the list that the user gave: the first pass counts its instructions, the second stores them. */
-static int gcpi_plan_list(gcpi_plan *in, gcp_arena *a)
+static int gcpi_plan_list(gcpi_plan *core, gcp_arena *a)
 {
-    gcp_tape *t = in->p.tape;
+    gcp_tape *t = core->p.tape;
     char message[200];
-    if (!gcpi_list_views(&in->p, in->opts.list, message, sizeof message)) {
-        gcpi_fail(t, GCP_E_LIST, in->opts.at, t->planning, "%s", message);
+    if (!gcpi_list_views(&core->p, core->opts.list, message, sizeof message)) {
+        gcpi_fail(t, GCP_E_LIST, core->opts.at, t->planning, "%s", message);
         return 0;
     }
-    if (in->opts.costs && !gcpi_costs_apply(&in->p, &in->opts, a)) return 0;
+    if (core->opts.costs && !gcpi_costs_apply(&core->p, &core->opts, a)) return 0;
     for (int pass = 0; pass < 2; pass++) {
-        if (!gcpi_list_parse(&in->p, in->opts.list, &in->list, message, sizeof message)) {
-            gcpi_fail(t, GCP_E_LIST, in->opts.at, t->planning, "%s", message);
+        if (!gcpi_list_parse(&core->p, core->opts.list, &core->list, message, sizeof message)) {
+            gcpi_fail(t, GCP_E_LIST, core->opts.at, t->planning, "%s", message);
             return 0;
         }
-        if (in->list.count == 0) {
-            gcpi_fail(t, GCP_E_LIST, in->opts.at, t->planning, "the list holds no instruction");
+        if (core->list.count == 0) {
+            gcpi_fail(t, GCP_E_LIST, core->opts.at, t->planning, "the list holds no instruction");
             return 0;
         }
-        if (pass == 0 && in->list.count > INT32_MAX / 4) {
-            gcpi_fail(t, GCP_E_PLAN, in->opts.at, t->planning, "%td instructions", in->list.count);
+        if (pass == 0 && core->list.count > INT32_MAX / 4) {
+            gcpi_fail(t, GCP_E_PLAN, core->opts.at, t->planning, "%td instructions", core->list.count);
             return 0;
         }
-        if (pass == 0 && (in->list.at = GCPI_NEW(a, gcpi_instruction, in->list.count)) == NULL) return 0;
-        in->list.capacity = in->list.count;
+        if (pass == 0 && (core->list.at = GCPI_NEW(a, gcpi_instruction, core->list.count)) == NULL) return 0;
+        core->list.capacity = core->list.count;
     }
-    return gcpi_list_reruns(&in->p, &in->list, a);
+    return gcpi_list_reruns(&core->p, &core->list, a);
 }
 
 /* Where each operand lies, and each item's last value: from the addresses of buffers. */
-static void gcpi_plan_place(gcpi_plan *in, const gcpi_lives *l)
+static void gcpi_plan_place(gcpi_plan *core, const gcpi_lives *l)
 {
-    const gcpi_problem *p = &in->p;
+    const gcpi_problem *p = &core->p;
     int n = 0;
-    for (int i = 0; i < p->item_count; i++) in->where[i] = -1;
-    for (ptrdiff_t i = 0; i < in->list.count; i++) {
-        const gcpi_task *t = &p->tasks[in->list.at[i].task];
+    for (int i = 0; i < p->item_count; i++) core->where[i] = -1;
+    for (ptrdiff_t i = 0; i < core->list.count; i++) {
+        const gcpi_task *t = &p->tasks[core->list.at[i].task];
         for (int k = 0; k < t->count; k++, n++) {
             const gcpi_item *x = &p->items[p->operands[t->operands + k].item];
-            in->placed[n].offset = -1;
+            core->placed[n].offset = -1;
             if (l->operand_value[n] < 0) continue;
-            in->placed[n].offset =
+            core->placed[n].offset =
                 (ptrdiff_t)(l->buffers[gcpi_buffer_of(l, l->values[l->operand_value[n]].buffer)].offset + x->offset);
-            in->where[p->operands[t->operands + k].item] = in->placed[n].offset;
+            core->where[p->operands[t->operands + k].item] = core->placed[n].offset;
         }
     }
 }
 
-static void gcpi_plan_buffers(gcpi_plan *in, const gcpi_lives *l)
+static void gcpi_plan_buffers(gcpi_plan *core, const gcpi_lives *l)
 {
     for (int i = 0; i < l->buffer_count; i++) {
         const gcpi_buffer *x = &l->buffers[i];
         if (x->joined >= 0) continue;
-        gcpi_plan_buffer *b = &in->buffers[in->buffer_count++];
+        gcpi_plan_buffer *b = &core->buffers[core->buffer_count++];
         b->offset = x->offset;
         b->bytes = x->bytes;
         b->first = x->first;
         b->last = x->last;
         b->item = x->root;
-        b->again = in->list.at[x->first].letter == 'R';
+        b->again = core->list.at[x->first].letter == 'R';
     }
 }
 
-static int gcpi_plan_deaths(gcpi_plan *in, gcp_arena *a)
+static int gcpi_plan_deaths(gcpi_plan *core, gcp_arena *a)
 {
-    in->hashes = GCPI_NEW(a, uint64_t, in->p.item_count);
-    in->dying = GCPI_NEW(a, int, in->buffer_count + 1);
-    in->dying_first = GCPI_NEW(a, int, in->list.count + 2);
-    if (!in->hashes || !in->dying || !in->dying_first) return 0;
-    for (int b = 0; b < in->buffer_count; b++) in->dying_first[in->buffers[b].last + 1]++;
-    for (ptrdiff_t i = 0; i < in->list.count; i++) in->dying_first[i + 1] += in->dying_first[i];
-    for (int b = 0; b < in->buffer_count; b++) in->dying[in->dying_first[in->buffers[b].last]++] = b;
-    for (ptrdiff_t i = in->list.count; i > 0; i--) in->dying_first[i] = in->dying_first[i - 1];
-    in->dying_first[0] = 0;
+    core->hashes = GCPI_NEW(a, uint64_t, core->p.item_count);
+    core->dying = GCPI_NEW(a, int, core->buffer_count + 1);
+    core->dying_first = GCPI_NEW(a, int, core->list.count + 2);
+    if (!core->hashes || !core->dying || !core->dying_first) return 0;
+    for (int b = 0; b < core->buffer_count; b++) core->dying_first[core->buffers[b].last + 1]++;
+    for (ptrdiff_t i = 0; i < core->list.count; i++) core->dying_first[i + 1] += core->dying_first[i];
+    for (int b = 0; b < core->buffer_count; b++) core->dying[core->dying_first[core->buffers[b].last]++] = b;
+    for (ptrdiff_t i = core->list.count; i > 0; i--) core->dying_first[i] = core->dying_first[i - 1];
+    core->dying_first[0] = 0;
     return 1;
 }
 
 enum { GCPI_LARGE = 3000 };           /* tasks of a problem in which not every candidate gets a layout */
 
-static size_t gcpi_slab_limit(const gcpi_plan *in)
+static size_t gcpi_slab_limit(const gcpi_plan *core)
 {
-    return in->opts.budget > in->state_bytes ? in->opts.budget - in->state_bytes : 0;
+    return core->opts.budget > core->state_bytes ? core->opts.budget - core->state_bytes : 0;
 }
 
 /* The layout of a user's list. With a budget, it tries each amount of work that the planner can have spent on a layout:
    so a list printed from a plan gets that plan's layout again (nearly always, if its budget was the least). */
-static int gcpi_plan_layout(gcpi_plan *in, gcpi_lives *l, size_t **live, gcp_arena *a)
+static int gcpi_plan_layout(gcpi_plan *core, gcpi_lives *l, size_t **live, gcp_arena *a)
 {
     ptrdiff_t scratch = a->scratch;
-    size_t limit = gcpi_slab_limit(in);
+    size_t limit = gcpi_slab_limit(core);
     for (int i = 0; limit && i < 9; i++) {
-        const gcpi_effort *e = &gcpi_efforts[((int)in->opts.effort + i / 3) % 3];
+        const gcpi_effort *e = &gcpi_efforts[((int)core->opts.effort + i / 3) % 3];
         a->scratch = scratch;
-        in->slab_bytes = gcpi_arrange(&in->p, &in->list, l, live,
+        core->slab_bytes = gcpi_arrange(&core->p, &core->list, l, live,
                                       gcpi_fit_of(limit,
                                                   i % 3 == 0   ? e->layout
                                                   : i % 3 == 1 ? e->layout / 2
                                                                : e->hard,
                                                   0),
                                       a);
-        if (in->slab_bytes && in->slab_bytes <= limit) return 1;
+        if (core->slab_bytes && core->slab_bytes <= limit) return 1;
     }
     a->scratch = scratch;
-    in->slab_bytes = gcpi_arrange(&in->p, &in->list, l, live, gcpi_fit_free(), a);
-    return in->slab_bytes != 0;
+    core->slab_bytes = gcpi_arrange(&core->p, &core->list, l, live, gcpi_fit_free(), a);
+    return core->slab_bytes != 0;
 }

@@ -57,10 +57,10 @@ static int gcpi_sweep_point(gcpi_series *s, gcp_point *p)
     p->budget = budget;
     const int kept = s->stopped;
     gcp_plan plan = gcpi_series_plan(s);
-    p->planned_with = plan.in ? budget : plan.least_bytes;
-    if (!plan.in && t->code != GCP_E_BUDGET) return -1;
+    p->planned_with = plan.core ? budget : plan.least_bytes;
+    if (!plan.core && t->code != GCP_E_BUDGET) return -1;
     p->coarse = s->stopped ? 2 : plan.coarse;
-    if (!plan.in) { gcp_error_clear(t); return 0; }
+    if (!plan.core) { gcp_error_clear(t); return 0; }
     p->bytes = plan.bytes;
     p->seconds = plan.seconds;
     p->keep_all_seconds = plan.keep_all_seconds;
@@ -160,8 +160,8 @@ static int gcpi_batch_fits(gcp_tape *t, gcp_record_fn record, void *context, con
                   "record returned no tensor of the tape that it was given, at batch %d", batch);
     if (t->code) return -1;
     gcp_plan made = gcpi_plan_for(loss, NULL, plan, "gcp_max_batch");
-    if (!made.in && t->code == GCP_E_SHAPE && batch == 1 && o->most != 1) return 2;
-    if (!made.in) return t->code == GCP_E_BUDGET ? 0 : -1;
+    if (!made.core && t->code == GCP_E_SHAPE && batch == 1 && o->most != 1) return 2;
+    if (!made.core) return t->code == GCP_E_BUDGET ? 0 : -1;
     const double slowdown = made.seconds / made.keep_all_seconds;
     gcpi_plan_return(&made);
     if (!(o->slowdown > 0) || slowdown <= o->slowdown) return 1;

@@ -13,7 +13,7 @@ typedef struct gcpi_flip { int op, gradient; uint64_t bits; double bytes; } gcpi
 enum { GCPI_FLIPS = 25 };
 typedef struct gcpi_trials {
     gcpi_flip flips[GCPI_FLIPS]; int count, tries;
-    gcpi_plan *in;
+    gcpi_plan *core;
     gcpi_request asked;               /* what all of them are for */
     gcp_arena *a;
     int open;                         /* gcpi_views_open */
@@ -33,11 +33,11 @@ static int gcpi_outcome_better(const gcpi_outcome *a, const gcpi_outcome *b, gcp
     return (double)b->slab < 0.98 * (double)a->slab;
 }
 
-static int gcpi_views_use(gcpi_plan *in, const gcpi_copied *copied, gcp_arena *a)
+static int gcpi_views_use(gcpi_plan *core, const gcpi_copied *copied, gcp_arena *a)
 {
-    memcpy(in->p.copied, copied, (size_t)in->p.tape->op_count * sizeof *copied);
-    gcpi_views_place(&in->p);
-    return !in->opts.costs || gcpi_costs_apply(&in->p, &in->opts, a);
+    memcpy(core->p.copied, copied, (size_t)core->p.tape->op_count * sizeof *copied);
+    gcpi_views_place(&core->p);
+    return !core->opts.costs || gcpi_costs_apply(&core->p, &core->opts, a);
 }
 
 /* Plans with trial->copied. The list stays at the front of the arena. */
@@ -47,14 +47,14 @@ static void gcpi_trial_run(gcpi_trials *r, gcpi_trial *trial, const gcpi_request
     size_t *live;
     ptrdiff_t scratch = r->a->scratch;
     memset(&trial->out, 0, sizeof trial->out);
-    r->broken |= !gcpi_views_use(r->in, trial->copied, r->a);
-    if (!r->broken) trial->out = gcpi_plan_by_views(r->in, request, &lives, &live, r->a);
+    r->broken |= !gcpi_views_use(r->core, trial->copied, r->a);
+    if (!r->broken) trial->out = gcpi_plan_by_views(r->core, request, &lives, &live, r->a);
     r->a->scratch = scratch;
 }
 
 static void gcpi_trial_copy(const gcpi_trials *r, gcpi_trial *to, const gcpi_trial *from)      /* its choice */
 {
-    memcpy(to->copied, from->copied, (size_t)r->in->p.tape->op_count * sizeof *to->copied);
+    memcpy(to->copied, from->copied, (size_t)r->core->p.tape->op_count * sizeof *to->copied);
 }
 
 /* A trial takes the place of the best one, if it is better. What is compared with stays keep-all by default views. */
@@ -73,8 +73,8 @@ static int gcpi_trial_enough(const gcpi_trials *r)
 {
     const gcpi_outcome *best = &r->best.out;
     if (r->asked.policy == GCP_POLICY_KEEP_ALL || r->asked.watch->stopped || r->broken) return 1;
-    if (r->asked.policy != GCP_POLICY_BUDGET) return !r->in->p.training;
-    return best->made && best->seconds <= r->in->keep_all_seconds * (1 + 3e-4);
+    if (r->asked.policy != GCP_POLICY_BUDGET) return !r->core->p.training;
+    return best->made && best->seconds <= r->core->keep_all_seconds * (1 + 3e-4);
 }
 
 /* A bound of the seconds of all lists, whatever their views. */
@@ -87,7 +87,7 @@ static double gcpi_views_bound(const gcpi_request *asked, gcp_arena *a)
    which is rarely looked for. */
 static gcpi_request gcpi_trial_request(const gcpi_trials *r, const gcpi_outcome *best, double from, double to)
 {
-    const double begin = r->no_least || !gcpi_slab_limit(r->in) ? 0 : 0.9, share = begin > 0 ? 0.1 : 0.9;
+    const double begin = r->no_least || !gcpi_slab_limit(r->core) ? 0 : 0.9, share = begin > 0 ? 0.1 : 0.9;
     gcpi_request request = r->asked;
     request.known = best && best->made ? best->seconds : 0;
     request.no_least = r->no_least;
@@ -111,7 +111,7 @@ static void gcpi_trials_whole(gcpi_trials *r, gcp_effort effort, double share)
                                                   share * (done + 1) / choices);
         request.effort = effort;
         done++;
-        gcpi_copied_set(trial->copied, r->in->p.tape->op_count, copied);
+        gcpi_copied_set(trial->copied, r->core->p.tape->op_count, copied);
         gcpi_trial_run(r, trial, &request);
         if (copied) gcpi_trial_take(r, &r->best, trial);
     }
@@ -183,8 +183,8 @@ static void gcpi_flip_turn(gcpi_trial *trial, const gcpi_flip *flip)
 /* Whether flips may gain anything: there is a list, and it is above what no choice beats. */
 static int gcpi_flips_wanted(const gcpi_trials *r, const gcpi_outcome *best)
 {
-    return r->asked.policy == GCP_POLICY_BUDGET && r->in->p.training && !r->asked.watch->stopped && !r->broken &&
-           (!best->made || best->seconds > r->bound + 0.002 * r->in->keep_all_seconds);
+    return r->asked.policy == GCP_POLICY_BUDGET && r->core->p.training && !r->asked.watch->stopped && !r->broken &&
+           (!best->made || best->seconds > r->bound + 0.002 * r->core->keep_all_seconds);
 }
 
 /* Leaves copies only to ops of this share of the largest one's bytes, or more. 0: that changes nothing. */
@@ -226,7 +226,7 @@ static int gcpi_flips_thin(gcpi_trials *r, ptrdiff_t used)
     int better = 0;
     for (double rest = 0.5; rest > 0.1 && gcpi_flips_wanted(r, &r->quick.out); rest /= 2) {
         gcpi_trial_copy(r, &r->trial, &r->quick);
-        better |= gcpi_trial_thin(&r->in->p, &r->trial, 1 - rest) && gcpi_flips_try(r, used, 0.98, 0.7, 0.7);
+        better |= gcpi_trial_thin(&r->core->p, &r->trial, 1 - rest) && gcpi_flips_try(r, used, 0.98, 0.7, 0.7);
     }
     return better;
 }
@@ -256,12 +256,12 @@ static int gcpi_flips_quick(gcpi_trials *r)
 static int gcpi_flips_keep_all(gcpi_trials *r, size_t slab)
 {
     const ptrdiff_t used = r->a->used;
-    const size_t limit = gcpi_slab_limit(r->in), all = r->best.out.keep_all;
+    const size_t limit = gcpi_slab_limit(r->core), all = r->best.out.keep_all;
     gcpi_request request = r->asked;
     int better = 0;
     if (!all || slab < all / 5 * 4 || r->asked.watch->stopped) return 0;
     request.policy = GCP_POLICY_KEEP_ALL; request.limit = 0;
-    gcpi_copied_set(r->quick.copied, r->in->p.tape->op_count, 0);
+    gcpi_copied_set(r->quick.copied, r->core->p.tape->op_count, 0);
     gcpi_trial_run(r, &r->quick, &request);
     for (int n = 0, idle = 0; idle < r->count && n < 4 * r->tries && r->quick.out.made && !r->broken; n++) {
         if (r->quick.out.slab <= limit) break;
@@ -292,7 +292,7 @@ static void gcpi_trials_full(gcpi_trials *r, double from, double to)
 static void gcpi_trials_flip(gcpi_trials *r)
 {
     if (!r->tries || !gcpi_flips_wanted(r, &r->best.out)) return;
-    if (gcpi_flips_keep_all(r, gcpi_slab_limit(r->in))) gcpi_trials_full(r, 0.6, 0.7);
+    if (gcpi_flips_keep_all(r, gcpi_slab_limit(r->core))) gcpi_trials_full(r, 0.6, 0.7);
     if (!gcpi_flips_wanted(r, &r->best.out)) return;
     if (gcpi_flips_quick(r) && !r->asked.watch->stopped) gcpi_trials_full(r, 0.9, 1);
 }
@@ -310,17 +310,17 @@ static void gcpi_trials_least(gcpi_trials *r)
     if (!r->best.out.made && least && gcpi_flips_keep_all(r, least)) gcpi_trials_full(r, 0.6, 1);
 }
 
-static int gcpi_trials_make(gcpi_trials *r, gcpi_plan *in, gcpi_watch *watch, int open, gcp_arena *a)
+static int gcpi_trials_make(gcpi_trials *r, gcpi_plan *core, gcpi_watch *watch, int open, gcp_arena *a)
 {
     memset(r, 0, sizeof *r);
-    r->in = in; r->asked = gcpi_request_of(in, watch); r->a = a; r->open = open;
+    r->core = core; r->asked = gcpi_request_of(core, watch); r->a = a; r->open = open;
     gcpi_trial *const all[] = { &r->best, &r->trial, &r->quick };
     for (int i = 0; i < 3; i++)
-        if ((all[i]->copied = GCPI_SCRATCH(a, gcpi_copied, in->p.tape->op_count)) == NULL) return 0;
+        if ((all[i]->copied = GCPI_SCRATCH(a, gcpi_copied, core->p.tape->op_count)) == NULL) return 0;
     r->bound = gcpi_views_bound(&r->asked, a);
     static const int share[] = { 4, 1, 16 }, some[] = { 8, 0, 32 };      /* per effort */
-    const int forward = in->p.forward, small = forward <= 16;
-    r->count = gcpi_flips_list(&in->p, r->flips, GCPI_FLIPS);
+    const int forward = core->p.forward, small = forward <= 16;
+    r->count = gcpi_flips_list(&core->p, r->flips, GCPI_FLIPS);
     r->tries = share[r->asked.effort] * (small ? 20 : 120 / (forward + 10)) + some[r->asked.effort];
     return 1;
 }
@@ -329,31 +329,31 @@ static int gcpi_trials_make(gcpi_trials *r, gcpi_plan *in, gcpi_watch *watch, in
 static gcpi_outcome gcpi_trials_end(gcpi_trials *r, gcpi_lives *l, size_t **live)
 {
     gcpi_outcome out = r->best.out;
-    if (!out.made && !out.code && r->asked.watch->stopped) gcpi_stop_fail(r->in, &out);   /* in a later choice */
+    if (!out.made && !out.code && r->asked.watch->stopped) gcpi_stop_fail(r->core, &out);   /* in a later choice */
     if (!out.made || r->broken) { out.made = 0; return out; }
     /* what other trials took after the list is free again */
     r->a->used = (unsigned char *)(out.list.at + out.list.capacity) - r->a->base;
-    if (!gcpi_views_use(r->in, r->best.copied, r->a)) { out.made = 0; return out; }
+    if (!gcpi_views_use(r->core, r->best.copied, r->a)) { out.made = 0; return out; }
     out.bound = r->bound;
-    out.slab = gcpi_arrange(&r->in->p, &out.list, l, live, out.fit, r->a);
+    out.slab = gcpi_arrange(&r->core->p, &out.list, l, live, out.fit, r->a);
     out.made = out.slab != 0;
     return out;
 }
 
 /* The best outcome of all choices of views. The least budget is looked for only where no choice has a list. l and live
    stay in scratch. */
-static gcpi_outcome gcpi_plan_search(gcpi_plan *in, gcpi_watch *watch, gcpi_lives *l, size_t **live, gcp_arena *a)
+static gcpi_outcome gcpi_plan_search(gcpi_plan *core, gcpi_watch *watch, gcpi_lives *l, size_t **live, gcp_arena *a)
 {
-    const int open = gcpi_views_open(&in->p), budget = in->opts.policy == GCP_POLICY_BUDGET;
+    const int open = gcpi_views_open(&core->p), budget = core->opts.policy == GCP_POLICY_BUDGET;
     gcpi_trials r;
     if (!open) {
-        const gcpi_request asked = gcpi_request_of(in, watch);
-        return gcpi_plan_by_views(in, &asked, l, live, a);
+        const gcpi_request asked = gcpi_request_of(core, watch);
+        return gcpi_plan_by_views(core, &asked, l, live, a);
     }
-    if (!gcpi_trials_make(&r, in, watch, open, a)) return r.best.out;
+    if (!gcpi_trials_make(&r, core, watch, open, a)) return r.best.out;
     r.no_least = 1;
     /* in a slab of no bytes nothing fits: gcp_least_budget asks for the least alone */
-    if (!budget || gcpi_slab_limit(in)) gcpi_trials_whole(&r, in->opts.effort, 0.6);
+    if (!budget || gcpi_slab_limit(core)) gcpi_trials_whole(&r, core->opts.effort, 0.6);
     if (!r.best.out.made && budget && !watch->stopped) gcpi_trials_least(&r);
     if (r.best.out.made) gcpi_trials_flip(&r);
     return gcpi_trials_end(&r, l, live);
@@ -362,31 +362,31 @@ static gcpi_outcome gcpi_plan_search(gcpi_plan *in, gcpi_watch *watch, gcpi_live
 /* Takes an outcome over into the plan. 0: it is an error, which goes on the tape. */
 static int gcpi_plan_take(gcp_plan *plan, const gcpi_outcome *out)
 {
-    gcpi_plan *in = plan->in;
-    plan->least_bytes = out->lowest.slab ? in->state_bytes + out->lowest.slab : 0;
+    gcpi_plan *core = plan->core;
+    plan->least_bytes = out->lowest.slab ? core->state_bytes + out->lowest.slab : 0;
     plan->checkpoint_bytes = out->checkpoints;
     if (out->coarse) plan->coarse = 1;
-    in->list = out->list; in->fit = out->fit; in->method = out->method;
-    in->bound_seconds = out->bound; in->slab_bytes = out->slab; in->keep_all = out->keep_all;
-    in->segments = out->segments;
+    core->list = out->list; core->fit = out->fit; core->method = out->method;
+    core->bound_seconds = out->bound; core->slab_bytes = out->slab; core->keep_all = out->keep_all;
+    core->segments = out->segments;
     if (!out->made && out->code)
-        gcpi_fail(plan->tape, out->code, in->opts.at, plan->tape->planning, "%s", out->message);
+        gcpi_fail(plan->tape, out->code, core->opts.at, plan->tape->planning, "%s", out->message);
     return out->made;
 }
 
 /* Plans under the eyes of .progress, which hears of the end, too. */
 static int gcpi_plan_watched(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_arena *a)
 {
-    gcpi_plan *in = plan->in;
+    gcpi_plan *core = plan->core;
     gcpi_watch watch;
     memset(&watch, 0, sizeof watch);
-    watch.ask = in->opts.progress; watch.context = in->opts.progress_context;
-    const gcpi_outcome out = gcpi_plan_search(in, &watch, l, live, a);
+    watch.ask = core->opts.progress; watch.context = core->opts.progress_context;
+    const gcpi_outcome out = gcpi_plan_search(core, &watch, l, live, a);
     const int made = gcpi_plan_take(plan, &out);
     if (watch.stopped) plan->coarse = 2;
     if (!watch.ask || watch.stopped) return made;
     watch.now.share = 1;
-    if (made) { watch.now.seconds = out.seconds; watch.now.keep_all_seconds = in->keep_all_seconds; }
+    if (made) { watch.now.seconds = out.seconds; watch.now.keep_all_seconds = core->keep_all_seconds; }
     watch.ask(watch.context, &watch.now);
     return made;
 }

@@ -12,26 +12,26 @@ static const char *const gcpi_colours[] = { "#9aa0a6", "#1a73e8", "#d2e3fc", "#7
                                             "#e8710a", "#b5651d", "#188038", "#9334e6" };
 
 /* Whether a buffer waits for the step's end alone (the loss, what gcp_keep keeps), not for backward. */
-static int gcpi_buffer_result(const gcpi_plan *in, const gcpi_plan_buffer *b)
+static int gcpi_buffer_result(const gcpi_plan *core, const gcpi_plan_buffer *b)
 {
     int result = 0;
-    if (b->last < in->list.count - 1) return 0;
-    for (int i = in->p.items[b->item].root; i >= 0; i = in->p.items[i].next)
-        result |= in->p.items[i].pinned == GCPI_PINNED_TO_END;
-    for (int i = in->p.items[b->item].root; result && i >= 0; i = in->p.items[i].next)
-        if (gcpi_read_from(in, in->forward_end, i) == 1) result = 0;
+    if (b->last < core->list.count - 1) return 0;
+    for (int i = core->p.items[b->item].root; i >= 0; i = core->p.items[i].next)
+        result |= core->p.items[i].pinned == GCPI_PINNED_TO_END;
+    for (int i = core->p.items[b->item].root; result && i >= 0; i = core->p.items[i].next)
+        if (gcpi_read_from(core, core->forward_end, i) == 1) result = 0;
     return result;
 }
 
-static int gcpi_buffer_is(const gcpi_plan *in, const gcpi_plan_buffer *b)
+static int gcpi_buffer_is(const gcpi_plan *core, const gcpi_plan_buffer *b)
 {
-    const gcpi_item *x = &in->p.items[b->item];
+    const gcpi_item *x = &core->p.items[b->item];
     if (x->kind == GCPI_INPUT_ITEM) return GCPI_IS_INPUT;
     if (x->kind == GCPI_GRADIENT_ITEM)
-        return !gcpi_is_graph(&in->p) && in->p.tape->tensors[x->tensor].kind == GCPI_PARAMETER ? GCPI_IS_WEIGHT
+        return !gcpi_is_graph(&core->p) && core->p.tape->tensors[x->tensor].kind == GCPI_PARAMETER ? GCPI_IS_WEIGHT
                                                                                      : GCPI_IS_GRADIENT;
-    if (b->again || gcpi_buffer_result(in, b)) return b->again ? GCPI_IS_AGAIN : GCPI_IS_RESULT;
-    return b->last >= in->forward_end ? GCPI_IS_KEPT : GCPI_IS_GONE;
+    if (b->again || gcpi_buffer_result(core, b)) return b->again ? GCPI_IS_AGAIN : GCPI_IS_RESULT;
+    return b->last >= core->forward_end ? GCPI_IS_KEPT : GCPI_IS_GONE;
 }
 
 static void gcpi_svg_rect(gcp_writer w, double x, double y, double width, double height, const char *colour)
@@ -40,25 +40,25 @@ static void gcpi_svg_rect(gcp_writer w, double x, double y, double width, double
              GCPI_MAX(height, 0.3), colour);
 }
 
-static void gcpi_svg_buffers(const gcpi_plan *in, gcp_writer w, double left, double bottom, double dx, double dy)
+static void gcpi_svg_buffers(const gcpi_plan *core, gcp_writer w, double left, double bottom, double dx, double dy)
 {
     char name[256];
-    for (int b = 0; b < in->buffer_count; b++) {
-        const gcpi_plan_buffer *x = &in->buffers[b];
+    for (int b = 0; b < core->buffer_count; b++) {
+        const gcpi_plan_buffer *x = &core->buffers[b];
         gcpi_svg_rect(w, left + dx * x->first, bottom - dy * (double)(x->offset + x->bytes),
-                      dx * (x->last - x->first + 1), dy * (double)x->bytes, gcpi_colours[gcpi_buffer_is(in, x)]);
-        gcpi_item_name(&in->p, x->item, name, sizeof name);
+                      dx * (x->last - x->first + 1), dy * (double)x->bytes, gcpi_colours[gcpi_buffer_is(core, x)]);
+        gcpi_item_name(&core->p, x->item, name, sizeof name);
         gcpi_say(w, "<title>%s",
-                 in->p.items[x->item].kind == GCPI_GRADIENT_ITEM ? "gradient of "
+                 core->p.items[x->item].kind == GCPI_GRADIENT_ITEM ? "gradient of "
                  : x->again                                      ? "recomputed "
                                                                  : "");
         gcpi_say_escaped(w, name);
         gcpi_say(w, ": %zu bytes at %zu, instructions %d to %d</title></rect>\n", x->bytes, x->offset, x->first + 1,
                  x->last + 1);
     }
-    for (int i = 0; i < (int)in->list.count; i++) {
-        size_t bytes = in->p.tasks[in->list.at[i].task].workspace,
-               first = gcpi_front(&in->p);
+    for (int i = 0; i < (int)core->list.count; i++) {
+        size_t bytes = core->p.tasks[core->list.at[i].task].workspace,
+               first = gcpi_front(&core->p);
         if (!bytes) continue;
         gcpi_svg_rect(w, left + dx * i, bottom - dy * (double)(first + bytes), dx, dy * (double)bytes,
                       gcpi_colours[GCPI_IS_WORKSPACE]);
@@ -74,10 +74,10 @@ GCPI_DEF void gcp_memory_svg(const gcp_plan *plan, gcp_writer w)
     };
     const double width = 960, height = 420, left = 76, top = 34;
     if (!gcpi_reportable(plan)) return;
-    const gcpi_plan *in = plan->in;
+    const gcpi_plan *core = plan->core;
     const char *unit;
     double dx = width / (double)plan->instructions, dy = height / (double)plan->slab_bytes,
-           turn = left + dx * in->forward_end, one = gcpi_unit(plan->slab_bytes, &unit);
+           turn = left + dx * core->forward_end, one = gcpi_unit(plan->slab_bytes, &unit);
     const int late = turn > left + width - 110;
     gcpi_say(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 1060 520\" font-family=\"sans-serif\" "
                 "font-size=\"12\">\n<rect width=\"1060\" height=\"520\" fill=\"white\"/>\n");
@@ -93,8 +93,8 @@ GCPI_DEF void gcp_memory_svg(const gcp_plan *plan, gcp_writer w)
                  "y=\"%.1f\" text-anchor=\"end\">%.4g %s</text>\n",
                  left, y, left + width, y, left - 6, y + 4, (double)plan->slab_bytes / one * i / 4, unit);
     }
-    gcpi_svg_buffers(in, w, left, top + height, dx, dy);
-    if (in->p.training)
+    gcpi_svg_buffers(core, w, left, top + height, dx, dy);
+    if (core->p.training)
         gcpi_say(w,
                  "<line x1=\"%.1f\" y1=\"%.0f\" x2=\"%.1f\" y2=\"%.0f\" stroke=\"black\" stroke-dasharray=\"4 "
                  "3\"/><text x=\"%.1f\" y=\"%.0f\" text-anchor=\"%s\">backward begins</text>\n",
@@ -135,12 +135,12 @@ static void gcpi_json_string(gcp_writer w, const char *text)
 }
 
 /* A task's name and the place of its op: "conv2d[0]","networks.h:122". */
-static void gcpi_json_task(const gcpi_plan *in, int task, gcp_writer w)
+static void gcpi_json_task(const gcpi_plan *core, int task, gcp_writer w)
 {
     char name[256], place[256] = "";
-    gcpi_json_string(w, gcpi_task_name(&in->p, &in->p.tasks[task], name, sizeof name));
-    if (!gcpi_is_graph(&in->p)) {
-        gcp_at at = gcpi_task_at(&in->p, task, in->opts.at);
+    gcpi_json_string(w, gcpi_task_name(&core->p, &core->p.tasks[task], name, sizeof name));
+    if (!gcpi_is_graph(&core->p)) {
+        gcp_at at = gcpi_task_at(&core->p, task, core->opts.at);
         snprintf(place, sizeof place, "%s:%d", gcpi_basename(at.file), at.line);
     }
     gcpi_say(w, ",");
@@ -155,16 +155,16 @@ static void gcpi_page_text(gcp_writer w, const char *const *lines)
 }
 
 /* [kind, name, place, live bytes, measured seconds, workspace, [item, mode, address, ...]] */
-static void gcpi_page_line(const gcpi_plan *in, ptrdiff_t i, const gcpi_placed *placed, gcp_writer w)
+static void gcpi_page_line(const gcpi_plan *core, ptrdiff_t i, const gcpi_placed *placed, gcp_writer w)
 {
-    const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+    const gcpi_task *t = &core->p.tasks[core->list.at[i].task];
     const char *comma = "";
-    gcpi_say(w, "%s[\"%c\",", i ? ",\n" : "", in->list.at[i].letter);
-    gcpi_json_task(in, in->list.at[i].task, w);
-    gcpi_say(w, ",%zu,%.9g,%zu,[", in->live[i], in->seconds[i], t->workspace);
+    gcpi_say(w, "%s[\"%c\",", i ? ",\n" : "", core->list.at[i].letter);
+    gcpi_json_task(core, core->list.at[i].task, w);
+    gcpi_say(w, ",%zu,%.9g,%zu,[", core->live[i], core->seconds[i], t->workspace);
     for (int k = 0; k < t->count; k++) {
-        const gcpi_operand *o = &in->p.operands[t->operands + k];
-        if (placed[k].offset < 0 || in->p.items[in->p.items[o->item].root].kind == GCPI_STATE_ITEM) continue;
+        const gcpi_operand *o = &core->p.operands[t->operands + k];
+        if (placed[k].offset < 0 || core->p.items[core->p.items[o->item].root].kind == GCPI_STATE_ITEM) continue;
         gcpi_say(w, "%s%d,%d,%td", comma, o->item, o->mode, placed[k].offset);
         comma = ",";
     }
@@ -194,33 +194,33 @@ static void gcpi_page_items(const gcpi_problem *p, gcp_writer w)
     }
 }
 
-static const char *gcpi_policy_word(const gcpi_plan *in)
+static const char *gcpi_policy_word(const gcpi_plan *core)
 {
     static const char *const words[] = { "GCP_POLICY_SEGMENTS",    "GCP_POLICY_KEEP_ALL", "GCP_POLICY_UNIFORM",
                                          "GCP_POLICY_CHECKPOINTS", "GCP_POLICY_SQRT",     "GCP_POLICY_RECURSIVE",
                                          "GCP_POLICY_CHEAP",       "GCP_POLICY_BUDGET" };
-    return in->opts.list ? "A list" : !in->p.training ? "Inference" : words[in->opts.policy];
+    return core->opts.list ? "A list" : !core->p.training ? "Inference" : words[core->opts.policy];
 }
 
 static void gcpi_page_plan(const gcp_plan *plan, gcp_writer w)
 {
-    const gcpi_plan *in = plan->in;
-    const gcpi_problem *p = &in->p;
+    const gcpi_plan *core = plan->core;
+    const gcpi_problem *p = &core->p;
     gcp_writer escaped = { gcpi_json_write, &w };
-    gcpi_say(w, "{\"policy\":\"%s\",\"bytes\":%zu,\"slab\":%zu,\"reruns\":%d,", gcpi_policy_word(in), plan->bytes,
+    gcpi_say(w, "{\"policy\":\"%s\",\"bytes\":%zu,\"slab\":%zu,\"reruns\":%d,", gcpi_policy_word(core), plan->bytes,
              plan->slab_bytes, plan->reruns);
-    gcpi_say(w, "\"peak\":%d,\"turn\":%d,\"align\":%zu,\"numbers\":%zu,\"why\":\"", in->peak_at,
-             p->training ? in->forward_end : -1, p->target.align, gcpi_front(p));
+    gcpi_say(w, "\"peak\":%d,\"turn\":%d,\"align\":%zu,\"numbers\":%zu,\"why\":\"", core->peak_at,
+             p->training ? core->forward_end : -1, p->target.align, gcpi_front(p));
     gcp_why_print(plan, escaped);
     gcpi_say(w, "\",\n\"items\":[");
     gcpi_page_items(p, w);
     gcpi_say(w, "],\n\"lines\":[");
-    for (ptrdiff_t i = 0, n = 0; i < in->list.count; n += p->tasks[in->list.at[i++].task].count)
-        gcpi_page_line(in, i, in->placed + n, w);
+    for (ptrdiff_t i = 0, n = 0; i < core->list.count; n += p->tasks[core->list.at[i++].task].count)
+        gcpi_page_line(core, i, core->placed + n, w);
     gcpi_say(w, "],\n\"buffers\":[");
-    for (int b = 0; b < in->buffer_count; b++) {
-        const gcpi_plan_buffer *x = &in->buffers[b];
-        gcpi_say(w, "%s[%d,%d,%d,%d,%zu,%zu]", b ? ",\n" : "", x->item, gcpi_buffer_is(in, x), x->first, x->last,
+    for (int b = 0; b < core->buffer_count; b++) {
+        const gcpi_plan_buffer *x = &core->buffers[b];
+        gcpi_say(w, "%s[%d,%d,%d,%d,%zu,%zu]", b ? ",\n" : "", x->item, gcpi_buffer_is(core, x), x->first, x->last,
                  x->offset, x->bytes);
     }
     gcpi_say(w, "]}");
@@ -229,7 +229,7 @@ static void gcpi_page_plan(const gcp_plan *plan, gcp_writer w)
 GCPI_DEF void gcp_memory_html(const gcp_plan *plan, const gcp_plan *beside, gcp_writer w)
 {
     if (!gcpi_reportable(plan)) return;
-    const char *title = plan->in->p.training ? "Memory of a training step" : "Memory of an inference";
+    const char *title = plan->core->p.training ? "Memory of a training step" : "Memory of an inference";
     gcp_writer escaped = { gcpi_escaped_write, &w };
     gcpi_say(w, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
                 "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
@@ -257,43 +257,43 @@ GCPI_DEF void gcp_memory_html(const gcp_plan *plan, const gcp_plan *beside, gcp_
 
 /* ---- a trace: Chrome's format, which Perfetto reads ---- */
 
-static void gcpi_trace_event(const gcpi_plan *in, ptrdiff_t i, const gcpi_time *span, gcp_writer w)
+static void gcpi_trace_event(const gcpi_plan *core, ptrdiff_t i, const gcpi_time *span, gcp_writer w)
 {
     static const char *const kinds[] = { GCPI_TASK_KINDS(GCPI_TASK_WORD) };
-    const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+    const gcpi_task *t = &core->p.tasks[core->list.at[i].task];
     char name[256];
     gcpi_say(w, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"cat\":\"%s\",\"name\":\"%c ",
              gcpi_copies(t) ? 2 : 1, 1e6 * span->begin, 1e6 * (span->end - span->begin),
-             in->list.at[i].letter == 'R' ? "recompute" : kinds[t->kind], in->list.at[i].letter);
-    gcpi_task_name(&in->p, t, name, sizeof name);
+             core->list.at[i].letter == 'R' ? "recompute" : kinds[t->kind], core->list.at[i].letter);
+    gcpi_task_name(&core->p, t, name, sizeof name);
     gcpi_json_write(&w, name, strlen(name));
     gcpi_say(w, "\",\"args\":{\"instruction\":%td,\"measured\":%s,\"name and place\":[", i + 1,
-             in->seconds[i] > 0 ? "true" : "false");
-    gcpi_json_task(in, in->list.at[i].task, w);
+             core->seconds[i] > 0 ? "true" : "false");
+    gcpi_json_task(core, core->list.at[i].task, w);
     gcpi_say(w, "]}},\n{\"ph\":\"C\",\"pid\":1,\"ts\":%.3f,\"name\":\"live bytes\",\"args\":{\"bytes\":%zu}}",
-             1e6 * span->begin, in->live[i]);
+             1e6 * span->begin, core->live[i]);
 }
 
 GCPI_DEF void gcp_trace_json(const gcp_plan *plan, gcp_writer w)
 {
     if (!gcpi_reportable(plan)) return;
-    const gcpi_plan *in = plan->in;
-    gcp_arena *a = in->opts.arena ? in->opts.arena : plan->tape->arena;
+    const gcpi_plan *core = plan->core;
+    gcp_arena *a = core->opts.arena ? core->opts.arena : plan->tape->arena;
     ptrdiff_t scratch = a->scratch;
-    gcpi_time *spans = GCPI_SCRATCH(a, gcpi_time, in->list.count);
+    gcpi_time *spans = GCPI_SCRATCH(a, gcpi_time, core->list.count);
     if (!spans) {
         a->scratch = scratch;
-        gcpi_fail(plan->tape, GCP_E_CAPACITY, in->opts.at, "gcp_trace_json",
-                  "%td instructions take %td bytes of the arena", in->list.count,
-                  in->list.count * (ptrdiff_t)sizeof *spans);
+        gcpi_fail(plan->tape, GCP_E_CAPACITY, core->opts.at, "gcp_trace_json",
+                  "%td instructions take %td bytes of the arena", core->list.count,
+                  core->list.count * (ptrdiff_t)sizeof *spans);
         return;
     }
-    gcpi_timeline(&in->p, &in->list, in->placed, in->seconds, spans);
+    gcpi_timeline(&core->p, &core->list, core->placed, core->seconds, spans);
     gcpi_say(w, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"
                 "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"a step of gcp\"}},\n"
                 "{\"ph\":\"M\",\"pid\":1,\"tid\":1,\"name\":\"thread_name\",\"args\":{\"name\":\"computing\"}},\n"
                 "{\"ph\":\"M\",\"pid\":1,\"tid\":2,\"name\":\"thread_name\",\"args\":{\"name\":\"copies\"}}");
-    for (ptrdiff_t i = 0; i < in->list.count; i++) gcpi_trace_event(in, i, &spans[i], w);
+    for (ptrdiff_t i = 0; i < core->list.count; i++) gcpi_trace_event(core, i, &spans[i], w);
     gcpi_say(w, "\n]}\n");
     a->scratch = scratch;
 }
@@ -340,22 +340,22 @@ static int gcpi_dot_enter(const gcp_tape *t, int from, int to, gcp_writer w)
 }
 
 /* What an op's output is once forward is done: kept, if backward reads it as forward left it. */
-static int gcpi_dot_is(const gcpi_plan *in, const gcpi_task *t)
+static int gcpi_dot_is(const gcpi_plan *core, const gcpi_task *t)
 {
     int is = GCPI_IS_GONE;
     for (int k = 0; k < t->count; k++) {
-        const gcpi_operand *o = &in->p.operands[t->operands + k];
-        const int read = o->mode == GCPI_READ ? 0 : gcpi_read_from(in, in->forward_end, o->item);
+        const gcpi_operand *o = &core->p.operands[t->operands + k];
+        const int read = o->mode == GCPI_READ ? 0 : gcpi_read_from(core, core->forward_end, o->item);
         if (read == 1 || (read && is == GCPI_IS_GONE)) is = read == 1 ? GCPI_IS_KEPT : GCPI_IS_RESULT;
     }
     return is;
 }
 
-static void gcpi_dot_op(const gcpi_plan *in, int task, gcp_writer w)
+static void gcpi_dot_op(const gcpi_plan *core, int task, gcp_writer w)
 {
-    const gcpi_problem *p = &in->p;
+    const gcpi_problem *p = &core->p;
     const gcpi_task *t = &p->tasks[task];
-    const int again = gcpi_rerun(in, task), is = again ? GCPI_IS_AGAIN : gcpi_dot_is(in, t);
+    const int again = gcpi_rerun(core, task), is = again ? GCPI_IS_AGAIN : gcpi_dot_is(core, t);
     char name[256], shape[64] = "";
     size_t bytes = 0;
     for (int k = 0; k < t->count; k++) {
@@ -389,7 +389,7 @@ GCPI_DEF void gcp_dot(const gcp_plan *plan, gcp_writer w)
     char name[256];
     int segment = 0;
     if (!gcpi_reportable(plan)) return;
-    const gcpi_problem *p = &plan->in->p;
+    const gcpi_problem *p = &plan->core->p;
     gcpi_say(w, "digraph gcp {\nnode [shape=box, style=\"filled,rounded\", fontname=\"sans-serif\"]\n"
                 "fontname=\"sans-serif\"; labelloc=t; label=\"%zu bytes at the peak, %d rerun%s of units\\n"
                 "blue: kept for backward; light blue: run again; pale: gone when no forward op needs it; violet: result"
@@ -404,7 +404,7 @@ GCPI_DEF void gcp_dot(const gcp_plan *plan, gcp_writer w)
     }
     for (int f = 0; f < p->forward; f++) {
         if (!gcpi_is_graph(p)) segment = gcpi_dot_enter(p->tape, segment, p->tasks[f].segment, w);
-        gcpi_dot_op(plan->in, f, w);
+        gcpi_dot_op(plan->core, f, w);
     }
     if (!gcpi_is_graph(p)) gcpi_dot_enter(p->tape, segment, 0, w);
     for (int f = 0; f < p->forward; f++) gcpi_dot_edges(p, f, w);

@@ -2,15 +2,15 @@
 
 static int gcpi_reportable(const gcp_plan *plan)
 {
-    return plan && plan->in && plan->generation == plan->tape->generation;
+    return plan && plan->core && plan->generation == plan->tape->generation;
 }
 
 /* How a list opens: a line where updates are fused, and one for each concat or slice that copies what it need not. */
-static void gcpi_list_opening(const gcpi_plan *in, gcp_writer w)
+static void gcpi_list_opening(const gcpi_plan *core, gcp_writer w)
 {
-    const gcpi_problem *p = &in->p;
+    const gcpi_problem *p = &core->p;
     char name[256];
-    if (in->opts.fuse_update) gcpi_say(w, "U " GCPI_LIST_FUSED "\n");
+    if (core->opts.fuse_update) gcpi_say(w, "U " GCPI_LIST_FUSED "\n");
     for (int f = 0; f < p->forward && !gcpi_is_graph(p); f++) {
         const gcpi_copied *c = &p->copied[p->tasks[f].op];
         const gcpi_op *op = &p->tape->ops[p->tasks[f].op];
@@ -30,20 +30,20 @@ GCPI_DEF void gcp_list_print(const gcp_plan *plan, gcp_writer w)
 {
     char name[256];
     if (!gcpi_reportable(plan)) return;
-    gcpi_list_opening(plan->in, w);
+    gcpi_list_opening(plan->core, w);
     for (int i = 0; i < plan->instructions; i++)
-        gcpi_say(w, "%c %s\n", plan->in->list.at[i].letter,
-                 gcpi_task_name(&plan->in->p, &plan->in->p.tasks[plan->in->list.at[i].task], name, sizeof name));
+        gcpi_say(w, "%c %s\n", plan->core->list.at[i].letter,
+                 gcpi_task_name(&plan->core->p, &plan->core->p.tasks[plan->core->list.at[i].task], name, sizeof name));
 }
 
-static void gcpi_link_print(const gcpi_plan *in, gcp_writer w)
+static void gcpi_link_print(const gcpi_plan *core, gcp_writer w)
 {
     double bytes = 0, seconds = 0;
-    for (ptrdiff_t i = 0; i < in->list.count; i++) {
-        const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
-        if (gcpi_copies(t) && in->seconds[i] > 0) {
-            bytes += (double)in->p.items[t->item].bytes;
-            seconds += in->seconds[i];
+    for (ptrdiff_t i = 0; i < core->list.count; i++) {
+        const gcpi_task *t = &core->p.tasks[core->list.at[i].task];
+        if (gcpi_copies(t) && core->seconds[i] > 0) {
+            bytes += (double)core->p.items[t->item].bytes;
+            seconds += core->seconds[i];
         }
     }
     if (seconds > 0) gcpi_say(w, GCPI_LINK_KEY " %.9g\n", 1e9 * seconds / bytes);
@@ -51,29 +51,29 @@ static void gcpi_link_print(const gcpi_plan *in, gcp_writer w)
 
 GCPI_DEF void gcp_costs_print(const gcp_plan *plan, gcp_writer w)
 {
-    if (!gcpi_reportable(plan) || gcpi_is_graph(&plan->in->p)) return;
-    const gcpi_plan *in = plan->in;
-    gcp_arena *a = in->opts.arena ? in->opts.arena : plan->tape->arena;
-    ptrdiff_t scratch = a->scratch, count = in->list.count;
+    if (!gcpi_reportable(plan) || gcpi_is_graph(&plan->core->p)) return;
+    const gcpi_plan *core = plan->core;
+    gcp_arena *a = core->opts.arena ? core->opts.arena : plan->tape->arena;
+    ptrdiff_t scratch = a->scratch, count = core->list.count;
     uint64_t *hash = GCPI_SCRATCH(a, uint64_t, count);
     double *same = GCPI_SCRATCH(a, double, count);
     char key[GCPI_KEY_BYTES];
-    gcpi_say(w, "# gcp-costs: seconds on %s, %d threads\n", in->p.target.name, in->p.target.threads);
-    gcpi_link_print(in, w);
+    gcpi_say(w, "# gcp-costs: seconds on %s, %d threads\n", core->p.target.name, core->p.target.threads);
+    gcpi_link_print(core, w);
     for (ptrdiff_t i = 0; hash && same && i < count; i++) {
-        const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
-        gcpi_task_key(&in->p, t, key, sizeof key);
-        hash[i] = in->seconds[i] > 0 && t->kind < GCPI_TASK_OFFLOAD ? gcpi_key_hash(key, strlen(key)) : 0;
+        const gcpi_task *t = &core->p.tasks[core->list.at[i].task];
+        gcpi_task_key(&core->p, t, key, sizeof key);
+        hash[i] = core->seconds[i] > 0 && t->kind < GCPI_TASK_OFFLOAD ? gcpi_key_hash(key, strlen(key)) : 0;
     }
     for (ptrdiff_t i = 0; hash && same && i < count; i++) {
         int n = 0;
         for (ptrdiff_t k = i; hash[i] && k < count; k++) {
             if (hash[k] != hash[i]) continue;
-            same[n++] = in->seconds[k];
+            same[n++] = core->seconds[k];
             if (k > i) hash[k] = 0;
         }
         if (!n) continue;
-        gcpi_task_key(&in->p, &in->p.tasks[in->list.at[i].task], key, sizeof key);
+        gcpi_task_key(&core->p, &core->p.tasks[core->list.at[i].task], key, sizeof key);
         gcpi_say(w, "%s %.9g\n", key, gcpi_median(same, 1, n));
     }
     a->scratch = scratch;
@@ -82,9 +82,9 @@ GCPI_DEF void gcp_costs_print(const gcp_plan *plan, gcp_writer w)
 GCPI_DEF void gcp_graph_print(const gcp_plan *plan, gcp_writer w)
 {
     if (!gcpi_reportable(plan)) return;
-    const gcpi_plan *in = plan->in;
-    const gcpi_problem *p = &in->p;
-    gcp_arena *a = in->opts.arena ? in->opts.arena : p->tape->arena;
+    const gcpi_plan *core = plan->core;
+    const gcpi_problem *p = &core->p;
+    gcp_arena *a = core->opts.arena ? core->opts.arena : p->tape->arena;
     ptrdiff_t scratch = a->scratch;
     unsigned char *done = GCPI_SCRATCH(a, unsigned char, p->item_count);
     if (done) {
@@ -111,25 +111,26 @@ GCPI_DEF void gcp_plan_print(const gcp_plan *plan, gcp_writer w)
     char name[256];
     const char *unit;
     if (!gcpi_reportable(plan)) return;
-    const gcpi_plan *in = plan->in;
+    const gcpi_plan *core = plan->core;
     const double one = gcpi_unit(plan->live_peak, &unit);
     for (int i = 0; i < plan->instructions; i++) {
-        if (in->list.at[i].task == in->p.forward && in->p.training)
+        if (core->list.at[i].task == core->p.forward && core->p.training)
             gcpi_say(w, "-- forward is done; backward begins, last to first --\n");
-        gcpi_say(w, "%5d  %c %-44s ", i + 1, in->list.at[i].letter,
-                 gcpi_task_name(&in->p, &in->p.tasks[in->list.at[i].task], name, sizeof name));
-        gcpi_say(w, one > 1 ? "%10.3f %s live" : "%10.0f %s live", (double)in->live[i] / one, unit);
-        if (in->seconds[i] > 0) gcpi_say(w, " %10.3f ms", 1e3 * in->seconds[i]);
-        gcpi_say(w, i == in->peak_at ? "  <- peak\n" : "\n");
+        gcpi_say(w, "%5d  %c %-44s ", i + 1, core->list.at[i].letter,
+                 gcpi_task_name(&core->p, &core->p.tasks[core->list.at[i].task], name, sizeof name));
+        gcpi_say(w, one > 1 ? "%10.3f %s live" : "%10.0f %s live", (double)core->live[i] / one, unit);
+        if (core->seconds[i] > 0) gcpi_say(w, " %10.3f ms", 1e3 * core->seconds[i]);
+        gcpi_say(w, i == core->peak_at ? "  <- peak\n" : "\n");
     }
     gcpi_say(w, "F forward, R forward again, B backward, U update, H gradient ready, W wait for its hook");
-    gcpi_say(w, in->far_bytes ? ", O copy to far memory, P copy back, A wait until a copy has arrived\n" : "\n");
+    gcpi_say(w, core->far_bytes ? ", O copy to far memory, P copy back, A wait until a copy has arrived\n" : "\n");
 }
 
-static int gcpi_rerun(const gcpi_plan *in, int task)
+static int gcpi_rerun(const gcpi_plan *core, int task)
 {
     int n = 0;
-    for (ptrdiff_t i = 0; i < in->list.count; i++) n += in->list.at[i].letter == 'R' && in->list.at[i].task == task;
+    for (ptrdiff_t i = 0; i < core->list.count; i++)
+        n += core->list.at[i].letter == 'R' && core->list.at[i].task == task;
     return n;
 }
 
@@ -147,14 +148,14 @@ GCPI_DEF void gcp_layers_print(const gcp_plan *plan, gcp_writer w)
 {
     char name[256], shape[64];
     if (!gcpi_reportable(plan)) return;
-    const gcpi_problem *p = &plan->in->p;
+    const gcpi_problem *p = &plan->core->p;
     const gcp_tape *t = p->tape;
     size_t parameters = 0, bytes = 0;
     gcpi_say(w, "%-40s %-16s %12s %14s\n", "op", "output", "parameters", "bytes");
     for (int f = 0; f < p->forward; f++) {
         const gcpi_op *op = &t->ops[p->tasks[f].op];
         size_t own = 0, size = 0;
-        int again = gcpi_rerun(plan->in, f);
+        int again = gcpi_rerun(plan->core, f);
         for (int k = 0; k < p->tasks[f].count; k++) {
             const gcpi_operand *o = &p->operands[p->tasks[f].operands + k];
             if (o->mode == GCPI_READ && t->tensors[o->item].kind == GCPI_PARAMETER)
@@ -174,7 +175,7 @@ GCPI_DEF void gcp_layers_print(const gcp_plan *plan, gcp_writer w)
 
 static void gcpi_why_in_vain(const gcp_plan *plan, gcp_writer w)
 {
-    if (!plan->in->p.training || !plan->reruns || !plan->keep_all_bytes || plan->bytes < plan->keep_all_bytes) return;
+    if (!plan->core->p.training || !plan->reruns || !plan->keep_all_bytes || plan->bytes < plan->keep_all_bytes) return;
     gcpi_say(w,
              "checkpointing saves nothing here: this plan takes %.1f %% of the %.3f MiB that GCP_POLICY_KEEP_ALL "
              "takes, with %d rerun%s of units. What crosses its cuts stays until backward, and what is run again at "
@@ -187,32 +188,33 @@ static void gcpi_why_in_vain(const gcp_plan *plan, gcp_writer w)
 static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
 {
     const gcp_split *s = &plan->split;
-    const gcpi_plan *in = plan->in;
+    const gcpi_plan *core = plan->core;
     size_t fixed = plan->state_bytes + s->inputs + s->weight_gradients;
     double share = 100.0 * (double)fixed / (double)plan->bytes;
     char help[400];
-    if (!in->p.training) return;
+    if (!core->p.training) return;
     if (share > 50)
         gcpi_say(w,
                  "why not less: weights, their gradients, optimiser and inputs are %.1f %% of the peak and need as "
                  "much under every plan: "
                  "at most %.1f %% can be saved by recomputing\n",
                  share, 100 - share);
-    gcpi_help_text(in, in->list.at[in->peak_at].task, s->weight_gradients,
+    gcpi_help_text(core, core->list.at[core->peak_at].task, s->weight_gradients,
                    s->inputs + s->kept + s->recomputed + s->activation_gradients, help, sizeof help);
     if (share > 50 && *help) gcpi_say(w, "what would help, in bytes: %s\n", help + 2);
-    if (plan->reruns == 0 && in->opts.policy != GCP_POLICY_KEEP_ALL && !in->opts.list && !plan->far_bytes)
+    if (plan->reruns == 0 && core->opts.policy != GCP_POLICY_KEEP_ALL && !core->opts.list && !plan->far_bytes)
         gcpi_say(w, "why nothing is recomputed: %s\n",
-                 in->opts.policy == GCP_POLICY_BUDGET ? "keeping all fits the budget"
-                 : in->opts.policy == GCP_POLICY_SEGMENTS && in->p.tape->segment_count < 2
+                 core->opts.policy == GCP_POLICY_BUDGET ? "keeping all fits the budget"
+                 : core->opts.policy == GCP_POLICY_SEGMENTS && core->p.tape->segment_count < 2
                      ? "no GCP_SEGMENT block was recorded"
-                 : in->opts.policy >= GCP_POLICY_SQRT
+                 : core->opts.policy >= GCP_POLICY_SQRT
                      ? "every plan of this policy needs at least as much as keeping all"
                  : plan->segments <= 1
                      ? "one segment holds the whole network, and the last segment is never run again"
                      : "the last segment is never run again, and nothing that backward reads lies inside the others");
-    if (in->opts.policy < GCP_POLICY_SQRT &&
-        in->p.tasks[in->list.at[in->peak_at].task].kind == GCPI_TASK_FORWARD && in->list.at[in->peak_at].letter == 'R')
+    if (core->opts.policy < GCP_POLICY_SQRT &&
+        core->p.tasks[core->list.at[core->peak_at].task].kind == GCPI_TASK_FORWARD &&
+        core->list.at[core->peak_at].letter == 'R')
         gcpi_say(w, "the peak is inside a segment that is run again: more, shorter segments would lower it\n");
 }
 
@@ -220,7 +222,7 @@ static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
 static void gcpi_why_bytes(const gcp_plan *plan, gcp_writer w)
 {
     const gcp_split *s = &plan->split;
-    const int graph = gcpi_is_graph(&plan->in->p);
+    const int graph = gcpi_is_graph(&plan->core->p);
     gcpi_say(w, "peak %.3f MiB (%zu bytes) = state: ", gcpi_mib(plan->bytes), plan->bytes);
     if (graph) gcpi_say(w, "%.3f", gcpi_mib(plan->state_bytes));
     else
@@ -237,12 +239,13 @@ static void gcpi_why_bytes(const gcp_plan *plan, gcp_writer w)
 
 static void gcpi_why_time(const gcp_plan *plan, gcp_writer w)
 {
-    const gcpi_plan *in = plan->in;
-    const gcpi_task *task = &in->p.tasks[in->list.at[in->peak_at].task];
-    gcp_at at = gcpi_task_at(&in->p, (int)(task - in->p.tasks), in->opts.at);
+    const gcpi_plan *core = plan->core;
+    const gcpi_task *task = &core->p.tasks[core->list.at[core->peak_at].task];
+    gcp_at at = gcpi_task_at(&core->p, (int)(task - core->p.tasks), core->opts.at);
     char name[256];
-    gcpi_say(w, "set by %c %s (%s:%d), instruction %d of %d; %d rerun%s of units, ", in->list.at[in->peak_at].letter,
-             gcpi_task_name(&in->p, task, name, sizeof name), gcpi_basename(at.file), at.line, in->peak_at + 1,
+    gcpi_say(w, "set by %c %s (%s:%d), instruction %d of %d; %d rerun%s of units, ",
+             core->list.at[core->peak_at].letter,
+             gcpi_task_name(&core->p, task, name, sizeof name), gcpi_basename(at.file), at.line, core->peak_at + 1,
              plan->instructions, plan->reruns, plan->reruns == 1 ? "" : "s");
     if (plan->forward_flops > 0)
         gcpi_say(w, "extra forward FLOPs %.1f %%, ", 100.0 * plan->rerun_flops / plan->forward_flops);
@@ -251,11 +254,11 @@ static void gcpi_why_time(const gcp_plan *plan, gcp_writer w)
 }
 
 /* Whether an instruction from i on reads the value that item has before it; 2: none, but it lives to the step's end. */
-static int gcpi_read_from(const gcpi_plan *in, ptrdiff_t i, int item)
+static int gcpi_read_from(const gcpi_plan *core, ptrdiff_t i, int item)
 {
-    for (; i < in->list.count; i++) {
-        const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
-        const gcpi_operand *o = &in->p.operands[t->operands];
+    for (; i < core->list.count; i++) {
+        const gcpi_task *t = &core->p.tasks[core->list.at[i].task];
+        const gcpi_operand *o = &core->p.operands[t->operands];
         int writes = 0;
         for (int k = 0; k < t->count; k++) {
             if (o[k].item != item) continue;
@@ -264,7 +267,7 @@ static int gcpi_read_from(const gcpi_plan *in, ptrdiff_t i, int item)
         }
         if (writes) return 0;
     }
-    return in->p.items[item].pinned ? 2 : 0;
+    return core->p.items[item].pinned ? 2 : 0;
 }
 
 /* Whether the columns of item a lie within those of b, which shares its bytes. */
@@ -278,15 +281,15 @@ static int gcpi_lies_in(const gcpi_problem *p, int a, int b)
 
 /* Bytes of a buffer at the peak that nothing needs any more: they stay for another part of a concat, or for a slice.
    *last: the largest part that is needed. */
-static size_t gcpi_held_up(const gcpi_plan *in, const gcpi_plan_buffer *b, int *last)
+static size_t gcpi_held_up(const gcpi_plan *core, const gcpi_plan_buffer *b, int *last)
 {
-    const gcpi_problem *p = &in->p;
+    const gcpi_problem *p = &core->p;
     size_t needed = 0, most = 0;
-    if (p->items[b->item].next < 0 || b->first > in->peak_at || b->last <= in->peak_at) return 0;
+    if (p->items[b->item].next < 0 || b->first > core->peak_at || b->last <= core->peak_at) return 0;
     for (int i = b->item; i >= 0; i = p->items[i].next) {
-        int inside = !gcpi_read_from(in, in->peak_at, i);
+        int inside = !gcpi_read_from(core, core->peak_at, i);
         for (int k = b->item; !inside && k >= 0; k = p->items[k].next)
-            inside = gcpi_lies_in(p, i, k) && gcpi_read_from(in, in->peak_at, k);
+            inside = gcpi_lies_in(p, i, k) && gcpi_read_from(core, core->peak_at, k);
         size_t bytes = inside ? 0 : gcpi_dense_bytes(p, i);
         if (bytes > most) { most = bytes; *last = i; }
         needed += bytes;
@@ -296,53 +299,54 @@ static size_t gcpi_held_up(const gcpi_plan *in, const gcpi_plan_buffer *b, int *
 
 static void gcpi_why_views(const gcp_plan *plan, gcp_writer w)
 {
-    const gcpi_plan *in = plan->in;
+    const gcpi_plan *core = plan->core;
     char whole[128], part[128];
     size_t all = 0, most = 0;
     int buffer = 0, last = 0;
-    for (int b = 0; b < in->buffer_count; b++) {
+    for (int b = 0; b < core->buffer_count; b++) {
         int needed = 0;
-        size_t held = gcpi_held_up(in, &in->buffers[b], &needed);
+        size_t held = gcpi_held_up(core, &core->buffers[b], &needed);
         all += held;
         if (held > most) { most = held; buffer = b; last = needed; }
     }
     if (all < plan->bytes / 100) return;
-    gcpi_item_name(&in->p, in->buffers[buffer].item, whole, sizeof whole);
-    gcpi_item_name(&in->p, last, part, sizeof part);
+    gcpi_item_name(&core->p, core->buffers[buffer].item, whole, sizeof whole);
+    gcpi_item_name(&core->p, last, part, sizeof part);
     gcpi_say(w,
              "%.3f MiB at the peak are held up by views, most of it %s%s (%.3f of %.3f MiB), which stays for %s: %s\n",
-             gcpi_mib(all), in->p.items[last].kind == GCPI_GRADIENT_ITEM ? "the gradient of " : "", whole,
-             gcpi_mib(most), gcpi_mib(in->buffers[buffer].bytes), part,
-             in->opts.policy == GCP_POLICY_BUDGET ? "copies of such parts were tried, and are no faster in this budget"
+             gcpi_mib(all), core->p.items[last].kind == GCPI_GRADIENT_ITEM ? "the gradient of " : "", whole,
+             gcpi_mib(most), gcpi_mib(core->buffers[buffer].bytes), part,
+             core->opts.policy == GCP_POLICY_BUDGET
+                 ? "copies of such parts were tried, and are no faster in this budget"
                                                   : "GCP_POLICY_BUDGET copies such parts where that pays");
 }
 
 GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
 {
-    if (made && !made->in && made->tape && gcp_error(made->tape)) gcpi_say(w, "no plan: %s\n", gcp_error(made->tape));
+    if (made && !made->core && made->tape && gcp_error(made->tape)) gcpi_say(w, "no plan: %s\n", gcp_error(made->tape));
     if (!gcpi_reportable(made)) return;
     gcp_plan now = *made, *plan = &now;
     gcpi_plan_sizes(plan);                        /* the state may have grown */
-    const gcpi_plan *in = plan->in;
+    const gcpi_plan *core = plan->core;
     gcpi_why_in_vain(plan, w);
     gcpi_why_bytes(plan, w);
     gcpi_why_time(plan, w);
-    if (in->opts.policy == GCP_POLICY_BUDGET && plan->method)
+    if (core->opts.policy == GCP_POLICY_BUDGET && plan->method)
         gcpi_say(w,
                  "found by %s for %.3f MiB; no schedule in these bytes is below %.4f of keeping all: another may be at "
                  "most %.2f %% faster\n",
-                 plan->method, gcpi_mib(in->opts.budget), plan->bound_seconds / plan->keep_all_seconds,
+                 plan->method, gcpi_mib(core->opts.budget), plan->bound_seconds / plan->keep_all_seconds,
                  100 * (1 - plan->bound_seconds / plan->seconds));
-    if (in->opts.costs)
+    if (core->opts.costs)
         gcpi_say(w, ".costs gave the seconds of %d ops, %.1f %% of all ops' seconds; the others are the cost model's\n",
-                 in->p.costed, 100 * in->p.costed_share);
+                 core->p.costed, 100 * core->p.costed_share);
     if (plan->far_bytes)
         gcpi_say(w,
                  "%.3f MiB wait in far memory, %.3f MiB are copied in a step; computing waits for copies for %.2f %% "
                  "of the step\n",
                  gcpi_mib(plan->far_bytes), gcpi_mib(plan->far_traffic),
                  plan->seconds > 0 ? 100 * plan->stall_seconds / plan->seconds : 0.0);
-    if (in->p.far_slots)
+    if (core->p.far_slots)
         gcpi_say(w, "the optimiser's slots wait in far memory (gcp_slots_bind); each update copies its own\n");
     if (plan->moved_bytes)
         gcpi_say(w, "%zu bytes are moved inside the slab in a step: no layout without that fits\n", plan->moved_bytes);

@@ -73,41 +73,41 @@ static int gcpi_state_here(const gcp_tape *t, const void *memory)
 static gcp_code gcpi_plan_refresh(gcp_plan *plan, gcp_at at, const char *what)
 {
     gcpi_plan_sizes(plan);
-    if (!plan->in->opts.budget || plan->bytes <= plan->in->opts.budget) return GCP_OK;
+    if (!plan->core->opts.budget || plan->bytes <= plan->core->opts.budget) return GCP_OK;
     return gcpi_refuse_plan(
         plan, GCP_E_BUDGET, at, what,
         "the plan takes %zu bytes with the optimisers' slots that the state holds, .budget allows %zu", plan->bytes,
-        plan->in->opts.budget);
+        plan->core->opts.budget);
 }
 
 /* Where the slab goes in the plan's memory: after the state, if the state is at the front of it (where the first plan's
    align put it), else at the front. NULL: an error. */
 static unsigned char *gcpi_slab_place(const gcp_plan *plan, gcp_at at, const char *what)
 {
-    const gcpi_plan *in = plan->in;
+    const gcpi_plan *core = plan->core;
     const gcp_tape *t = plan->tape;
-    int here = gcpi_state_here(t, in->bound.memory);
-    size_t align = in->p.target.align, state = here ? gcpi_state_with(t, &plan->in, 1) : 0;
-    unsigned char *base = here && t->state ? t->state : gcpi_align_up(in->bound.memory, align),
+    int here = gcpi_state_here(t, core->bound.memory);
+    size_t align = core->p.target.align, state = here ? gcpi_state_with(t, &plan->core, 1) : 0;
+    unsigned char *base = here && t->state ? t->state : gcpi_align_up(core->bound.memory, align),
                   *slab = gcpi_align_up(base + state, align);
-    size_t lost = (size_t)(base - (unsigned char *)in->bound.memory), used = (size_t)(slab - base) + in->slab_bytes;
-    const char *taken = gcpi_ranges_meet(base, used, in, (size_t)(in->lease.last - in->lease.first))
+    size_t lost = (size_t)(base - (unsigned char *)core->bound.memory), used = (size_t)(slab - base) + core->slab_bytes;
+    const char *taken = gcpi_ranges_meet(base, used, core, (size_t)(core->lease.last - core->lease.first))
                             ? "the plan in its arena"
-                            : gcpi_taken(t, base, used, in->bound.memory, 0);
-    if (in->bound.memory_size < lost + used)
+                            : gcpi_taken(t, base, used, core->bound.memory, 0);
+    if (core->bound.memory_size < lost + used)
         gcpi_refuse_plan(
             plan, GCP_E_BIND, at, what,
             "%zu bytes given, %zu needed at this address; %zu are enough at any (plan.room, gcp_plans_room)",
-            in->bound.memory_size, lost + used, used + align - 1);
+            core->bound.memory_size, lost + used, used + align - 1);
     else if (taken) gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the memory overlaps %s", taken);
     return t->code ? NULL : slab;
 }
 
 /* What micro-batches have summed is of no use any more. */
-static void gcpi_sums_forget(gcpi_plan *in)
+static void gcpi_sums_forget(gcpi_plan *core)
 {
-    in->run.micro = 0;
-    in->p.tape->summing = 0;
+    core->run.micro = 0;
+    core->p.tape->summing = 0;
 }
 /* 1, and an error: a bound plan's gradients of earlier micro-batches wait for the last one; they are of these weights,
    and in no file. */
@@ -124,8 +124,8 @@ static int gcpi_halfway(gcp_tape *t, gcp_at at, const char *call)
 /* Refuses a plan that was made for slots in the state where they wait in far memory, or the reverse. */
 static gcp_code gcpi_slots_elsewhere(const gcp_plan *plan, gcp_at at, const char *what)
 {
-    const gcpi_plan *in = plan->in;
-    return !in->slots || !in->p.far_slots == !plan->tape->far_slots
+    const gcpi_plan *core = plan->core;
+    return !core->slots || !core->p.far_slots == !plan->tape->far_slots
                ? GCP_OK
                : gcpi_refuse_plan(plan, GCP_E_STATE, at, what,
                                   "the plan was made before gcp_slots_bind: make it again");
@@ -134,25 +134,25 @@ static gcp_code gcpi_slots_elsewhere(const gcp_plan *plan, gcp_at at, const char
 /* The state's layout has changed since the slab was placed: places the slab again. */
 static gcp_code gcpi_lay_again(gcp_plan *plan, gcp_at at, const char *what)
 {
-    gcpi_plan *in = plan->in;
+    gcpi_plan *core = plan->core;
     gcp_tape *t = plan->tape;
     if (!t->state) return gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the state's memory was given back: bind again");
-    const int others = t->optimizer && t->optimizer != in->opts.optimizer;
-    if (in->slots && (others || gcpi_slots_lacking(t, in)))
+    const int others = t->optimizer && t->optimizer != core->opts.optimizer;
+    if (core->slots && (others || gcpi_slots_lacking(t, core)))
         return gcpi_refuse_plan(plan, GCP_E_STATE, at, what,
                                 "gcp_slots_reset has forgotten the optimiser's slots: bind again");
     if (gcpi_slots_elsewhere(plan, at, what)) return t->code;
     unsigned char *slab = gcpi_plan_refresh(plan, at, what) ? NULL : gcpi_slab_place(plan, at, what);
     if (!slab) return t->code;
-    gcpi_recordings_forget(in);
-    int moved = slab != in->bound.slab, micro = in->run.micro;
-    in->bound.slab = slab;
-    in->bound.layout = t->layout;
+    gcpi_recordings_forget(core);
+    int moved = slab != core->bound.slab, micro = core->run.micro;
+    core->bound.slab = slab;
+    core->bound.layout = t->layout;
     if (!moved) return GCP_OK;
-    gcpi_written_forget(in, "the state grew");
-    gcpi_binding *note = gcpi_binding_of(t, in, 1);
-    if (note) gcpi_binding_note(t, in, note);
-    if (micro) gcpi_sums_forget(in);
+    gcpi_written_forget(core, "the state grew");
+    gcpi_binding *note = gcpi_binding_of(t, core, 1);
+    if (note) gcpi_binding_note(t, core, note);
+    if (micro) gcpi_sums_forget(core);
     return micro ? gcpi_refuse_plan(plan, GCP_E_BIND, at, what,
                                     "another plan was bound between the micro-batches of this one")
                  : GCP_OK;
@@ -164,18 +164,18 @@ static gcp_code gcpi_usable_check(gcp_plan *plan, gcp_at at, const char *what, i
 {
     gcp_code code = gcpi_plan_check(plan, at, what, feeds);
     if (code) return code;
-    gcpi_plan *in = plan->in;
-    if (!in->bound.slab) return gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the plan is not bound");
-    if (in->far_bytes && !in->bound.far)
+    gcpi_plan *core = plan->core;
+    if (!core->bound.slab) return gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the plan is not bound");
+    if (core->far_bytes && !core->bound.far)
         return gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "no far memory: %zu bytes to gcp_far_bind",
                                 plan->far_bytes);
-    if (in->bound.layout != plan->tape->layout && (code = gcpi_lay_again(plan, at, what)) != GCP_OK) return code;
-    gcpi_binding *note = gcpi_binding_of(plan->tape, in, 0);
+    if (core->bound.layout != plan->tape->layout && (code = gcpi_lay_again(plan, at, what)) != GCP_OK) return code;
+    gcpi_binding *note = gcpi_binding_of(plan->tape, core, 0);
     if (!note || !note->taken) return GCP_OK;
     note->taken = 0;
-    gcpi_written_forget(in, "another plan used the same memory");
-    if (!in->run.micro) return GCP_OK;
-    gcpi_sums_forget(in);
+    gcpi_written_forget(core, "another plan used the same memory");
+    if (!core->run.micro) return GCP_OK;
+    gcpi_sums_forget(core);
     return gcpi_refuse_plan(plan, GCP_E_BIND, at, what,
                             "another plan used the same memory between the micro-batches of this one");
 }
@@ -188,8 +188,8 @@ static gcp_code gcpi_bound_check(gcp_plan *plan, gcp_at at, const char *what)
 static gcp_code gcpi_bind_slots_ok(const gcp_plan *plan, gcp_at at)
 {
     const gcp_tape *t = plan->tape;
-    const gcpi_plan *in = plan->in;
-    size_t lacking = gcpi_slots_lacking(t, in), end = (t->far_slots ? t->far_slots_size : t->state_size) + lacking;
+    const gcpi_plan *core = plan->core;
+    size_t lacking = gcpi_slots_lacking(t, core), end = (t->far_slots ? t->far_slots_size : t->state_size) + lacking;
     if (gcpi_slots_elsewhere(plan, at, "gcp_bind")) return t->code;
     if (!lacking) return GCP_OK;
     if (t->far_slots)
@@ -198,7 +198,7 @@ static gcp_code gcpi_bind_slots_ok(const gcp_plan *plan, gcp_at at)
                    : gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind",
                                       "gcp_slots_bind gave %zu bytes; with this optimiser the slots take %zu "
                                       "(gcp_slots_bytes)", t->far_slots_capacity, end);
-    if (gcpi_state_here(t, in->bound.memory)) return GCP_OK;
+    if (gcpi_state_here(t, core->bound.memory)) return GCP_OK;
     if (t->own_state && end > t->state_capacity)
         return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind",
                                 "the state's home (gcp_state_bind) has %zu bytes and stays it; with this optimiser it "
@@ -215,12 +215,12 @@ static gcp_code gcpi_bind_slots_ok(const gcp_plan *plan, gcp_at at)
 static gcp_code gcpi_bind_state_ok(const gcp_plan *plan, gcp_at at)
 {
     const gcp_tape *t = plan->tape;
-    const gcpi_plan *in = plan->in;
-    if (in->slots && t->slots && (t->optimizer != in->opts.optimizer || t->slots != in->slots))
+    const gcpi_plan *core = plan->core;
+    if (core->slots && t->slots && (t->optimizer != core->opts.optimizer || t->slots != core->slots))
         return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind",
                                 "the state holds slots of another optimiser; gcp_slots_reset forgets them");
     if (t->state &&
-        (t->home.device != in->p.target.device || (t->home.device && t->home.context != in->p.target.context)))
+        (t->home.device != core->p.target.device || (t->home.device && t->home.context != core->p.target.context)))
         return gcpi_refuse_plan(
             plan, GCP_E_STATE, at, "gcp_bind",
             "the state lies in the memory of another target: its values can be moved with gcp_read and gcp_write");
@@ -231,56 +231,57 @@ static gcp_code gcpi_bind_state_ok(const gcp_plan *plan, gcp_at at)
 static gcp_code gcpi_bind_memory(gcp_plan *plan, gcp_at at)
 {
     gcp_tape *t = plan->tape;
-    gcpi_plan *in = plan->in;
+    gcpi_plan *core = plan->core;
     if (gcpi_bind_state_ok(plan, at) || gcpi_plan_refresh(plan, at, "gcp_bind")) return t->code;
     unsigned char *slab = gcpi_slab_place(plan, at, "gcp_bind");
     if (!slab) return t->code;
-    gcpi_binding *note = gcpi_binding_of(t, in, 1);
+    gcpi_binding *note = gcpi_binding_of(t, core, 1);
     if (!note)
         return gcpi_refuse_plan(plan, GCP_E_CAPACITY, at, "gcp_bind",
                                 "%d plans are bound; gcp_unbind those that are done", GCP_MAX_BOUND);
-    if (gcpi_state_here(t, in->bound.memory)) {
+    if (gcpi_state_here(t, core->bound.memory)) {
         if (!t->state) {
-            gcpi_state_settle(t, &in->p.target, gcpi_align_up(in->bound.memory, in->p.target.align), 0);
-            t->state_memory = in->bound.memory;
+            gcpi_state_settle(t, &core->p.target, gcpi_align_up(core->bound.memory, core->p.target.align), 0);
+            t->state_memory = core->bound.memory;
         }
-        t->state_capacity = in->bound.memory_size - (size_t)(t->state - (unsigned char *)in->bound.memory);
+        t->state_capacity = core->bound.memory_size - (size_t)(t->state - (unsigned char *)core->bound.memory);
     }
-    gcpi_slots_settle(t, in);
-    in->bound.slab = slab;
-    in->bound.layout = t->layout;
-    in->run.micro = 0;
-    gcpi_written_forget(in, "gcp_bind");
-    gcpi_binding_note(t, in, note);
+    gcpi_slots_settle(t, core);
+    core->bound.slab = slab;
+    core->bound.layout = t->layout;
+    core->run.micro = 0;
+    gcpi_written_forget(core, "gcp_bind");
+    gcpi_binding_note(t, core, note);
     return GCP_OK;
 }
 
-static void gcpi_far_release(gcpi_plan *in)
+static void gcpi_far_release(gcpi_plan *core)
 {
-    if (in->bound.far_owned && in->p.target.far_release)
-        in->p.target.far_release(in->p.target.context, in->bound.far_owned, in->far_bytes);
-    in->bound.far = NULL;
-    in->bound.far_owned = NULL;
+    if (core->bound.far_owned && core->p.target.far_release)
+        core->p.target.far_release(core->p.target.context, core->bound.far_owned, core->far_bytes);
+    core->bound.far = NULL;
+    core->bound.far_owned = NULL;
 }
 
-static void gcpi_unlay(gcpi_plan *in)
+static void gcpi_unlay(gcpi_plan *core)
 {
-    gcpi_binding *note = gcpi_binding_of(in->p.tape, in, 0);
+    gcpi_binding *note = gcpi_binding_of(core->p.tape, core, 0);
     if (note) memset(note, 0, sizeof *note);
-    gcpi_recordings_forget(in);
-    in->bound.slab = NULL;
+    gcpi_recordings_forget(core);
+    core->bound.slab = NULL;
 }
 
 /* Gives back what the target allocated. A state that lies in it is lost. */
 static void gcpi_release(gcp_plan *plan)
 {
-    gcpi_plan *in = plan->in;
+    gcpi_plan *core = plan->core;
     gcp_tape *t = plan->tape;
-    if (!in->bound.owned) return;
-    if (t->state_memory == in->bound.owned && !t->own_state) gcpi_state_forget(t);
-    if (in->p.target.release) in->p.target.release(in->p.target.context, in->bound.owned, in->bound.owned_size);
-    in->bound.owned = NULL;
-    in->bound.slab = NULL;
+    if (!core->bound.owned) return;
+    if (t->state_memory == core->bound.owned && !t->own_state) gcpi_state_forget(t);
+    if (core->p.target.release)
+        core->p.target.release(core->p.target.context, core->bound.owned, core->bound.owned_size);
+    core->bound.owned = NULL;
+    core->bound.slab = NULL;
     t->layout++;
 }
 
@@ -288,83 +289,83 @@ static void gcpi_release(gcp_plan *plan)
    the state. */
 static gcp_code gcpi_bind_owned(gcp_plan *plan, gcp_at at)
 {
-    gcpi_plan *in = plan->in;
+    gcpi_plan *core = plan->core;
     gcp_tape *t = plan->tape;
-    const gcp_target *target = &in->p.target;
+    const gcp_target *target = &core->p.target;
     gcpi_plan_sizes(plan);
-    size_t exact = in->slab_bytes + (gcpi_state_here(t, in->bound.owned) ? in->state_bytes : 0);
-    if (in->bound.owned && in->bound.owned_size < exact && t->state_memory != in->bound.owned) gcpi_release(plan);
-    if (!in->bound.owned && !target->allocate)
+    size_t exact = core->slab_bytes + (gcpi_state_here(t, core->bound.owned) ? core->state_bytes : 0);
+    if (core->bound.owned && core->bound.owned_size < exact && t->state_memory != core->bound.owned) gcpi_release(plan);
+    if (!core->bound.owned && !target->allocate)
         return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind",
                                 "no memory, and the target allocates none; %zu bytes are needed (plan.room)",
                                 plan->room);
-    if (!in->bound.owned) {
-        in->bound.owned_size = exact;
-        in->bound.owned = target->allocate(target->context, exact);
-        if (!in->bound.owned && !gcpi_trouble(t, target, at, "gcp_bind"))
+    if (!core->bound.owned) {
+        core->bound.owned_size = exact;
+        core->bound.owned = target->allocate(target->context, exact);
+        if (!core->bound.owned && !gcpi_trouble(t, target, at, "gcp_bind"))
             gcpi_refuse_plan(plan, GCP_E_NOMEM, at, "gcp_bind", "the target could not allocate %zu bytes", exact);
     }
-    if ((uintptr_t)in->bound.owned & (target->align - 1)) {
+    if ((uintptr_t)core->bound.owned & (target->align - 1)) {
         gcpi_release(plan);
         gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind",
                          "the target's allocate gave memory that is not aligned to %zu bytes", target->align);
     }
-    in->bound.memory = in->bound.owned; in->bound.memory_size = in->bound.owned_size;
+    core->bound.memory = core->bound.owned; core->bound.memory_size = core->bound.owned_size;
     return t->code;
 }
 
 static gcp_code gcpi_far_check(const gcp_plan *plan, const void *memory, gcp_at at, const char *what)
 {
-    const gcpi_plan *in = plan->in;
-    int own = gcpi_ranges_meet(memory, in->far_bytes, in->bound.slab, in->bound.slab ? in->slab_bytes : 0);
-    const char *taken = own ? "the step's" : gcpi_taken(plan->tape, memory, in->far_bytes, NULL, 1);
+    const gcpi_plan *core = plan->core;
+    int own = gcpi_ranges_meet(memory, core->far_bytes, core->bound.slab, core->bound.slab ? core->slab_bytes : 0);
+    const char *taken = own ? "the step's" : gcpi_taken(plan->tape, memory, core->far_bytes, NULL, 1);
     return taken ? gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the far memory overlaps %s", taken) : GCP_OK;
 }
 
 static gcp_code gcpi_far_take(gcp_plan *plan, void *memory, gcp_at at, const char *what)
 {
-    gcpi_plan *in = plan->in;
-    gcpi_binding *note = gcpi_binding_of(plan->tape, in, 0);
+    gcpi_plan *core = plan->core;
+    gcpi_binding *note = gcpi_binding_of(plan->tape, core, 0);
     if (gcpi_far_check(plan, memory, at, what)) return plan->tape->code;
-    in->bound.far = (unsigned char *)memory;
-    if (note) { note->far = in->bound.far; note->far_bytes = in->far_bytes; }
+    core->bound.far = (unsigned char *)memory;
+    if (note) { note->far = core->bound.far; note->far_bytes = core->far_bytes; }
     return GCP_OK;
 }
 
 static gcp_code gcpi_bind_far(gcp_plan *plan, gcp_at at)
 {
-    gcpi_plan *in = plan->in;
-    const gcp_target *target = &in->p.target;
-    if (!in->far_bytes || (!in->bound.far && !target->far_allocate)) return GCP_OK;
-    if (in->bound.far) return gcpi_far_take(plan, in->bound.far, at, "gcp_bind");
-    in->bound.far_owned = target->far_allocate(target->context, in->far_bytes);
-    if (in->bound.far_owned) return gcpi_far_take(plan, in->bound.far_owned, at, "gcp_bind");
+    gcpi_plan *core = plan->core;
+    const gcp_target *target = &core->p.target;
+    if (!core->far_bytes || (!core->bound.far && !target->far_allocate)) return GCP_OK;
+    if (core->bound.far) return gcpi_far_take(plan, core->bound.far, at, "gcp_bind");
+    core->bound.far_owned = target->far_allocate(target->context, core->far_bytes);
+    if (core->bound.far_owned) return gcpi_far_take(plan, core->bound.far_owned, at, "gcp_bind");
     if (gcpi_trouble(plan->tape, target, at, "gcp_bind")) return plan->tape->code;
     return gcpi_refuse_plan(plan, GCP_E_NOMEM, at, "gcp_bind", "the target could not allocate %zu bytes of far memory",
-                            in->far_bytes);
+                            core->far_bytes);
 }
 
 GCPI_DEF gcp_code gcp_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at)
 {
     gcp_code code = gcpi_plan_check(plan, at, "gcp_bind", 0);
     if (code) return code;
-    gcpi_plan *in = plan->in;
+    gcpi_plan *core = plan->core;
     gcp_tape *t = plan->tape;
-    const void *owned = in->bound.owned, *had_state = t->state;
-    if (gcpi_is_graph(&in->p))
+    const void *owned = core->bound.owned, *had_state = t->state;
+    if (gcpi_is_graph(&core->p))
         return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind", "a graph's plan has nothing to run");
-    gcpi_unlay(in);                               /* the plan is not bound unless this bind succeeds */
-    in->bound.memory = memory; in->bound.memory_size = size;
+    gcpi_unlay(core);                               /* the plan is not bound unless this bind succeeds */
+    core->bound.memory = memory; core->bound.memory_size = size;
     if (!memory && size == 0) code = gcpi_bind_owned(plan, at);
     else if (!memory)
         code = gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind", "%zu bytes at NULL; %zu are needed (plan.room)", size,
                                 plan->room);
     if (!code) code = gcpi_bind_memory(plan, at);
     if (!code) code = gcpi_bind_far(plan, at);
-    if (gcpi_trouble(t, &in->p.target, at, "gcp_bind")) code = t->code;
+    if (gcpi_trouble(t, &core->p.target, at, "gcp_bind")) code = t->code;
     if (!code) return GCP_OK;
-    gcpi_unlay(in);
-    if (in->bound.owned != owned) gcpi_release(plan);   /* what an earlier bind got stays: the state may lie in it */
+    gcpi_unlay(core);
+    if (core->bound.owned != owned) gcpi_release(plan);   /* what an earlier bind got stays: the state may lie in it */
     if (!had_state) gcpi_state_forget(t);
     return code;
 }
@@ -373,29 +374,29 @@ GCPI_DEF gcp_code gcp_far_bind_at(gcp_plan *plan, void *memory, size_t size, gcp
 {
     gcp_code code = gcpi_plan_check(plan, at, "gcp_far_bind", 0);
     if (code) return code;
-    if (gcpi_is_graph(&plan->in->p))
+    if (gcpi_is_graph(&plan->core->p))
         return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_far_bind", "a graph's plan has nothing to run");
     if (!memory || size < plan->far_bytes)
         return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_far_bind",
                                 "%zu bytes given, %zu needed (plan.far_bytes)", size, plan->far_bytes);
     if (gcpi_far_check(plan, memory, at, "gcp_far_bind")) return plan->tape->code;
-    gcpi_recordings_forget(plan->in);
-    gcpi_far_release(plan->in);
+    gcpi_recordings_forget(plan->core);
+    gcpi_far_release(plan->core);
     return gcpi_far_take(plan, memory, at, "gcp_far_bind");
 }
 
 static void gcpi_unbind(gcp_plan *plan)
 {
-    gcpi_unlay(plan->in);
+    gcpi_unlay(plan->core);
     gcpi_release(plan);
-    gcpi_far_release(plan->in);
+    gcpi_far_release(plan->core);
 }
 GCPI_DEF gcp_code gcp_unbind_at(gcp_plan *plan, gcp_at at)
 {
-    if (!plan || !plan->tape || !plan->in || plan->generation != plan->tape->generation)
+    if (!plan || !plan->tape || !plan->core || plan->generation != plan->tape->generation)
         return gcpi_plan_check(plan, at, "gcp_unbind", 0);
     if (gcpi_in_feed(plan->tape, &at, "gcp_unbind")) return plan->tape->code;
-    if (plan->tape->summing == plan->in->number) gcpi_sums_forget(plan->in);
+    if (plan->tape->summing == plan->core->number) gcpi_sums_forget(plan->core);
     gcpi_unbind(plan);
     return GCP_OK;
 }
@@ -403,7 +404,7 @@ GCPI_DEF gcp_code gcp_unbind_at(gcp_plan *plan, gcp_at at)
 GCPI_DEF void gcp_plan_free(gcp_plan *plan)
 {
     if (!plan || (plan->tape && gcpi_in_feed(plan->tape, NULL, "gcp_plan_free"))) return;
-    if (plan->in && plan->generation == plan->tape->generation) {
+    if (plan->core && plan->generation == plan->tape->generation) {
         gcpi_unbind(plan);
         gcpi_plan_return(plan);
     }
@@ -417,12 +418,12 @@ GCPI_DEF size_t gcp_plans_bytes_at(const gcp_plan *const *plans, int count)
     size_t slab = 0, align = 1;
     int n = 0;
     for (int i = 0; plans && i < count && i < MOST; i++) {
-        if (!plans[i] || !plans[i]->in || plans[i]->tape != plans[0]->tape ||
+        if (!plans[i] || !plans[i]->core || plans[i]->tape != plans[0]->tape ||
             plans[i]->generation != plans[i]->tape->generation)
             return 0;
-        in[n++] = plans[i]->in;
-        slab = GCPI_MAX(slab, plans[i]->in->slab_bytes);
-        align = GCPI_MAX(align, plans[i]->in->p.target.align);
+        in[n++] = plans[i]->core;
+        slab = GCPI_MAX(slab, plans[i]->core->slab_bytes);
+        align = GCPI_MAX(align, plans[i]->core->p.target.align);
     }
     return n && n == count ? gcpi_round(gcpi_state_with(in[0]->p.tape, in, n), align) + slab : 0;
 }
@@ -431,8 +432,8 @@ GCPI_DEF size_t gcp_plans_room_at(const gcp_plan *const *plans, int count)
 {
     size_t bytes = gcp_plans_bytes_at(plans, count), least = SIZE_MAX, most = 1;
     for (int i = 0; bytes && i < count; i++) {
-        most = GCPI_MAX(most, plans[i]->in->p.target.align);
-        least = GCPI_MIN(least, plans[i]->in->p.target.align);
+        most = GCPI_MAX(most, plans[i]->core->p.target.align);
+        least = GCPI_MIN(least, plans[i]->core->p.target.align);
     }
     /* if the plan that is bound first has a smaller align, both alignments may cost bytes */
     return bytes ? bytes + most - 1 + (least < most ? least - 1 : 0) : 0;

@@ -1,11 +1,11 @@
 /* What .check looks at: what each instruction left behind. */
 
-static gcp_at gcpi_instruction_at(const gcpi_plan *in, int i)
+static gcp_at gcpi_instruction_at(const gcpi_plan *core, int i)
 {
-    const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+    const gcpi_task *t = &core->p.tasks[core->list.at[i].task];
     int by_item = t->kind >= GCPI_TASK_OFFLOAD,
-        op = by_item ? in->p.tape->tensors[in->p.items[t->item].tensor].producer : t->op;
-    return (t->kind <= GCPI_TASK_BACKWARD || by_item) && op >= 0 ? in->p.tape->ops[op].at : in->opts.at;
+        op = by_item ? core->p.tape->tensors[core->p.items[t->item].tensor].producer : t->op;
+    return (t->kind <= GCPI_TASK_BACKWARD || by_item) && op >= 0 ? core->p.tape->ops[op].at : core->opts.at;
 }
 
 /* .check: a recomputed output must have the hash of its first value; the first NaN is an error of the op that made it;
@@ -26,90 +26,90 @@ static void gcpi_look_bytes(const gcp_target *target, const unsigned char *data,
     }
 }
 
-static gcpi_looked gcpi_look(const gcpi_plan *in, int item, ptrdiff_t offset)
+static gcpi_looked gcpi_look(const gcpi_plan *core, int item, ptrdiff_t offset)
 {
-    const gcpi_item *x = &in->p.items[item];
-    const gcpi_tensor *e = &in->p.tape->tensors[x->tensor];
-    const unsigned char *data = (const unsigned char *)gcpi_item_data(in, item, offset);
+    const gcpi_item *x = &core->p.items[item];
+    const gcpi_tensor *e = &core->p.tape->tensors[x->tensor];
+    const unsigned char *data = (const unsigned char *)gcpi_item_data(core, item, offset);
     int real = x->kind == GCPI_GRADIENT_ITEM || e->dtype == GCP_DTYPE_REAL, dense = !real || x->pitch == e->shape.d[3];
     size_t rows = dense ? 1 : gcpi_pixels(e->shape),
            width = dense ? x->bytes : (size_t)e->shape.d[3] * sizeof(gcp_real);
     gcpi_looked l = { GCPI_HASH, 0 };
     for (size_t r = 0; r < rows; r++)
-        gcpi_look_bytes(&in->p.target, data + r * (size_t)x->pitch * sizeof(gcp_real), width, real, &l);
+        gcpi_look_bytes(&core->p.target, data + r * (size_t)x->pitch * sizeof(gcp_real), width, real, &l);
     return l;
 }
 
 /* Before the first instruction: the state and the inputs hold no NaN. */
-static void gcpi_check_given(const gcpi_plan *in, gcp_at at)
+static void gcpi_check_given(const gcpi_plan *core, gcp_at at)
 {
     char name[128];
-    for (int i = 1; i < in->p.tensors; i++) {
-        int kind = in->p.items[i].kind,
-            there = kind == GCPI_STATE_ITEM || (kind == GCPI_INPUT_ITEM && in->where[i] >= 0);
-        if (there && gcpi_look(in, i, in->where[i]).nan)
-            gcpi_fail(in->p.tape, GCP_E_CHECK, at, "gcp_step", "'%s' holds a NaN before the step",
-                      gcp_name(gcpi_handle(in->p.tape, i), name, sizeof name));
+    for (int i = 1; i < core->p.tensors; i++) {
+        int kind = core->p.items[i].kind,
+            there = kind == GCPI_STATE_ITEM || (kind == GCPI_INPUT_ITEM && core->where[i] >= 0);
+        if (there && gcpi_look(core, i, core->where[i]).nan)
+            gcpi_fail(core->p.tape, GCP_E_CHECK, at, "gcp_step", "'%s' holds a NaN before the step",
+                      gcp_name(gcpi_handle(core->p.tape, i), name, sizeof name));
     }
 }
 
 /* Guards: a pattern on both sides of a workspace, which an op that stays inside leaves alone. */
 enum { GCPI_GUARD = 0x5C };
-static void gcpi_guards_set(const gcpi_plan *in, const gcpi_task *t)
+static void gcpi_guards_set(const gcpi_plan *core, const gcpi_task *t)
 {
-    const gcpi_space w = gcpi_workspace_of(in, t);
+    const gcpi_space w = gcpi_workspace_of(core, t);
     if (!w.guard) return;
-    gcpi_bytes_fill(&in->p.target, w.at - w.guard, GCPI_GUARD, w.guard);
-    gcpi_bytes_fill(&in->p.target, w.at + w.size, GCPI_GUARD, w.guard);
+    gcpi_bytes_fill(&core->p.target, w.at - w.guard, GCPI_GUARD, w.guard);
+    gcpi_bytes_fill(&core->p.target, w.at + w.size, GCPI_GUARD, w.guard);
 }
-static int gcpi_guard_whole(const gcpi_plan *in, const unsigned char *guard, size_t size)
+static int gcpi_guard_whole(const gcpi_plan *core, const unsigned char *guard, size_t size)
 {
     unsigned char some[256];
     for (size_t n; size > 0; guard += n, size -= n) {
         n = GCPI_MIN(size, sizeof some);
-        gcpi_bytes_copy(&in->p.target, some, guard, n);
+        gcpi_bytes_copy(&core->p.target, some, guard, n);
         for (size_t i = 0; i < n; i++)
             if (some[i] != GCPI_GUARD) return 0;
     }
     return 1;
 }
-static void gcpi_guards_check(const gcpi_plan *in, const gcpi_task *t, gcp_at at)
+static void gcpi_guards_check(const gcpi_plan *core, const gcpi_task *t, gcp_at at)
 {
-    const gcpi_space w = gcpi_workspace_of(in, t);
+    const gcpi_space w = gcpi_workspace_of(core, t);
     char name[128];
-    const int before = gcpi_guard_whole(in, w.at - w.guard, w.guard);
-    if (before && gcpi_guard_whole(in, w.at + w.size, w.guard)) return;
-    gcpi_fail(in->p.tape, GCP_E_CHECK, at, gcpi_task_name(&in->p, t, name, sizeof name),
+    const int before = gcpi_guard_whole(core, w.at - w.guard, w.guard);
+    if (before && gcpi_guard_whole(core, w.at + w.size, w.guard)) return;
+    gcpi_fail(core->p.tape, GCP_E_CHECK, at, gcpi_task_name(&core->p, t, name, sizeof name),
               "its %s writes %s its workspace of %zu bytes", t->kind == GCPI_TASK_BACKWARD ? "backward" : "forward",
               before ? "behind" : "before", w.size);
 }
 
-static void gcpi_check_instruction(const gcpi_plan *in, int i, int n)
+static void gcpi_check_instruction(const gcpi_plan *core, int i, int n)
 {
-    const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+    const gcpi_task *t = &core->p.tasks[core->list.at[i].task];
     int makes = t->kind == GCPI_TASK_FORWARD || t->kind == GCPI_TASK_PREFETCH || t->kind == GCPI_TASK_BACKWARD;
-    int letter = in->list.at[i].letter;
+    int letter = core->list.at[i].letter;
     char name[128], other[256];
-    gcp_at at = gcpi_instruction_at(in, i);
-    gcpi_guards_check(in, t, at);
+    gcp_at at = gcpi_instruction_at(core, i);
+    gcpi_guards_check(core, t, at);
     for (int k = 0; makes && k < t->count; k++) {
-        const gcpi_operand *o = &in->p.operands[t->operands + k];
-        if (o->mode == GCPI_READ || in->placed[n + k].offset < 0) continue;
-        gcpi_looked now = gcpi_look(in, o->item, in->placed[n + k].offset);
-        gcpi_task_name(&in->p, t, name, sizeof name);
-        gcpi_item_name(&in->p, o->item, other, sizeof other);
+        const gcpi_operand *o = &core->p.operands[t->operands + k];
+        if (o->mode == GCPI_READ || core->placed[n + k].offset < 0) continue;
+        gcpi_looked now = gcpi_look(core, o->item, core->placed[n + k].offset);
+        gcpi_task_name(&core->p, t, name, sizeof name);
+        gcpi_item_name(&core->p, o->item, other, sizeof other);
         if (t->kind == GCPI_TASK_BACKWARD) {
             if (now.nan)
-                gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "its backward makes a NaN in the gradient of %s", other);
-        } else if (letter != 'F' && in->hashes[o->item] != now.hash)
-            gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "output %d %s with bits that differ from the first run's",
+                gcpi_fail(core->p.tape, GCP_E_CHECK, at, name, "its backward makes a NaN in the gradient of %s", other);
+        } else if (letter != 'F' && core->hashes[o->item] != now.hash)
+            gcpi_fail(core->p.tape, GCP_E_CHECK, at, name, "output %d %s with bits that differ from the first run's",
                       o->role - GCPI_ROLE_OUT, letter == 'P' ? "came back" : "was recomputed");
         else if (now.nan)
-            gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "output %d has a NaN, but its inputs have none",
+            gcpi_fail(core->p.tape, GCP_E_CHECK, at, name, "output %d has a NaN, but its inputs have none",
                       o->role - GCPI_ROLE_OUT);
-        if (letter == 'F') in->hashes[o->item] = now.hash;
+        if (letter == 'F') core->hashes[o->item] = now.hash;
     }
-    for (int d = in->dying_first[i]; d < in->dying_first[i + 1] && i + 1 < (int)in->list.count; d++)
-        gcpi_bytes_fill(&in->p.target, in->bound.slab + in->buffers[in->dying[d]].offset, 0xFF,
-                        in->buffers[in->dying[d]].bytes);
+    for (int d = core->dying_first[i]; d < core->dying_first[i + 1] && i + 1 < (int)core->list.count; d++)
+        gcpi_bytes_fill(&core->p.target, core->bound.slab + core->buffers[core->dying[d]].offset, 0xFF,
+                        core->buffers[core->dying[d]].bytes);
 }

@@ -24,11 +24,11 @@ static gcp_code gcpi_plan_check(const gcp_plan *plan, gcp_at at, const char *wha
 {
     if (!plan || !plan->tape) return GCP_E_PLAN;
     if (plan->tape->code) return plan->tape->code;
-    if (!plan->in)
+    if (!plan->core)
         return gcpi_refuse_plan(plan, GCP_E_PLAN, at, what, "the plan was not made (see gcp_plan_ok), or was freed");
     if (plan->generation != plan->tape->generation)
         return gcpi_refuse_plan(plan, GCP_E_STALE, at, what, "a plan from before the tape's reset");
-    if (feeds && plan->tape->feeding == plan->in->number) return GCP_OK;
+    if (feeds && plan->tape->feeding == plan->core->number) return GCP_OK;
     return gcpi_in_feed(plan->tape, &at, what) ? GCP_E_ARGUMENT : GCP_OK;
 }
 
@@ -62,52 +62,52 @@ static const char *gcpi_taken(const gcp_tape *t, const void *first, size_t bytes
 }
 
 /* The tape's note of a bound plan, or NULL. make: if there is none, a vacant one, or NULL if all are in use. */
-static gcpi_binding *gcpi_binding_of(gcp_tape *t, const gcpi_plan *in, int make)
+static gcpi_binding *gcpi_binding_of(gcp_tape *t, const gcpi_plan *core, int make)
 {
     gcpi_binding *vacant = NULL;
     for (int i = GCP_MAX_BOUND - 1; i >= 0; i--) {
-        if (t->bindings[i].plan == in->number) return &t->bindings[i];
+        if (t->bindings[i].plan == core->number) return &t->bindings[i];
         if (!t->bindings[i].plan) vacant = &t->bindings[i];
     }
     return make ? vacant : NULL;
 }
 
-static void gcpi_binding_note(gcp_tape *t, const gcpi_plan *in, gcpi_binding *b)
+static void gcpi_binding_note(gcp_tape *t, const gcpi_plan *core, gcpi_binding *b)
 {
-    b->plan = in->number; b->memory = in->bound.memory; b->taken = 0;
-    b->own = (const unsigned char *)in; b->own_bytes = (size_t)(in->lease.last - in->lease.first);
-    b->slab = in->bound.slab; b->slab_bytes = in->slab_bytes;
-    b->far = in->bound.far; b->far_bytes = in->far_bytes;
-    if (t->toucher == in->number) t->toucher = 0;
+    b->plan = core->number; b->memory = core->bound.memory; b->taken = 0;
+    b->own = (const unsigned char *)core; b->own_bytes = (size_t)(core->lease.last - core->lease.first);
+    b->slab = core->bound.slab; b->slab_bytes = core->slab_bytes;
+    b->far = core->bound.far; b->far_bytes = core->far_bytes;
+    if (t->toucher == core->number) t->toucher = 0;
 }
 
 /* The inputs and results in the slab are lost. since: what lost them, for messages. */
-static void gcpi_written_forget(gcpi_plan *in, const char *since)
+static void gcpi_written_forget(gcpi_plan *core, const char *since)
 {
-    memset(in->bound.given, 0, (size_t)in->p.tensors * sizeof *in->bound.given);
-    in->bound.some = 0;
-    in->bound.unwritten = in->inputs;
-    in->bound.ran = 0;
-    in->bound.since = since;
+    memset(core->bound.given, 0, (size_t)core->p.tensors * sizeof *core->bound.given);
+    core->bound.some = 0;
+    core->bound.unwritten = core->inputs;
+    core->bound.ran = 0;
+    core->bound.since = since;
 }
 
 /* The plan is about to write to its slab: what other plans have in those bytes is lost. */
-static void gcpi_touch(gcpi_plan *in)
+static void gcpi_touch(gcpi_plan *core)
 {
-    gcp_tape *t = in->p.tape;
-    if (t->toucher == in->number || in->run.purpose == GCPI_TO_MEASURE) return;
-    t->toucher = in->number;
+    gcp_tape *t = core->p.tape;
+    if (t->toucher == core->number || core->run.purpose == GCPI_TO_MEASURE) return;
+    t->toucher = core->number;
     for (int i = 0; i < GCP_MAX_BOUND; i++) {
         gcpi_binding *b = &t->bindings[i];
-        int meet = gcpi_ranges_meet(b->slab, b->slab_bytes, in->bound.slab, in->slab_bytes);
-        if (b->plan && b->plan != in->number && meet) b->taken = 1;
+        int meet = gcpi_ranges_meet(b->slab, b->slab_bytes, core->bound.slab, core->slab_bytes);
+        if (b->plan && b->plan != core->number && meet) b->taken = 1;
     }
 }
 
-static void gcpi_recordings_forget(gcpi_plan *in)
+static void gcpi_recordings_forget(gcpi_plan *core)
 {
     for (int i = 0; i < 4; i++) {
-        if (in->run.recordings[i]) in->p.target.device->forget(in->p.target.context, in->run.recordings[i]);
-        in->run.recordings[i] = NULL;
+        if (core->run.recordings[i]) core->p.target.device->forget(core->p.target.context, core->run.recordings[i]);
+        core->run.recordings[i] = NULL;
     }
 }

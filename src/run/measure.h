@@ -1,12 +1,12 @@
 /* Measurements: seconds, bytes, whether gradients are right. */
 
 /* Profile. Each instruction is waited for, far copies too, so that a copy's seconds are those of the link. */
-typedef struct gcpi_timed { gcpi_plan *in; int instruction, operand; } gcpi_timed;
+typedef struct gcpi_timed { gcpi_plan *core; int instruction, operand; } gcpi_timed;
 static void gcpi_issue_one(void *timed)
 {
     const gcpi_timed *t = (const gcpi_timed *)timed;
-    gcpi_run_instruction(t->in, t->instruction, t->operand);
-    gcpi_far_wait_all(t->in);
+    gcpi_run_instruction(t->core, t->instruction, t->operand);
+    gcpi_far_wait_all(t->core);
 }
 
 /* Seconds since some moment, to the nanosecond: of a clock that counts from 1970 a double would hold a quarter of a
@@ -43,22 +43,22 @@ static double gcpi_since(double start)
     return seconds > -1 ? 0 : seconds + 0x10000;  /* it was set back; it began again */
 }
 
-static int gcpi_profile_step(gcpi_plan *in, const gcp_step_opts *o, double *seconds)
+static int gcpi_profile_step(gcpi_plan *core, const gcp_step_opts *o, double *seconds)
 {
-    const gcp_target *target = &in->p.target;
+    const gcp_target *target = &core->p.target;
     gcpi_timed t;
-    if (!gcpi_may_run(in, o->at, "gcp_profile")) return 0;
-    t.in = in;
-    gcpi_numbers_fill(in, o);
-    for (t.instruction = t.operand = 0; t.instruction < (int)in->list.count; t.instruction++) {
+    if (!gcpi_may_run(core, o->at, "gcp_profile")) return 0;
+    t.core = core;
+    gcpi_numbers_fill(core, o);
+    for (t.instruction = t.operand = 0; t.instruction < (int)core->list.count; t.instruction++) {
         double begin = gcpi_now();
         if (target->device) seconds[t.instruction] = target->device->timed(target->context, gcpi_issue_one, &t);
         else { gcpi_issue_one(&t); seconds[t.instruction] = gcpi_since(begin); }
-        t.operand += in->p.tasks[in->list.at[t.instruction].task].count;
+        t.operand += core->p.tasks[core->list.at[t.instruction].task].count;
     }
-    if (gcpi_broken_off(in, o->at, "gcp_profile")) return 0;
-    if (in->p.training) gcpi_counters_advance(in);
-    in->bound.ran = 1;
+    if (gcpi_broken_off(core, o->at, "gcp_profile")) return 0;
+    if (core->p.training) gcpi_counters_advance(core);
+    core->bound.ran = 1;
     return 1;
 }
 
@@ -77,9 +77,9 @@ GCPI_DEF double gcp_profile_at(gcp_plan *plan, gcp_profile_opts o)
     gcp_step_opts step;
     double sum = 0;
     if (gcpi_bound_check(plan, o.at, "gcp_profile") || !gcpi_rate_ok(plan, &o.lr, 1, o.at, "gcp_profile")) return 0;
-    gcpi_plan *in = plan->in;
-    gcp_arena *a = in->opts.arena ? in->opts.arena : plan->tape->arena;
-    ptrdiff_t scratch = a->scratch, count = in->list.count;
+    gcpi_plan *core = plan->core;
+    gcp_arena *a = core->opts.arena ? core->opts.arena : plan->tape->arena;
+    ptrdiff_t scratch = a->scratch, count = core->list.count;
     int repeats = o.repeats > 0 ? o.repeats : 5;
     double *all = GCPI_SCRATCH(a, double, gcpi_product(count, repeats));
     step.at = o.at; step.lr = o.lr; step.first_sample = 0; step.share = 0; step.feed = NULL; step.feed_context = NULL;
@@ -87,37 +87,38 @@ GCPI_DEF double gcp_profile_at(gcp_plan *plan, gcp_profile_opts o)
         gcpi_fail(plan->tape, GCP_E_NOMEM, o.at, "gcp_profile", "the plan's arena has no room for %d x %td times",
                   repeats, count);
     int ok = all != NULL;
-    for (int r = 0; ok && r < repeats; r++) ok = gcpi_profile_step(in, &step, all + r * count);
-    for (ptrdiff_t i = 0; ok && i < count; i++) sum += in->seconds[i] = gcpi_median(all + i, count, repeats);
+    for (int r = 0; ok && r < repeats; r++) ok = gcpi_profile_step(core, &step, all + r * count);
+    for (ptrdiff_t i = 0; ok && i < count; i++) sum += core->seconds[i] = gcpi_median(all + i, count, repeats);
     a->scratch = scratch;
     return ok ? sum : 0;
 }
 
 GCPI_DEF double gcp_instruction_seconds(const gcp_plan *plan, int i)
 {
-    return plan && plan->in && plan->generation == plan->tape->generation && i >= 0 && i < plan->instructions
-               ? plan->in->seconds[i]
+    return plan && plan->core && plan->generation == plan->tape->generation && i >= 0 && i < plan->instructions
+               ? plan->core->seconds[i]
                : 0;
 }
 
 /* Runs the plan in other memory, on copies of state and inputs; afterwards everything is as before. */
-static void gcpi_run_copy(gcpi_plan *in, unsigned char *base, const gcp_step_opts *o)
+static void gcpi_run_copy(gcpi_plan *core, unsigned char *base, const gcp_step_opts *o)
 {
-    gcp_tape *t = in->p.tape;
-    unsigned char *slab = in->bound.slab, *state = t->state;
-    int micro = in->run.micro;
-    gcpi_bytes_copy(&in->p.target, base, state, t->state_size);
+    gcp_tape *t = core->p.tape;
+    unsigned char *slab = core->bound.slab, *state = t->state;
+    int micro = core->run.micro;
+    gcpi_bytes_copy(&core->p.target, base, state, t->state_size);
     t->state = base;
-    in->bound.slab = base + gcpi_round(t->state_size, in->p.target.align);
-    in->run.purpose = GCPI_TO_MEASURE;
-    for (int i = 0; i < in->p.item_count; i++)
-        if (in->p.items[i].kind == GCPI_INPUT_ITEM && in->where[i] >= 0)
-            gcpi_bytes_copy(&in->p.target, in->bound.slab + in->where[i], slab + in->where[i], in->p.items[i].bytes);
-    in->run.micro = 0;
-    for (int m = 0; m < GCPI_MAX(1, in->opts.accumulate); m++) gcpi_run(in, o, "gcp_measure");
-    in->run.purpose = GCPI_TO_STEP;
-    in->run.micro = micro;
-    in->bound.slab = slab;
+    core->bound.slab = base + gcpi_round(t->state_size, core->p.target.align);
+    core->run.purpose = GCPI_TO_MEASURE;
+    for (int i = 0; i < core->p.item_count; i++)
+        if (core->p.items[i].kind == GCPI_INPUT_ITEM && core->where[i] >= 0)
+            gcpi_bytes_copy(&core->p.target, core->bound.slab + core->where[i], slab + core->where[i],
+                            core->p.items[i].bytes);
+    core->run.micro = 0;
+    for (int m = 0; m < GCPI_MAX(1, core->opts.accumulate); m++) gcpi_run(core, o, "gcp_measure");
+    core->run.purpose = GCPI_TO_STEP;
+    core->run.micro = micro;
+    core->bound.slab = slab;
     t->state = state;
 }
 
@@ -136,8 +137,8 @@ static size_t gcpi_touched(const gcp_target *target, const unsigned char *base, 
 
 static size_t gcpi_measure(gcp_plan *plan, unsigned char *memory, size_t size, const gcp_step_opts *o)
 {
-    gcpi_plan *in = plan->in;
-    const gcp_target *target = &in->p.target;
+    gcpi_plan *core = plan->core;
+    const gcp_target *target = &core->p.target;
     unsigned char *base = gcpi_align_up(memory, target->align);
     size_t lost = (size_t)(base - memory), last = 0;
     if (!memory || size <= plan->bytes + lost) {
@@ -146,7 +147,7 @@ static size_t gcpi_measure(gcp_plan *plan, unsigned char *memory, size_t size, c
                   "(plan.room)", size, plan->bytes + lost, plan->room);
         return 0;
     }
-    const char *taken = gcpi_ranges_meet(memory, size, in->bound.slab, in->slab_bytes)
+    const char *taken = gcpi_ranges_meet(memory, size, core->bound.slab, core->slab_bytes)
                             ? "the plan's own"
                             : gcpi_taken(plan->tape, memory, size, NULL, 0);
     if (taken) {
@@ -156,7 +157,7 @@ static size_t gcpi_measure(gcp_plan *plan, unsigned char *memory, size_t size, c
     for (int pass = 0; pass < 2; pass++) {
         unsigned char pattern = pass ? 0x5A : 0xA5;
         gcpi_bytes_fill(target, base, pattern, size - lost);
-        gcpi_run_copy(in, base, o);
+        gcpi_run_copy(core, base, o);
         last = GCPI_MAX(last, gcpi_touched(target, base, size - lost, pattern));
     }
     return gcpi_trouble(plan->tape, target, o->at, "gcp_measure") ? 0 : last;
@@ -167,7 +168,7 @@ GCPI_DEF size_t gcp_measure_at(gcp_plan *plan, void *memory, size_t size, gcp_st
     if (gcpi_bound_check(plan, o.at, "gcp_measure") || !gcpi_rate_ok(plan, &o.lr, 1, o.at, "gcp_measure") ||
         !gcpi_share_ok(plan, &o, "gcp_measure"))
         return 0;
-    const gcp_target *target = &plan->in->p.target;
+    const gcp_target *target = &plan->core->p.target;
     if (memory || size || !target->allocate) return gcpi_measure(plan, (unsigned char *)memory, size, &o);
     size = plan->room + 4096;
     memory = target->allocate(target->context, size);
@@ -192,8 +193,8 @@ typedef struct gcpi_check_job {
 static double gcpi_loss_at(gcpi_check_job *j, gcp_real *x, double value)
 {
     gcp_real v = (gcp_real)value;
-    gcpi_bytes_copy(&j->plan->in->p.target, x, &v, sizeof v);
-    return gcpi_run(j->plan->in, &j->o, "gcp_gradcheck");
+    gcpi_bytes_copy(&j->plan->core->p.target, x, &v, sizeof v);
+    return gcpi_run(j->plan->core, &j->o, "gcp_gradcheck");
 }
 
 static double gcpi_mean_square_root(const gcp_target *target, const gcp_real *x, size_t n)
@@ -219,7 +220,7 @@ static double gcpi_stencil(gcpi_check_job *j, gcp_real *x, double was, double h)
 static void gcpi_check_element(gcpi_check_job *j, gcp_tensor x, int element, gcp_real *at, double exact, double usual)
 {
     enum { STEPS = 3 };
-    const gcp_target *target = &j->plan->in->p.target;
+    const gcp_target *target = &j->plan->core->p.target;
     gcp_real first;
     gcpi_bytes_copy(target, &first, at, sizeof first);
     double size = GCPI_MAX(usual, fabs((double)first)), h = j->step * (size > 0 ? size : 1), least = HUGE_VAL, best = 0;
@@ -241,7 +242,7 @@ static void gcpi_check_element(gcpi_check_job *j, gcp_tensor x, int element, gcp
 static void gcpi_check_tensor(gcpi_check_job *j, int tensor, gcp_real *x, const gcp_real *analytic)
 {
     int n = (int)gcpi_count(j->plan->tape->tensors[tensor].shape);
-    double usual = gcpi_mean_square_root(&j->plan->in->p.target, x, (size_t)n);
+    double usual = gcpi_mean_square_root(&j->plan->core->p.target, x, (size_t)n);
     for (int i = 0; i < n && j->r.worst < HUGE_VAL; i++)
         gcpi_check_element(j, gcpi_handle(j->plan->tape, tensor), i, &x[i], (double)analytic[i], usual);
 }
@@ -263,32 +264,32 @@ GCPI_DEF gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opt
     memset(&j.r, 0, sizeof j.r);
     j.o.at = o.at; j.o.lr = 0; j.o.first_sample = 0; j.o.share = 0; j.o.feed = NULL; j.o.feed_context = NULL;
     if (gcpi_bound_check(plan, o.at, "gcp_gradcheck")) return j.r;
-    gcpi_plan *in = plan->in;
+    gcpi_plan *core = plan->core;
     gcp_tape *t = plan->tape;
-    if (!in->p.training || in->opts.optimizer || in->opts.accumulate > 1) {
+    if (!core->p.training || core->opts.optimizer || core->opts.accumulate > 1) {
         gcpi_fail(t, GCP_E_PLAN, o.at, "gcp_gradcheck", "needs a training plan without optimiser or accumulation");
         return j.r;
     }
-    gcp_arena *a = in->opts.arena ? in->opts.arena : t->arena;
+    gcp_arena *a = core->opts.arena ? core->opts.arena : t->arena;
     ptrdiff_t scratch = a->scratch;
     j.plan = plan;
     if (!gcpi_check_options(&j, &o)) return j.r;
-    for (int i = 1; i < in->p.tensors; i++) {
-        int gradient = in->p.tensors + i, kind = t->tensors[i].kind;
-        if (!in->p.items[gradient].active || (kind != GCPI_PARAMETER && kind != GCPI_INPUT)) continue;
+    for (int i = 1; i < core->p.tensors; i++) {
+        int gradient = core->p.tensors + i, kind = t->tensors[i].kind;
+        if (!core->p.items[gradient].active || (kind != GCPI_PARAMETER && kind != GCPI_INPUT)) continue;
         gcp_real *analytic = GCPI_SCRATCH(a, gcp_real, gcpi_count(t->tensors[i].shape));
         if (!analytic) {
             gcpi_fail(t, GCP_E_NOMEM, o.at, "gcp_gradcheck", "the plan's arena has no room for one gradient");
             return j.r;
         }
-        in->run.purpose = GCPI_TO_GRADCHECK;
-        gcpi_run(in, &j.o, "gcp_gradcheck");
+        core->run.purpose = GCPI_TO_GRADCHECK;
+        gcpi_run(core, &j.o, "gcp_gradcheck");
         gcp_grad_at(plan, gcpi_handle(t, i), analytic, o.at);
-        gcpi_check_tensor(&j, i, (gcp_real *)gcpi_item_data(in, i, in->where[i]), analytic);
-        in->run.purpose = GCPI_TO_STEP;
+        gcpi_check_tensor(&j, i, (gcp_real *)gcpi_item_data(core, i, core->where[i]), analytic);
+        core->run.purpose = GCPI_TO_STEP;
         a->scratch = scratch;
-        in->bound.ran = 0;                              /* the last results are those of a changed element */
-        in->bound.since = "gcp_gradcheck";
+        core->bound.ran = 0;                              /* the last results are those of a changed element */
+        core->bound.since = "gcp_gradcheck";
     }
     j.r.passed = j.r.elements > 0 && j.r.worst <= j.tolerance;
     return j.r;

@@ -76,29 +76,30 @@ static unsigned char *gcpi_count_at(const gcp_tape *t, int parameter)
 }
 
 /* Bytes of the slots that the plan's parameters lack. */
-static size_t gcpi_slots_lacking(const gcp_tape *t, const gcpi_plan *in)
+static size_t gcpi_slots_lacking(const gcp_tape *t, const gcpi_plan *core)
 {
     size_t bytes = 0;
     for (int i = 0; i < t->parameter_count; i++)
-        if (gcpi_trained(&in->p, i) && !t->parameters[i].slot) bytes += gcpi_parameter_bytes(t, i) * (size_t)in->slots;
+        if (gcpi_trained(&core->p, i) && !t->parameters[i].slot)
+            bytes += gcpi_parameter_bytes(t, i) * (size_t)core->slots;
     return bytes;
 }
 
 /* Gives the plan's parameters their slots, after all that the state (or far_slots) holds, with a count of updates that
    begins at 0. */
-static void gcpi_slots_settle(gcp_tape *t, const gcpi_plan *in)
+static void gcpi_slots_settle(gcp_tape *t, const gcpi_plan *core)
 {
     size_t *size = t->far_slots ? &t->far_slots_size : &t->state_size;
     for (int i = 0; i < t->parameter_count; i++) {
-        size_t bytes = gcpi_parameter_bytes(t, i) * (size_t)in->slots;
-        if (!bytes || !gcpi_trained(&in->p, i) || t->parameters[i].slot) continue;
+        size_t bytes = gcpi_parameter_bytes(t, i) * (size_t)core->slots;
+        if (!bytes || !gcpi_trained(&core->p, i) || t->parameters[i].slot) continue;
         t->parameters[i].slot = *size;
         gcpi_bytes_fill(&t->home, gcpi_count_at(t, i), 0, sizeof(uint64_t));
         if (t->far_slots) memset(t->far_slots + *size, 0, bytes);
         else gcpi_bytes_fill(&t->home, t->state + *size, 0, bytes);
         *size += bytes;
-        t->slots = in->slots;
-        t->optimizer = in->opts.optimizer;
+        t->slots = core->slots;
+        t->optimizer = core->opts.optimizer;
         t->layout++;
     }
 }

@@ -1,120 +1,121 @@
 /* A step: its numbers, checks and counters. */
 
-static double gcpi_root_value(const gcpi_plan *in)
+static double gcpi_root_value(const gcpi_plan *core)
 {
-    const gcpi_tensor *e = &in->p.tape->tensors[in->p.root];
+    const gcpi_tensor *e = &core->p.tape->tensors[core->p.root];
     gcp_real value = 0;
     if (gcpi_count(e->shape) == 1 && e->dtype == GCP_DTYPE_REAL)
-        gcpi_bytes_copy(&in->p.target, &value, gcpi_item_data(in, in->p.root, in->where[in->p.root]), sizeof value);
+        gcpi_bytes_copy(&core->p.target, &value, gcpi_item_data(core, core->p.root, core->where[core->p.root]),
+                        sizeof value);
     return (double)value;
 }
 
-static void gcpi_numbers_fill(gcpi_plan *in, const gcp_step_opts *o)
+static void gcpi_numbers_fill(gcpi_plan *core, const gcp_step_opts *o)
 {
-    gcp_tape *t = in->p.tape;
+    gcp_tape *t = core->p.tape;
     gcpi_counters counters = gcpi_counters_read(t);
     unsigned char bytes[GCPI_NUMBERS_BYTES] = { 0 };
-    in->run.numbers.lr = o->lr;
-    in->run.numbers.step = counters.steps;
-    in->run.numbers.updates = counters.updates;
-    in->run.numbers.seed = t->seed;
-    in->run.numbers.first_sample = o->first_sample;
-    in->run.numbers.micro = in->run.micro;
-    in->run.numbers.micros = GCPI_MAX(1, in->opts.accumulate);
-    in->run.numbers.gradient_scale = 1.0 / in->run.numbers.micros;
+    core->run.numbers.lr = o->lr;
+    core->run.numbers.step = counters.steps;
+    core->run.numbers.updates = counters.updates;
+    core->run.numbers.seed = t->seed;
+    core->run.numbers.first_sample = o->first_sample;
+    core->run.numbers.micro = core->run.micro;
+    core->run.numbers.micros = GCPI_MAX(1, core->opts.accumulate);
+    core->run.numbers.gradient_scale = 1.0 / core->run.numbers.micros;
     const double share = gcpi_option(o->share, 1);
-    if (share != in->run.share) gcpi_recordings_forget(in);         /* they have it as a constant */
-    in->run.share = share;
-    memcpy(bytes, &in->run.numbers, sizeof in->run.numbers);
-    gcpi_bytes_copy(&in->p.target, in->bound.slab, bytes, sizeof bytes);
+    if (share != core->run.share) gcpi_recordings_forget(core);         /* they have it as a constant */
+    core->run.share = share;
+    memcpy(bytes, &core->run.numbers, sizeof core->run.numbers);
+    gcpi_bytes_copy(&core->p.target, core->bound.slab, bytes, sizeof bytes);
 }
 
 /* Counts one more update of each parameter that the plan trains, if its optimiser has slots. */
-static void gcpi_counts_advance(const gcpi_plan *in)
+static void gcpi_counts_advance(const gcpi_plan *core)
 {
     enum { SOME = 512 };
-    const gcp_tape *t = in->p.tape;
+    const gcp_tape *t = core->p.tape;
     uint64_t some[SOME];
-    for (int first = 0; in->slots && first < t->parameter_count; first += SOME) {
+    for (int first = 0; core->slots && first < t->parameter_count; first += SOME) {
         int n = GCPI_MIN((int)SOME, t->parameter_count - first);
         gcpi_bytes_copy(&t->home, some, gcpi_count_at(t, first), (size_t)n * sizeof *some);
-        for (int i = 0; i < n; i++) some[i] += (uint64_t)gcpi_trained(&in->p, first + i);
+        for (int i = 0; i < n; i++) some[i] += (uint64_t)gcpi_trained(&core->p, first + i);
         gcpi_bytes_copy(&t->home, gcpi_count_at(t, first), some, (size_t)n * sizeof *some);
     }
 }
 
-static void gcpi_counters_advance(gcpi_plan *in)
+static void gcpi_counters_advance(gcpi_plan *core)
 {
     gcpi_counters c;
-    in->run.micro = (in->run.micro + 1) % in->run.numbers.micros;
-    if (in->run.purpose == GCPI_TO_STEP) in->p.tape->summing = in->run.micro ? in->number : 0;
-    c.steps = in->run.numbers.step + 1;
-    c.updates = in->run.numbers.updates + (in->run.micro == 0);
-    gcpi_bytes_copy(&in->p.tape->home, in->p.tape->state, &c, sizeof c);
-    if (in->run.micro == 0) gcpi_counts_advance(in);
+    core->run.micro = (core->run.micro + 1) % core->run.numbers.micros;
+    if (core->run.purpose == GCPI_TO_STEP) core->p.tape->summing = core->run.micro ? core->number : 0;
+    c.steps = core->run.numbers.step + 1;
+    c.updates = core->run.numbers.updates + (core->run.micro == 0);
+    gcpi_bytes_copy(&core->p.tape->home, core->p.tape->state, &c, sizeof c);
+    if (core->run.micro == 0) gcpi_counts_advance(core);
 }
 
 /* An error that names the first input that the list reads and that was not written. */
-static void gcpi_unwritten_fail(const gcpi_plan *in, gcp_at at, const char *what)
+static void gcpi_unwritten_fail(const gcpi_plan *core, gcp_at at, const char *what)
 {
     char name[128];
     int i = 0;
-    while (in->p.items[i].kind != GCPI_INPUT_ITEM || in->where[i] < 0 || in->bound.given[i]) i++;
-    gcpi_fail(in->p.tape, GCP_E_INPUT, at, what, "'%s' was not written since %s",
-              gcp_name(gcpi_handle(in->p.tape, i), name, sizeof name), in->bound.since);
+    while (core->p.items[i].kind != GCPI_INPUT_ITEM || core->where[i] < 0 || core->bound.given[i]) i++;
+    gcpi_fail(core->p.tape, GCP_E_INPUT, at, what, "'%s' was not written since %s",
+              gcp_name(gcpi_handle(core->p.tape, i), name, sizeof name), core->bound.since);
 }
 /* Inputs of as many samples must have been given as many: the first that was written in part says how many. */
-static int gcpi_samples_agree(gcpi_plan *in, gcp_at at, const char *what)
+static int gcpi_samples_agree(gcpi_plan *core, gcp_at at, const char *what)
 {
-    const gcp_tape *t = in->p.tape;
+    const gcp_tape *t = core->p.tape;
     char name[96], other[96];
     int first = -1;
     for (int pass = 0; pass < 2; pass++)
-        for (int x = 0; x < in->p.tensors; x++) {
-            const int given = in->p.items[x].kind == GCPI_INPUT_ITEM ? in->bound.given[x] : 0;
+        for (int x = 0; x < core->p.tensors; x++) {
+            const int given = core->p.items[x].kind == GCPI_INPUT_ITEM ? core->bound.given[x] : 0;
             const int all = given ? gcpi_by_samples(t->tensors[x].shape).d[0] : 0;
             if (!pass && first < 0 && given < all) first = x;
             if (!pass || !given || first < 0 || all != gcpi_by_samples(t->tensors[first].shape).d[0]) continue;
-            if (given == in->bound.given[first]) continue;
-            gcpi_fail(in->p.tape, GCP_E_INPUT, at, what, "%d samples of '%s' were written, and %d of '%s'",
-                      in->bound.given[first], gcp_name(gcpi_handle(in->p.tape, first), name, sizeof name), given,
-                      gcp_name(gcpi_handle(in->p.tape, x), other, sizeof other));
+            if (given == core->bound.given[first]) continue;
+            gcpi_fail(core->p.tape, GCP_E_INPUT, at, what, "%d samples of '%s' were written, and %d of '%s'",
+                      core->bound.given[first], gcp_name(gcpi_handle(core->p.tape, first), name, sizeof name), given,
+                      gcp_name(gcpi_handle(core->p.tape, x), other, sizeof other));
             return 0;
         }
-    in->bound.some = first >= 0;
+    core->bound.some = first >= 0;
     return 1;
 }
 
 /* Whether this plan may run its next micro-batch. If so, it is the tape's running plan from now on. */
-static int gcpi_may_run(gcpi_plan *in, gcp_at at, const char *what)
+static int gcpi_may_run(gcpi_plan *core, gcp_at at, const char *what)
 {
-    gcp_tape *t = in->p.tape;
-    if (in->run.purpose == GCPI_TO_MEASURE) return 1;
-    if (in->bound.unwritten) { gcpi_unwritten_fail(in, at, what); return 0; }
-    if (in->bound.some && !gcpi_samples_agree(in, at, what)) return 0;
-    if (in->run.micro && t->runner != in->number) {
-        gcpi_sums_forget(in);
+    gcp_tape *t = core->p.tape;
+    if (core->run.purpose == GCPI_TO_MEASURE) return 1;
+    if (core->bound.unwritten) { gcpi_unwritten_fail(core, at, what); return 0; }
+    if (core->bound.some && !gcpi_samples_agree(core, at, what)) return 0;
+    if (core->run.micro && t->runner != core->number) {
+        gcpi_sums_forget(core);
         gcpi_fail(t, GCP_E_BIND, at, what, "another plan ran between the micro-batches of this one");
         return 0;
     }
-    if (in->p.training && in->run.purpose == GCPI_TO_STEP && t->summing &&
-        (t->summing != in->number || !in->run.micro)) {
+    if (core->p.training && core->run.purpose == GCPI_TO_STEP && t->summing &&
+        (t->summing != core->number || !core->run.micro)) {
         t->summing = 0;
         gcpi_fail(t, GCP_E_BIND, at, what,
                   "the plan before was not through its micro-batches: the gradients that it summed are lost");
         return 0;
     }
-    if (in->run.purpose == GCPI_TO_STEP) t->runner = in->number;
-    gcpi_touch(in);
+    if (core->run.purpose == GCPI_TO_STEP) t->runner = core->number;
+    gcpi_touch(core);
     return 1;
 }
 
 /* Whether a run failed. If so, its recording is useless, and so are the gradients that micro-batches have summed. */
-static int gcpi_broken_off(gcpi_plan *in, gcp_at at, const char *what)
+static int gcpi_broken_off(gcpi_plan *core, gcp_at at, const char *what)
 {
-    if (!in->p.tape->code && !gcpi_trouble(in->p.tape, &in->p.target, at, what)) return 0;
-    gcpi_recordings_forget(in);
-    gcpi_sums_forget(in);
+    if (!core->p.tape->code && !gcpi_trouble(core->p.tape, &core->p.target, at, what)) return 0;
+    gcpi_recordings_forget(core);
+    gcpi_sums_forget(core);
     return 1;
 }
 
@@ -122,17 +123,17 @@ static int gcpi_broken_off(gcpi_plan *in, gcp_at at, const char *what)
 typedef struct gcpi_fed { gcp_code code; char message[GCP_MAX_ERROR]; } gcpi_fed;
 
 /* The next step's inputs, while a device computes this one. An error is put by until the step is done. */
-static void gcpi_feed(gcpi_plan *in, const gcp_step_opts *o, gcpi_fed *fed)
+static void gcpi_feed(gcpi_plan *core, const gcp_step_opts *o, gcpi_fed *fed)
 {
-    gcp_tape *t = in->p.tape;
-    const gcp_device *device = in->p.target.device;
+    gcp_tape *t = core->p.tape;
+    const gcp_device *device = core->p.target.device;
     fed->code = GCP_OK;
-    if (!o->feed || t->code || in->run.purpose != GCPI_TO_STEP) return;
-    t->feeding = in->number;
+    if (!o->feed || t->code || core->run.purpose != GCPI_TO_STEP) return;
+    t->feeding = core->number;
     t->fed_at = o->at;
-    if (device && device->behind) device->behind(in->p.target.context, 1);
+    if (device && device->behind) device->behind(core->p.target.context, 1);
     o->feed(o->feed_context);
-    if (device && device->behind) device->behind(in->p.target.context, 0);
+    if (device && device->behind) device->behind(core->p.target.context, 0);
     t->feeding = 0;
     fed->code = t->code;
     memcpy(fed->message, t->message, sizeof fed->message);
@@ -141,35 +142,35 @@ static void gcpi_feed(gcpi_plan *in, const gcp_step_opts *o, gcpi_fed *fed)
 
 /* A device may record a step only if every step makes the same calls: no host code in between, always the same memory.
    way: which recording, as calls differ between the first, the last and other micro-batches. */
-static void gcpi_start(gcpi_plan *in)
+static void gcpi_start(gcpi_plan *core)
 {
-    const gcp_target *target = &in->p.target;
-    int way = (in->run.numbers.micro > 0) + 2 * (in->run.numbers.micro + 1 == in->run.numbers.micros),
-        by_host = (in->far_bytes || in->p.far_slots) && !target->copy_start;
-    if (target->device && target->device->play && in->run.purpose == GCPI_TO_STEP && !in->opts.check &&
-        !in->opts.on_gradient && !by_host)
-        target->device->play(target->context, &in->run.recordings[way], gcpi_issue, in);
-    else gcpi_issue(in);
+    const gcp_target *target = &core->p.target;
+    int way = (core->run.numbers.micro > 0) + 2 * (core->run.numbers.micro + 1 == core->run.numbers.micros),
+        by_host = (core->far_bytes || core->p.far_slots) && !target->copy_start;
+    if (target->device && target->device->play && core->run.purpose == GCPI_TO_STEP && !core->opts.check &&
+        !core->opts.on_gradient && !by_host)
+        target->device->play(target->context, &core->run.recordings[way], gcpi_issue, core);
+    else gcpi_issue(core);
 }
 
-static double gcpi_run(gcpi_plan *in, const gcp_step_opts *o, const char *what)
+static double gcpi_run(gcpi_plan *core, const gcp_step_opts *o, const char *what)
 {
-    gcp_tape *t = in->p.tape;
+    gcp_tape *t = core->p.tape;
     gcpi_fed fed;
-    if (!gcpi_may_run(in, o->at, what)) return (double)NAN;
-    gcpi_numbers_fill(in, o);
-    if (in->opts.check && in->run.purpose == GCPI_TO_STEP) gcpi_check_given(in, o->at);
+    if (!gcpi_may_run(core, o->at, what)) return (double)NAN;
+    gcpi_numbers_fill(core, o);
+    if (core->opts.check && core->run.purpose == GCPI_TO_STEP) gcpi_check_given(core, o->at);
     if (t->code) return (double)NAN;
-    gcpi_start(in);
+    gcpi_start(core);
     /* a value that is a view of an input is read before .feed writes that; others do not wait for the device yet */
-    const int viewed = o->feed && in->p.items[in->p.items[in->p.root].root].kind == GCPI_INPUT_ITEM;
-    double value = viewed ? gcpi_root_value(in) : 0;
-    gcpi_feed(in, o, &fed);
-    if (gcpi_broken_off(in, o->at, what)) return (double)NAN;
-    if (in->p.training && in->run.purpose != GCPI_TO_GRADCHECK) gcpi_counters_advance(in);
-    if (!viewed) value = gcpi_root_value(in);
-    if (gcpi_broken_off(in, o->at, what)) return (double)NAN;
-    if (in->run.purpose != GCPI_TO_MEASURE) in->bound.ran = 1;
+    const int viewed = o->feed && core->p.items[core->p.items[core->p.root].root].kind == GCPI_INPUT_ITEM;
+    double value = viewed ? gcpi_root_value(core) : 0;
+    gcpi_feed(core, o, &fed);
+    if (gcpi_broken_off(core, o->at, what)) return (double)NAN;
+    if (core->p.training && core->run.purpose != GCPI_TO_GRADCHECK) gcpi_counters_advance(core);
+    if (!viewed) value = gcpi_root_value(core);
+    if (gcpi_broken_off(core, o->at, what)) return (double)NAN;
+    if (core->run.purpose != GCPI_TO_MEASURE) core->bound.ran = 1;
     if (fed.code) { t->code = fed.code; memcpy(t->message, fed.message, sizeof fed.message); }
     return value;
 }
@@ -178,7 +179,7 @@ static double gcpi_run(gcpi_plan *in, const gcp_step_opts *o, const char *what)
 static int gcpi_rate_ok(const gcp_plan *plan, double *lr, int free, gcp_at at, const char *what)
 {
     double given = *lr, rate = *lr = gcpi_option(given, 0);
-    int trains = plan->in->opts.optimizer != GCP_OPTIMIZER_NONE;
+    int trains = plan->core->opts.optimizer != GCP_OPTIMIZER_NONE;
     if (given != 0 && !trains)
         gcpi_refuse_plan(plan, GCP_E_ARGUMENT, at, what, ".lr = %g, but the plan was made without .optimizer", rate);
     else if (given == 0 && trains && !free)
@@ -193,7 +194,7 @@ static int gcpi_share_ok(const gcp_plan *plan, const gcp_step_opts *o, const cha
     const double share = gcpi_option(o->share, 1);
     if (!(share >= 0 && share <= 1))
         gcpi_refuse_plan(plan, GCP_E_ARGUMENT, o->at, what, ".share = %.9g, in [0, 1]", share);
-    else if (o->share != 0 && !plan->in->p.training)
+    else if (o->share != 0 && !plan->core->p.training)
         gcpi_refuse_plan(plan, GCP_E_ARGUMENT, o->at, what, ".share = %g, but an inference plan has no gradients",
                          share);
     return plan->tape->code == GCP_OK;
@@ -202,23 +203,23 @@ static int gcpi_share_ok(const gcp_plan *plan, const gcp_step_opts *o, const cha
 GCPI_DEF double gcp_step_at(gcp_plan *plan, gcp_step_opts o)
 {
     if (gcpi_bound_check(plan, o.at, "gcp_step")) return (double)NAN;
-    if (!plan->in->p.training) {
+    if (!plan->core->p.training) {
         gcpi_fail(plan->tape, GCP_E_PLAN, o.at, "gcp_step", "an inference plan: use gcp_forward");
         return (double)NAN;
     }
     if (!gcpi_rate_ok(plan, &o.lr, 0, o.at, "gcp_step") || !gcpi_share_ok(plan, &o, "gcp_step")) return (double)NAN;
-    return gcpi_run(plan->in, &o, "gcp_step");
+    return gcpi_run(plan->core, &o, "gcp_step");
 }
 
 GCPI_DEF double gcp_forward_at(gcp_plan *plan, gcp_step_opts o)
 {
     if (gcpi_bound_check(plan, o.at, "gcp_forward")) return (double)NAN;
-    if (plan->in->p.training) {
+    if (plan->core->p.training) {
         gcpi_fail(plan->tape, GCP_E_PLAN, o.at, "gcp_forward",
                   "a training plan: use gcp_step, or plan with .inference = 1");
         return (double)NAN;
     }
     if (!gcpi_rate_ok(plan, &o.lr, 1, o.at, "gcp_forward") || !gcpi_share_ok(plan, &o, "gcp_forward"))
         return (double)NAN;
-    return gcpi_run(plan->in, &o, "gcp_forward");
+    return gcpi_run(plan->core, &o, "gcp_forward");
 }

@@ -22,13 +22,13 @@ GCPI_DEF double gcp_gradient_norm_at(gcp_plan *plan, gcp_at at)
 {
     gcp_step_numbers n;
     if (gcpi_bound_check(plan, at, "gcp_gradient_norm")) return (double)NAN;
-    const gcpi_plan *in = plan->in;
-    if (in->opts.clip_norm <= 0 || !in->bound.ran) {
-        gcpi_fail(plan->tape, GCP_E_PLAN, at, "gcp_gradient_norm", in->bound.ran ? "the plan has no .clip_norm"
+    const gcpi_plan *core = plan->core;
+    if (core->opts.clip_norm <= 0 || !core->bound.ran) {
+        gcpi_fail(plan->tape, GCP_E_PLAN, at, "gcp_gradient_norm", core->bound.ran ? "the plan has no .clip_norm"
                                                                                  : "no step has run yet");
         return (double)NAN;
     }
-    gcpi_bytes_copy(&in->p.target, &n, in->bound.slab, sizeof n);
+    gcpi_bytes_copy(&core->p.target, &n, core->bound.slab, sizeof n);
     return n.gradient_norm;
 }
 

@@ -2,10 +2,10 @@
 
 /* Copies samples [first, first + count) of a tensor between the user's dense array, which begins with the first of
    them, and their place in the slab or the state. Bits are copied as a whole alone. */
-static void gcpi_copy_samples(const gcpi_plan *in, int item, unsigned char *user, int first, int count, int to_user)
+static void gcpi_copy_samples(const gcpi_plan *core, int item, unsigned char *user, int first, int count, int to_user)
 {
-    const gcpi_item *x = &in->p.items[item];
-    const gcpi_tensor *e = &in->p.tape->tensors[x->tensor];
+    const gcpi_item *x = &core->p.items[item];
+    const gcpi_tensor *e = &core->p.tape->tensors[x->tensor];
     const int real = x->kind == GCPI_GRADIENT_ITEM || e->dtype == GCP_DTYPE_REAL,
               dense = !real || x->pitch == e->shape.d[3] || e->shape.rank == 1;
     gcp_shape some = gcpi_by_samples(e->shape), before = some;
@@ -13,17 +13,18 @@ static void gcpi_copy_samples(const gcpi_plan *in, int item, unsigned char *user
     const gcp_dtype type = real ? GCP_DTYPE_REAL : e->dtype;
     const size_t rows = dense ? 1 : gcpi_pixels(some), row = (size_t)x->pitch * sizeof(gcp_real),
                  width = gcpi_row_bytes(type, dense ? gcpi_count(some) : (size_t)e->shape.d[3]);
-    unsigned char *data = (unsigned char *)gcpi_item_data(in, item, in->where[item]) +
+    unsigned char *data = (unsigned char *)gcpi_item_data(core, item, core->where[item]) +
                           (dense ? gcpi_row_bytes(type, gcpi_count(before)) : gcpi_pixels(before) * row);
-    if (to_user) gcpi_rows_copy(&in->p.target, user, width, data, row, width, rows);
-    else gcpi_rows_copy(&in->p.target, data, row, user, width, width, rows);
+    if (to_user) gcpi_rows_copy(&core->p.target, user, width, data, row, width, rows);
+    else gcpi_rows_copy(&core->p.target, data, row, user, width, width, rows);
 }
 /* The whole tensor. */
-static gcp_code gcpi_copy_dense(const gcpi_plan *in, int item, unsigned char *user, int to_user, gcp_at at)
+static gcp_code gcpi_copy_dense(const gcpi_plan *core, int item, unsigned char *user, int to_user, gcp_at at)
 {
-    const gcp_shape shape = gcpi_by_samples(in->p.tape->tensors[in->p.items[item].tensor].shape);
-    gcpi_copy_samples(in, item, user, 0, shape.d[0], to_user);
-    return gcpi_trouble(in->p.tape, &in->p.target, at, to_user ? "gcp_read" : "gcp_write") ? in->p.tape->code : GCP_OK;
+    const gcp_shape shape = gcpi_by_samples(core->p.tape->tensors[core->p.items[item].tensor].shape);
+    gcpi_copy_samples(core, item, user, 0, shape.d[0], to_user);
+    return gcpi_trouble(core->p.tape, &core->p.target, at, to_user ? "gcp_read" : "gcp_write") ? core->p.tape->code
+                                                                                               : GCP_OK;
 }
 
 /* A call on a value. feeds: it writes, which .feed may do to its own plan. */
@@ -41,7 +42,7 @@ static gcp_code gcpi_access_check(const gcpi_access *a)
     gcp_code code = gcpi_usable_check(a->plan, a->at, a->what, a->feeds);
     if (code) return code;
     if (!gcpi_usable(a->plan->tape, a->x, a->at, a->what)) return a->plan->tape->code;
-    return a->x.id < a->plan->in->p.tensors
+    return a->x.id < a->plan->core->p.tensors
                ? GCP_OK
                : gcpi_access_fail(a, GCP_E_ARGUMENT, "was recorded after the plan was made", "");
 }
@@ -71,7 +72,7 @@ static gcp_code gcpi_labels_check(const gcpi_access *a, const int32_t *labels, s
     gcp_tape *t = a->plan->tape;
     int input = 0;
     const gcpi_op *op;
-    for (int k = 0; (op = gcpi_reading_op(&a->plan->in->p, a->x.id, k, &input)) != NULL; k++) {
+    for (int k = 0; (op = gcpi_reading_op(&a->plan->core->p, a->x.id, k, &input)) != NULL; k++) {
         gcpi_label_range range = gcpi_label_range_of(t, op, input);
         for (size_t i = 0; range.count && i < n; i++) {
             if (gcpi_label_ok(&range, labels[i])) continue;
@@ -88,13 +89,13 @@ static gcp_code gcpi_labels_check(const gcpi_access *a, const int32_t *labels, s
 }
 
 /* The label that losses reading x leave out of their mean. 0: none, an embedding reads x. -1: they differ. */
-static int gcpi_ignored_label(const gcpi_plan *in, int x, int32_t *label)
+static int gcpi_ignored_label(const gcpi_plan *core, int x, int32_t *label)
 {
     const gcpi_op *op;
     int input = 0, found = 0;
-    for (int k = 0; (op = gcpi_reading_op(&in->p, x, k, &input)) != NULL; k++) {
+    for (int k = 0; (op = gcpi_reading_op(&core->p, x, k, &input)) != NULL; k++) {
         const int one = gcpi_facts_of(op).leaves_out;
-        const int32_t ignored = gcpi_label_range_of(in->p.tape, op, input).ignore;
+        const int32_t ignored = gcpi_label_range_of(core->p.tape, op, input).ignore;
         if (k && (one != found || (one && ignored != *label))) return -1;
         found = one;
         *label = ignored;
@@ -102,47 +103,47 @@ static int gcpi_ignored_label(const gcpi_plan *in, int x, int32_t *label)
     return found;
 }
 /* Fills samples [given, all) of an input: with the ones given, again and again; labels with the ignored one. */
-static void gcpi_write_rest(const gcpi_plan *in, int x, const unsigned char *data, int given, int all)
+static void gcpi_write_rest(const gcpi_plan *core, int x, const unsigned char *data, int given, int all)
 {
     enum { SOME = 1024 };
-    const gcpi_tensor *e = &in->p.tape->tensors[x];
+    const gcpi_tensor *e = &core->p.tape->tensors[x];
     int32_t label, some[SOME];
-    const int labels = given < all && e->dtype == GCP_DTYPE_I32 && gcpi_ignored_label(in, x, &label) > 0;
+    const int labels = given < all && e->dtype == GCP_DTYPE_I32 && gcpi_ignored_label(core, x, &label) > 0;
     for (int i = 0; labels && i < SOME; i++) some[i] = label;
     if (labels) {
         const size_t each = gcpi_count(e->shape) / (size_t)all, end = each * (size_t)all;
-        int32_t *at = (int32_t *)gcpi_item_data(in, x, in->where[x]);
+        int32_t *at = (int32_t *)gcpi_item_data(core, x, core->where[x]);
         for (size_t i = each * (size_t)given, n; i < end; i += n) {
             n = GCPI_MIN(end - i, (size_t)SOME);
-            gcpi_bytes_copy(&in->p.target, at + i, some, n * sizeof *some);
+            gcpi_bytes_copy(&core->p.target, at + i, some, n * sizeof *some);
         }
         return;
     }
     for (int i = given, n; i < all; i += n) {
         n = GCPI_MIN(given, all - i);
-        gcpi_copy_samples(in, x, (unsigned char *)(uintptr_t)data, i, n, 0);
+        gcpi_copy_samples(core, x, (unsigned char *)(uintptr_t)data, i, n, 0);
     }
 }
 
 /* samples: how many of the input's are given. */
 static gcp_code gcpi_write(const gcpi_access *a, const void *data, int samples)
 {
-    gcpi_plan *in = a->plan->in;
+    gcpi_plan *core = a->plan->core;
     const int x = a->x.id;
-    const gcpi_tensor *e = &in->p.tape->tensors[x];
+    const gcpi_tensor *e = &core->p.tape->tensors[x];
     unsigned char *from = (unsigned char *)(uintptr_t)data;
     const int all = gcpi_by_samples(e->shape).d[0];
     const size_t given = gcpi_count(e->shape) / (size_t)all * (size_t)samples;
     gcp_code code;
-    if (in->where[x] < 0) return GCP_OK;           /* this plan does not read it */
+    if (core->where[x] < 0) return GCP_OK;           /* this plan does not read it */
     if (e->dtype == GCP_DTYPE_I32 && (code = gcpi_labels_check(a, (const int32_t *)data, given)) != GCP_OK) return code;
-    gcpi_touch(in);
-    gcpi_copy_samples(in, x, from, 0, samples, 0);
-    gcpi_write_rest(in, x, from, samples, all);
-    if (gcpi_trouble(in->p.tape, &in->p.target, a->at, a->what)) return in->p.tape->code;
-    in->bound.unwritten -= !in->bound.given[x];
-    in->bound.given[x] = samples;
-    in->bound.some |= samples < all;
+    gcpi_touch(core);
+    gcpi_copy_samples(core, x, from, 0, samples, 0);
+    gcpi_write_rest(core, x, from, samples, all);
+    if (gcpi_trouble(core->p.tape, &core->p.target, a->at, a->what)) return core->p.tape->code;
+    core->bound.unwritten -= !core->bound.given[x];
+    core->bound.given[x] = samples;
+    core->bound.some |= samples < all;
     return GCP_OK;
 }
 
@@ -151,23 +152,23 @@ GCPI_DEF gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, g
     gcpi_access a = gcpi_access_of(plan, x, at, "gcp_write", 1);
     gcp_code code = gcpi_access_check(&a);
     if (code) return code;
-    const gcpi_plan *in = plan->in;
-    int kind = in->p.items[x.id].kind;
+    const gcpi_plan *core = plan->core;
+    int kind = core->p.items[x.id].kind;
     if (!data || (kind != GCPI_INPUT_ITEM && kind != GCPI_STATE_ITEM))
         return gcpi_access_fail(&a, GCP_E_ARGUMENT, data ? "is neither an input nor a parameter" : "from NULL", "");
     if (kind == GCPI_STATE_ITEM && gcpi_halfway(plan->tape, at, a.what)) return plan->tape->code;
-    if (kind == GCPI_STATE_ITEM) return gcpi_copy_dense(in, x.id, (unsigned char *)(uintptr_t)data, 0, at);
-    return gcpi_write(&a, data, gcpi_by_samples(in->p.tape->tensors[x.id].shape).d[0]);
+    if (kind == GCPI_STATE_ITEM) return gcpi_copy_dense(core, x.id, (unsigned char *)(uintptr_t)data, 0, at);
+    return gcpi_write(&a, data, gcpi_by_samples(core->p.tape->tensors[x.id].shape).d[0]);
 }
 
 static gcp_code gcpi_some_fail(const gcpi_access *a)
 {
     char text[256], name[96];
     const gcp_tape *t = a->plan->tape;
-    if (a->plan->in->joins_samples < 0)
+    if (a->plan->core->joins_samples < 0)
         return gcpi_access_fail(a, GCP_E_ARGUMENT, "cannot be written in part: the plan has no gcp_cross_entropy, "
                                                    "which alone leaves samples out", "");
-    const gcpi_op *joins = &t->ops[a->plan->in->joins_samples];
+    const gcpi_op *joins = &t->ops[a->plan->core->joins_samples];
     gcpi_name_text(t, joins->name, name, sizeof name);
     snprintf(text, sizeof text, "'%s' (%s:%d) makes one value of several samples%s", name,
              gcpi_basename(joins->at.file), joins->at.line,
@@ -181,14 +182,14 @@ GCPI_DEF gcp_code gcp_write_some_at(gcp_plan *plan, gcp_tensor x, const void *da
     gcp_code code = gcpi_access_check(&a);
     if (code) return code;
     const int all = gcpi_by_samples(plan->tape->tensors[x.id].shape).d[0];
-    if (!data || plan->in->p.items[x.id].kind != GCPI_INPUT_ITEM)
+    if (!data || plan->core->p.items[x.id].kind != GCPI_INPUT_ITEM)
         return gcpi_access_fail(&a, GCP_E_ARGUMENT, data ? "is no input" : "from NULL", "");
     char text[64];
     int32_t label;
     if (samples < all && plan->tape->tensors[x.id].dtype == GCP_DTYPE_I32 &&
-        gcpi_ignored_label(plan->in, x.id, &label) < 0)
+        gcpi_ignored_label(plan->core, x.id, &label) < 0)
         return gcpi_access_fail(&a, GCP_E_ARGUMENT, "is read by ops that cannot ignore the same label", "");
-    if (samples < all && samples >= 1 && !plan->in->leaves_out) return gcpi_some_fail(&a);
+    if (samples < all && samples >= 1 && !plan->core->leaves_out) return gcpi_some_fail(&a);
     if (samples >= 1 && samples <= all) return gcpi_write(&a, data, samples);
     snprintf(text, sizeof text, "%d samples; 1 to %d are allowed", samples, all);
     return gcpi_access_fail(&a, GCP_E_ARGUMENT, "was given ", text);
@@ -197,13 +198,13 @@ GCPI_DEF gcp_code gcp_write_some_at(gcp_plan *plan, gcp_tensor x, const void *da
 /* Whether an item has a value to read: state always, an input once written, others once a step ran. */
 static gcp_code gcpi_there(const gcpi_access *a, int item)
 {
-    const gcpi_plan *in = a->plan->in;
-    int kind = in->p.items[in->p.items[item].root].kind;
-    const int there = kind == GCPI_INPUT_ITEM ? in->bound.given[in->p.items[item].root] > 0 : in->bound.ran;
+    const gcpi_plan *core = a->plan->core;
+    int kind = core->p.items[core->p.items[item].root].kind;
+    const int there = kind == GCPI_INPUT_ITEM ? core->bound.given[core->p.items[item].root] > 0 : core->bound.ran;
     if (kind == GCPI_STATE_ITEM || there) return GCP_OK;
     return gcpi_access_fail(
         a, GCP_E_INPUT, kind == GCPI_INPUT_ITEM ? "was not written since " : "has no value yet: no step has run since ",
-        in->bound.since);
+        core->bound.since);
 }
 
 GCPI_DEF gcp_code gcp_read_at(gcp_plan *plan, gcp_tensor x, void *data, gcp_at at)
@@ -211,15 +212,15 @@ GCPI_DEF gcp_code gcp_read_at(gcp_plan *plan, gcp_tensor x, void *data, gcp_at a
     gcpi_access a = gcpi_access_of(plan, x, at, "gcp_read", 0);
     gcp_code code = gcpi_access_check(&a);
     if (code) return code;
-    const gcpi_item *item = &plan->in->p.items[x.id];
+    const gcpi_item *item = &plan->core->p.items[x.id];
     int there = item->kind == GCPI_STATE_ITEM ||
-                ((item->kind == GCPI_INPUT_ITEM || item->pinned) && plan->in->where[x.id] >= 0) ||
-                (item->kind == GCPI_FORWARD_ITEM && plan->in->p.items[item->root].kind == GCPI_STATE_ITEM);
+                ((item->kind == GCPI_INPUT_ITEM || item->pinned) && plan->core->where[x.id] >= 0) ||
+                (item->kind == GCPI_FORWARD_ITEM && plan->core->p.items[item->root].kind == GCPI_STATE_ITEM);
     if (!data || !there)
         return gcpi_access_fail(&a, GCP_E_ARGUMENT,
                                 data ? "is not kept: mark it with gcp_keep before planning" : "to NULL", "");
     code = gcpi_there(&a, x.id);
-    return code ? code : gcpi_copy_dense(plan->in, x.id, (unsigned char *)data, 1, at);
+    return code ? code : gcpi_copy_dense(plan->core, x.id, (unsigned char *)data, 1, at);
 }
 
 GCPI_DEF gcp_code gcp_grad_at(gcp_plan *plan, gcp_tensor x, gcp_real *data, gcp_at at)
@@ -227,15 +228,15 @@ GCPI_DEF gcp_code gcp_grad_at(gcp_plan *plan, gcp_tensor x, gcp_real *data, gcp_
     gcpi_access a = gcpi_access_of(plan, x, at, "gcp_grad", 0);
     gcp_code code = gcpi_access_check(&a);
     if (code) return code;
-    int item = plan->in->p.tensors + x.id;
+    int item = plan->core->p.tensors + x.id;
     const char *none =
-        gcpi_get(x)->kind == GCPI_PARAMETER && !plan->in->p.items[item].active
+        gcpi_get(x)->kind == GCPI_PARAMETER && !plan->core->p.items[item].active
             ? "is frozen (gcp_freeze, .train or .freeze), or the loss does not depend on it"
             : "has no gradient that outlives the step: plan without an optimiser, or gcp_want_grad for an input";
-    if (!data || !plan->in->p.items[item].pinned || plan->in->where[item] < 0)
+    if (!data || !plan->core->p.items[item].pinned || plan->core->where[item] < 0)
         return gcpi_access_fail(&a, GCP_E_ARGUMENT, data ? none : "to NULL", "");
     code = gcpi_there(&a, item);
-    return code ? code : gcpi_copy_dense(plan->in, item, (unsigned char *)data, 1, at);
+    return code ? code : gcpi_copy_dense(plan->core, item, (unsigned char *)data, 1, at);
 }
 
 GCPI_DEF ptrdiff_t gcp_ignored_at(gcp_plan *plan, gcp_tensor loss, gcp_at at)
@@ -244,7 +245,7 @@ GCPI_DEF ptrdiff_t gcp_ignored_at(gcp_plan *plan, gcp_tensor loss, gcp_at at)
     gcpi_access a = gcpi_access_of(plan, loss, at, "gcp_ignored", 0);
     if (gcpi_access_check(&a)) return -1;
     gcp_tape *t = plan->tape;
-    const gcpi_plan *in = plan->in;
+    const gcpi_plan *core = plan->core;
     const gcpi_op *op = t->tensors[loss.id].producer >= 0 ? &t->ops[t->tensors[loss.id].producer] : NULL;
     if (!op || !gcpi_facts_of(op).leaves_out) {
         gcpi_access_fail(&a, GCP_E_ARGUMENT, "is not made by gcp_cross_entropy", "");
@@ -254,14 +255,14 @@ GCPI_DEF ptrdiff_t gcp_ignored_at(gcp_plan *plan, gcp_tensor loss, gcp_at at)
     gcpi_label_range range = gcpi_label_range_of(t, op, 1);
     ptrdiff_t n = (ptrdiff_t)gcpi_count(t->tensors[labels].shape), ignored = 0;
     a.x = gcpi_handle(t, labels);
-    if (in->where[labels] < 0) { gcpi_access_fail(&a, GCP_E_ARGUMENT, "is not read by this plan", ""); return -1; }
+    if (core->where[labels] < 0) { gcpi_access_fail(&a, GCP_E_ARGUMENT, "is not read by this plan", ""); return -1; }
     if (gcpi_there(&a, labels)) return -1;
     for (ptrdiff_t first = 0; first < n; first += SOME) {
         int32_t some[SOME];
         ptrdiff_t count = GCPI_MIN((ptrdiff_t)SOME, n - first);
-        gcpi_bytes_copy(&in->p.target, some, in->bound.slab + in->where[labels] + (size_t)first * sizeof *some,
+        gcpi_bytes_copy(&core->p.target, some, core->bound.slab + core->where[labels] + (size_t)first * sizeof *some,
                         (size_t)count * sizeof *some);
         for (ptrdiff_t i = 0; i < count; i++) ignored += some[i] == range.ignore;
     }
-    return gcpi_trouble(t, &in->p.target, at, "gcp_ignored") ? -1 : ignored;
+    return gcpi_trouble(t, &core->p.target, at, "gcp_ignored") ? -1 : ignored;
 }

@@ -33,7 +33,7 @@ static uint64_t list_hash(const gcp_plan *plan)
 
 static void print_plan(const char *name, const char *what, const gcp_plan *plan)
 {
-    if (!plan->in) printf("%s %s: %s\n", name, what, gcp_error(plan->tape));
+    if (!gcp_plan_ok(plan)) printf("%s %s: %s\n", name, what, gcp_error(plan->tape));
     else
         printf("%s %s: %zu bytes, slab %zu, live %zu, %d instructions, %d reruns, %.17g s, bound %.17g, list %016llx\n",
                name, what, plan->bytes, plan->slab_bytes, plan->live_peak, plan->instructions, plan->reruns,

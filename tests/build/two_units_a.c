@@ -10,5 +10,5 @@ int main(void)
     gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
     gcp_tape *net = gcp_tape_make(&arena, .ops = 16);
     gcp_plan plan = gcp_plan_make(two_units_network(net));
-    return plan.in == NULL || gcp_error(net) != NULL;
+    return plan.core == NULL || gcp_error(net) != NULL;
 }

@@ -27,8 +27,8 @@ static inline gcp_plan fuzz_planned(gcp_tape *tape, const char *text, gcp_policy
     gcp_error_clear(tape);
     gcp_plan plan = gcp_graph_plan(tape, text, .policy = policy, .budget = budget,
                                    .effort = policy == GCP_POLICY_BUDGET ? GCP_EFFORT_QUICK : GCP_EFFORT_DEFAULT);
-    FUZZ_CHECK(!plan.in == !!gcp_error(tape));
-    FUZZ_CHECK(!plan.in || (plan.seconds >= 0 && plan.slab_bytes + 63 >= plan.live_peak));
+    FUZZ_CHECK(!plan.core == !!gcp_error(tape));
+    FUZZ_CHECK(!plan.core || (plan.seconds >= 0 && plan.slab_bytes + 63 >= plan.live_peak));
     return plan;
 }
 

@@ -8,12 +8,12 @@ static unsigned char tape_memory[64 << 20];
 static void searched(gcp_tape *tape, const char *text, size_t budget)
 {
     gcp_plan plan = fuzz_planned(tape, text, GCP_POLICY_BUDGET, budget);
-    if (!plan.in) {
+    if (!plan.core) {
         FUZZ_CHECK(gcp_error_code(tape) == GCP_E_BUDGET && plan.least_bytes > budget);
         budget = plan.least_bytes;
         plan = fuzz_planned(tape, text, GCP_POLICY_BUDGET, budget);
     }
-    FUZZ_CHECK(plan.in && plan.bytes <= budget && plan.bound_seconds <= plan.seconds);
+    FUZZ_CHECK(plan.core && plan.bytes <= budget && plan.bound_seconds <= plan.seconds);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
     gcp_tape *tape = gcp_tape_make(&arena, .ops = 8);
     gcp_plan keep = fuzz_planned(tape, text, GCP_POLICY_KEEP_ALL, 0);
-    if (keep.in && keep.bytes && keep.instructions <= SEARCHED)
+    if (keep.core && keep.bytes && keep.instructions <= SEARCHED)
         searched(tape, text, 1 + keep.state_bytes + keep.slab_bytes / 8 * (3 + size % 6));     /* 0: not given */
     free(text);
     return 0;

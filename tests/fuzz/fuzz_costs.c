@@ -14,8 +14,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int i = 0; i < 3; i++) x = gcp_relu(gcp_batch_norm(gcp_conv2d(x, .out = 3, .k = 3, .pad = 1)));
     gcp_tensor loss = gcp_mean(gcp_mul(x, x));
     gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .costs = text);
-    FUZZ_CHECK(plan.in ? !gcp_error(net) : gcp_error_code(net) == GCP_E_ARGUMENT);
-    if (plan.in)
+    FUZZ_CHECK(plan.core ? !gcp_error(net) : gcp_error_code(net) == GCP_E_ARGUMENT);
+    if (plan.core)
         FUZZ_CHECK(plan.seconds >= 0 && isfinite(plan.seconds) && plan.costed >= 0 && plan.costed <= plan.instructions);
     free(text);
     return 0;

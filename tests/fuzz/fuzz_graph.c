@@ -11,10 +11,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
     gcp_tape *tape = gcp_tape_make(&arena, .ops = 8);
     gcp_plan keep = fuzz_planned(tape, text, GCP_POLICY_KEEP_ALL, 0);
-    if (keep.in) {
+    if (keep.core) {
         gcp_graph_print(&keep, fuzz_writer(&printed));
         gcp_plan again = fuzz_planned(tape, printed.text, GCP_POLICY_KEEP_ALL, 0);
-        FUZZ_CHECK(again.in && again.live_peak == keep.live_peak && again.state_bytes == keep.state_bytes &&
+        FUZZ_CHECK(again.core && again.live_peak == keep.live_peak && again.state_bytes == keep.state_bytes &&
                    again.instructions == keep.instructions);
         fuzz_planned(tape, text, GCP_POLICY_SQRT, 0);
         fuzz_planned(tape, text, GCP_POLICY_RECURSIVE, 0);

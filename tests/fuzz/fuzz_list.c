@@ -49,7 +49,7 @@ static void accepted(gcp_plan *plan)
     static size_t size;
     gcp_list_print(plan, fuzz_writer(&once));
     gcp_plan again = gcp_plan_make(loss, .list = once.text);
-    FUZZ_CHECK(again.in && again.bytes == plan->bytes && again.far_bytes == plan->far_bytes &&
+    FUZZ_CHECK(again.core && again.bytes == plan->bytes && again.far_bytes == plan->far_bytes &&
                again.live_peak == plan->live_peak && again.instructions == plan->instructions);
     gcp_list_print(&again, fuzz_writer(&twice));
     FUZZ_CHECK(!strcmp(once.text, twice.text));
@@ -57,7 +57,7 @@ static void accepted(gcp_plan *plan)
     if (!size) {
         record();
         gcp_plan keep = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL);
-        FUZZ_CHECK(keep.in);
+        FUZZ_CHECK(keep.core);
         size = step(&keep, kept);
     }
     FUZZ_CHECK(!memcmp(got, kept, size));
@@ -69,8 +69,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!text) return 0;
     record();
     gcp_plan plan = gcp_plan_make(loss, .list = text);
-    FUZZ_CHECK(!plan.in == !!gcp_error(loss.tape));
-    if (plan.in) accepted(&plan);
+    FUZZ_CHECK(!plan.core == !!gcp_error(loss.tape));
+    if (plan.core) accepted(&plan);
     free(text);
     return 0;
 }

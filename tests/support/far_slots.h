@@ -37,7 +37,7 @@ static inline wide_outcome wide_train(gcp_plan_opts o, void *slots)
     wide_record(&w);
     if (slots) CHECK(gcp_slots_bind(w.tape, slots, 63 + gcp_slots_bytes(w.tape, o.optimizer)) == GCP_OK);
     gcp_plan plan = gcp_plan_make_at(w.loss, o);
-    CHECK(plan.in && gcp_bind(&plan, NULL, 0) == GCP_OK && (plan.split.optimizer == 0) == (slots != NULL));
+    CHECK(plan.core && gcp_bind(&plan, NULL, 0) == GCP_OK && (plan.split.optimizer == 0) == (slots != NULL));
     for (int step = 0; step < 3; step++) wide_step(&w, &plan, step, &out.loss[step]);
     size_t measured = gcp_measure(&plan, NULL, 0);
     CHECK_INT(measured, ==, plan.bytes);

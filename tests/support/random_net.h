@@ -304,7 +304,7 @@ static inline gcp_plan net_plan(gcp_tensor loss, gcp_plan_opts o, unsigned seed)
     keep.policy = GCP_POLICY_KEEP_ALL;
     o.budget = gcp_plan_make_at(loss, fitting(keep)).bytes * (30 + 7 * (seed % 11)) / 100;
     gcp_plan plan = gcp_plan_make_at(loss, o);
-    if (plan.in || gcp_error_code(loss.tape) != GCP_E_BUDGET) return plan;
+    if (plan.core || gcp_error_code(loss.tape) != GCP_E_BUDGET) return plan;
     gcp_error_clear(loss.tape);
     o.budget = plan.least_bytes;
     return gcp_plan_make_at(loss, o);
