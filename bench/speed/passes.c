@@ -351,9 +351,9 @@ static void instructions(void)
     double seconds[MOST_ROUNDS];
     if (gcp_error(tape)) { fprintf(stderr, "passes: %s\n", gcp_error(tape)); exit(1); }
     chain_step();
-    for (int i = 0; i < rounds; i++) seconds[i] = seconds_of(chain_step) / (double)chain.in->list.count;
+    for (int i = 0; i < rounds; i++) seconds[i] = seconds_of(chain_step) / (double)chain.core->list.count;
     f = figure_of(seconds);
-    printf("an instruction, of %zu in a step: %.3f us +-%.0f %%\n", (size_t)chain.in->list.count, 1e6 * f.median,
+    printf("an instruction, of %zu in a step: %.3f us +-%.0f %%\n", (size_t)chain.core->list.count, 1e6 * f.median,
            100 * f.spread);
     fprintf(csv, "instruction,,%d,%.6f,,,\n", target.threads, 1e3 * f.median);
     free(memory);
