@@ -1211,7 +1211,7 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #include "src/warm.h"                  /* Again at the user's level of optimisation */
 
 /* place: addresses */
-#include "src/place/lives.h"           /* Lives: values, and the buffers that hold them */
+#include "src/place/lives.h"           /* Lives: values, the buffers that hold them, the peak of live bytes */
 #include "src/place/skyline.h"         /* Skylines: places for rectangles in time and address */
 #include "src/place/layout.h"          /* Layout: gives each buffer its offset */
 #include "src/place/verify.h"          /* The verifier: no list runs that it has not passed */
@@ -1236,7 +1236,7 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 /* plan: from options to a placed list */
 #include "src/plan/options.h"          /* The options of a plan: which go together, their defaults, their ranges */
 #include "src/plan/plan.h"             /* A plan: its data; a list of the user's; where its values lie */
-#include "src/plan/network_fits.h"     /* What a network must be to be planned */
+#include "src/plan/network_fits.h"     /* What a network must be to be planned; which samples a loss may leave out */
 #include "src/plan/outcome.h"          /* An outcome: an answer as a list, or why there is none */
 #include "src/plan/sizes.h"            /* Sizes: of the state, of the arena that planning takes */
 #include "src/plan/trials.h"           /* Which views are copies */

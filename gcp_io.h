@@ -180,7 +180,7 @@ GCP_API gcp_dataset gcp_dataset_folder_at(gcp_arena *arena, const char *folder, 
 
 #include "src/io/files.h"              /* Files behind a table of functions; the table over stdio */
 #include "src/io/header.h"             /* safetensors: a file's header, read and checked */
-#include "src/io/layouts.h"            /* Our layouts and theirs */
+#include "src/io/layouts.h"            /* Our layouts and theirs: axes of weights, flattened channels */
 #include "src/io/styles.h"             /* Our names and theirs */
 #include "src/io/elements.h"           /* Elements on their way between the state and a file */
 #include "src/io/pieces.h"             /* What a saved file consists of, piece by piece */

@@ -9331,9 +9331,9 @@ static int gcpi_list_reruns(const gcpi_problem *p, gcpi_list *list, gcp_arena *a
 
 /* ==== src/place/lives.h ==== */
 
-/* Lives: values, and the buffers that hold them. A value is one writing of an item. Values of one alias group whose
-   lives meet share a buffer; where an op may work in place on a value that dies there, input and output become one
-   buffer. */
+/* Lives: values, the buffers that hold them, the peak of live bytes. A value is one writing of an item. Values of
+   one alias group whose lives meet share a buffer; where an op may work in place on a value that dies there, input
+   and output become one buffer. */
 
 typedef struct gcpi_value { int item, buffer; int first, last; } gcpi_value;
 
@@ -14398,7 +14398,7 @@ static int gcpi_plan_layout(gcpi_plan *core, gcpi_lives *l, size_t **live, gcp_a
 
 /* ==== src/plan/network_fits.h ==== */
 
-/* What a network must be to be planned. And: can samples be left out of its loss? */
+/* What a network must be to be planned; which samples a loss may leave out. */
 
 static int gcpi_customs_run_on(const gcpi_problem *p)
 {

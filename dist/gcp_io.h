@@ -1118,7 +1118,8 @@ static int gcpi_header_read(gcpi_disk_file *s, gcpi_header *h)
 
 /* ==== src/io/layouts.h ==== */
 
-/* Our layouts and theirs. A weight in the state is [o][h][w][i]; letters give the order of its axes in a file.
+/* Our layouts and theirs: axes of weights, flattened channels. A weight in the state is [o][h][w][i]; letters give the
+   order of its axes in a file.
 
    PyTorch flattens an image channel by channel, gcp pixel by pixel: what is flattened, and all channels that go with it
    from op to op (those of a norm's gamma, the rows of a dense layer that is added to it, the columns of the next), has

@@ -1,6 +1,6 @@
-/* Lives: values, and the buffers that hold them. A value is one writing of an item. Values of one alias group whose
-   lives meet share a buffer; where an op may work in place on a value that dies there, input and output become one
-   buffer. */
+/* Lives: values, the buffers that hold them, the peak of live bytes. A value is one writing of an item. Values of
+   one alias group whose lives meet share a buffer; where an op may work in place on a value that dies there, input
+   and output become one buffer. */
 
 typedef struct gcpi_value { int item, buffer; int first, last; } gcpi_value;
 

@@ -1,4 +1,4 @@
-/* What a network must be to be planned. And: can samples be left out of its loss? */
+/* What a network must be to be planned; which samples a loss may leave out. */
 
 static int gcpi_customs_run_on(const gcpi_problem *p)
 {
