@@ -174,6 +174,8 @@ extern "C" {
 #define GCP_KB(n) ((size_t)((n) * 1024LL))            /* GCP_MB(1.5) is 1.5 MB; of an integer, a constant */
 #define GCP_MB(n) ((size_t)((n) * 1048576LL))
 #define GCP_GB(n) ((size_t)((n) * 1073741824LL))
+/* Of an op's inputs and outputs, of a shape's sizes, of a message's bytes, of plans bound on one tape, of parameters
+   that one call updates. */
 enum { GCP_MAX_INPUTS = 64, GCP_MAX_OUTPUTS = 8, GCP_MAX_DIMS = 4, GCP_MAX_ERROR = 512, GCP_MAX_BOUND = 32,
        GCP_MAX_UPDATES = 32 };
 
@@ -204,6 +206,7 @@ typedef struct gcp_tensor { gcp_tape *tape; int id; unsigned generation; } gcp_t
    {n, 1, 1, c}, (c) as {1, 1, 1, c}. */
 typedef struct gcp_shape { int rank; int d[GCP_MAX_DIMS]; } gcp_shape;
 
+/* Elements: gcp_real; labels and ids; bytes and bits that ops keep for their backward (a pool's index, a sign). */
 typedef enum gcp_dtype { GCP_DTYPE_REAL, GCP_DTYPE_I32, GCP_DTYPE_U8, GCP_DTYPE_BIT } gcp_dtype;
 
 #define GCP_ERRORS(X) \
@@ -226,7 +229,7 @@ typedef struct gcp_op_opts { gcp_at at GCPI_Z; const char *name GCPI_Z; } GCPI_B
 
 #include "src/ops/pointwise_calls.h"   /* pointwise ops: functions, options, macros, GCP_POINTWISE_OPS */
 
-/* The ops. One name serves the enum, the table in src/ops/table.h and the masks of .keep. */
+/* The ops. One name serves the enum, the table in src/ops/table.h and GCP_KEEP. */
 #define GCP_OPS(X) GCP_OPS_WITH_ROOMS(X) GCP_POINTWISE_OPS(X) X(CUSTOM, custom)
 #define GCP_OPS_WITH_ROOMS(X) \
     X(CONV2D, conv2d) X(CONV_TRANSPOSE2D, conv_transpose2d) X(UPSAMPLE, upsample) X(LINEAR, linear) X(MATMUL, matmul) \
@@ -241,10 +244,8 @@ typedef enum gcp_op_kind { GCP_OPS(GCPI_KIND) GCP_OP_COUNT } gcp_op_kind;
    out: y, mask (or NULL); attributes NULL: no rectifier, else as relu. SEED: the loss's gradient. NORM: .clip_norm. */
 enum { GCP_ROW_APPLY = GCP_OP_COUNT, GCP_ROW_SEED, GCP_ROW_NORM, GCP_ROW_UPDATE, GCP_ROW_COUNT };
 #undef GCPI_KIND
-#define GCPI_KEEP(NAME, name) GCP_KEEP_##NAME = (1 << GCP_OP_##NAME),
-/* for GCP_SEGMENT(..., .keep = a | b) */
-typedef enum gcp_keep_mask { GCP_OPS(GCPI_KEEP) GCP_KEEP_NONE = 0 } gcp_keep_mask;
-#undef GCPI_KEEP
+/* A kind of op in a mask, for .keep of a segment: GCP_KEEP(CONV2D) | GCP_KEEP(ADD). */
+#define GCP_KEEP(NAME) ((uint64_t)1 << GCP_OP_##NAME)
 
 /* One operand of a kernel: element (pixel p, channel c) is data[p * pitch + c]; there are n * h * w pixels. data is
    NULL for what this call neither reads nor makes. GCP_DTYPE_BIT: pixel-major, dense, 8 elements per byte. */
@@ -292,7 +293,7 @@ typedef struct gcp_cost_call {
     unsigned wanted;                    /* backward: bit i = gradient of input i is wanted */
 } gcp_cost_call;
 
-/* An op: one row. Built-in ops and gcp_custom use the same struct. */
+/* What holds of an op, or of a target's version of it. */
 typedef enum gcp_flag {
     GCP_FLAG_IN_PLACE      = 1,   /* forward may write output 0 over an input of its size that nobody reads again */
     GCP_FLAG_GRAD_IN_PLACE = 2,   /* backward may write the gradient of input 0 over that of output 0 */
@@ -320,6 +321,7 @@ typedef enum gcp_flag {
     GCP_FLAG_SAME_CHANNELS = 4096 /* channel c of an output belongs to channel c of each input of as many: an order that
                                      a file has for one of them (GCP_STYLE_TORCH, behind gcp_flatten) holds for all */
 } gcp_flag;
+/* An op: one row. Built-in ops and gcp_custom use the same struct. */
 typedef struct gcp_op {
     const char *name;
     int  (*shape)(gcp_shape_call *call);
@@ -437,9 +439,9 @@ typedef struct gcp_input_opts {
     gcp_at at GCPI_Z; int want_grad GCPI_Z;        /* see gcp_want_grad */
 } GCPI_BY_NAME gcp_input_opts;
 
-/* .keep: GCP_KEEP_CONV2D | ... */
+/* .keep: kinds of ops whose outputs are stored, not recomputed, in this segment and those in it: a mask of GCP_KEEP. */
 typedef struct gcp_segment_opts {
-    gcp_at at GCPI_Z; unsigned keep GCPI_Z;
+    gcp_at at GCPI_Z; uint64_t keep GCPI_Z;
 } GCPI_BY_NAME gcp_segment_opts;
 
 /* Default .init: zeros where the shape has one size, else He. Default .fan_in: the product of all sizes but the first;
@@ -453,16 +455,17 @@ typedef struct gcp_conv2d_opts {        /* also of gcp_conv_transpose2d */
     gcp_at at GCPI_Z;
     int out GCPI_Z;                                              /* output channels */
     int k GCPI_Z, kh GCPI_Z, kw GCPI_Z;                          /* kernel; .k sets both */
-    int stride GCPI_Z, stride_h GCPI_Z, stride_w GCPI_Z;
-    int pad GCPI_Z, pad_top GCPI_Z, pad_bottom GCPI_Z, pad_left GCPI_Z, pad_right GCPI_Z;
+    int stride GCPI_Z, stride_h GCPI_Z, stride_w GCPI_Z;         /* default 1; .stride sets both */
+    int pad GCPI_Z, pad_top GCPI_Z, pad_bottom GCPI_Z, pad_left GCPI_Z, pad_right GCPI_Z;   /* default 0 */
     gcp_padding padding GCPI_Z;                                  /* GCP_PADDING_SAME: not with .pad */
-    int dilation GCPI_Z, dilation_h GCPI_Z, dilation_w GCPI_Z;
-    int groups GCPI_Z;
+    int dilation GCPI_Z, dilation_h GCPI_Z, dilation_w GCPI_Z;   /* default 1 */
+    int groups GCPI_Z;                                           /* default 1; .groups = channels: depthwise */
     int no_bias GCPI_Z;
     gcp_init init GCPI_Z;                                        /* default He */
     const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_conv2d_opts;
 
+/* .init: default He */
 typedef struct gcp_linear_opts {
     gcp_at at GCPI_Z; int out GCPI_Z; int no_bias GCPI_Z; gcp_init init GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_linear_opts;
@@ -479,7 +482,7 @@ typedef struct gcp_pool_opts {
 typedef struct gcp_upsample_opts {      /* .factor: default 2, both ways */
     gcp_at at GCPI_Z; int factor GCPI_Z; gcp_upsampling mode GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_upsample_opts;
-/* default 0.01 */
+/* .slope: default 0.01, at least 0 */
 typedef struct gcp_leaky_relu_opts {
     gcp_at at GCPI_Z; double slope GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_leaky_relu_opts;
@@ -498,6 +501,7 @@ typedef struct gcp_dropout_opts {
 typedef struct gcp_slice_opts {
     gcp_at at GCPI_Z; int first GCPI_Z, count GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_slice_opts;
+/* .entries: rows of the table, one more than the largest id; .out: channels of each */
 typedef struct gcp_embedding_opts {
     gcp_at at GCPI_Z; int entries GCPI_Z, out GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_embedding_opts;
@@ -505,6 +509,7 @@ typedef struct gcp_embedding_opts {
 typedef struct gcp_cross_entropy_opts {
     gcp_at at GCPI_Z; int ignore GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_cross_entropy_opts;
+/* .context: what gcp_call.attributes points to; NULL: a byte that is 0. .outputs: filled with the op's outputs. */
 typedef struct gcp_custom_opts {
     gcp_at at GCPI_Z; void *context GCPI_Z; gcp_tensor *outputs GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_custom_opts;
@@ -566,6 +571,8 @@ typedef struct gcp_plan_opts {
     int accumulate GCPI_Z;                  /* micro-batches per update, a gcp_step each; gradients are averaged. Each
                                                step takes .lr; the last one's counts */
 
+    gcp_gradient_hook on_gradient GCPI_Z, on_wait GCPI_Z; void *hook_context GCPI_Z;
+
     /* -- checks: to find mistakes; both are slower -- */
     int no_groups GCPI_Z;                   /* fuse no ops into groups: same bits, more passes over memory */
     int check GCPI_Z;                       /* GCP_CHECK: a recomputed tensor with other bits, the first NaN, and an op
@@ -573,7 +580,6 @@ typedef struct gcp_plan_opts {
                                                are errors that name the op; dead bytes are filled with NaNs */
 
     /* -- where it runs -- */
-    gcp_gradient_hook on_gradient GCPI_Z, on_wait GCPI_Z; void *hook_context GCPI_Z;
     const gcp_target *target GCPI_Z;        /* NULL: this CPU; copied */
     gcp_arena *arena GCPI_Z;                /* the plan's own; NULL: the tape's */
 } GCPI_BY_NAME gcp_plan_opts;
@@ -611,7 +617,7 @@ typedef struct gcp_plan {
                                        .progress stopped it */
     const char *method;             /* GCP_POLICY_BUDGET: what found the schedule: a policy, "cuts", "chain", "search",
                                        "exact"; else NULL */
-    double forward_flops, rerun_flops;
+    double forward_flops, rerun_flops;  /* floating-point operations of one forward, and of what runs again */
     int    units, reruns;           /* units of the network; how often units are run again, in all */
     int    instructions, segments;  /* segments of the plan: 1 = keep-all */
     int    peak_instruction;            /* from 0; reports count from 1 */
@@ -723,7 +729,8 @@ GCP_API int         gcp_is_nil(gcp_tensor x);
    columns alike. */
 /* n h w c -> n h' w' out. */
 GCP_API gcp_tensor gcp_conv2d_at(gcp_tensor x, gcp_conv2d_opts opts);
-/* n h w c -> n h' w' out, h' = (h - 1) stride - pad + kernel. */
+/* n h w c -> n h' w' out, h' = (h - 1) stride - pad_top - pad_bottom + dilation (k - 1) + 1, with GCP_PADDING_SAME
+   h stride; w' alike. */
 GCP_API gcp_tensor gcp_conv_transpose2d_at(gcp_tensor x, gcp_conv2d_opts opts);
 /* ... c -> ... out. */
 GCP_API gcp_tensor gcp_linear_at(gcp_tensor x, gcp_linear_opts opts);
@@ -745,7 +752,8 @@ GCP_API gcp_tensor gcp_embedding_op_at(gcp_tensor ids, gcp_tensor table, gcp_emb
 GCP_API gcp_tensor gcp_batch_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, gcp_norm_opts opts);
 GCP_API gcp_tensor gcp_layer_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, gcp_norm_opts opts);
 
-/* Ops. Pointwise ones (scale, tanh, ...) stand in src/ops/pointwise_calls.h.
+/* Ops. Pointwise ones (scale, tanh, ...) stand above, before the kinds of ops.
+
    (n, k) times (k, m): sizes before the last count as rows. */
 GCP_API gcp_tensor gcp_matmul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
 /* a + b, of equal shapes. */
@@ -756,7 +764,7 @@ GCP_API gcp_tensor gcp_mul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_bias_at(gcp_tensor x, gcp_tensor bias, gcp_op_opts opts);
 /* max(x, 0). */
 GCP_API gcp_tensor gcp_relu_at(gcp_tensor x, gcp_op_opts opts);
-/* max(x, slope x). */
+/* x where it is above 0, elsewhere slope x. */
 GCP_API gcp_tensor gcp_leaky_relu_at(gcp_tensor x, gcp_leaky_relu_opts opts);
 /* The largest of each window; padding never is. At most 256 cells. */
 GCP_API gcp_tensor gcp_max_pool_at(gcp_tensor x, gcp_pool_opts opts);
@@ -778,7 +786,9 @@ GCP_API gcp_tensor gcp_flatten_at(gcp_tensor x, gcp_op_opts opts);
 /* The same values in the same order, in another shape of as many. */
 GCP_API gcp_tensor gcp_reshape_at(gcp_tensor x, gcp_shape shape, gcp_op_opts opts);
 
-/* Losses: scalars. The mean over pixels of softmax cross-entropy; labels int32 in [0, c) or .ignore; 0 where all are
+/* Losses: scalars.
+
+   The mean over pixels of softmax cross-entropy; labels int32 in [0, c) or .ignore; 0 where all are
    ignored. */
 GCP_API gcp_tensor gcp_cross_entropy_at(gcp_tensor logits, gcp_tensor labels, gcp_cross_entropy_opts opts);
 /* The mean over all values of (a - b) squared. */
@@ -899,15 +909,18 @@ GCP_API void     gcp_slots_reset(gcp_tape *tape);
 /* The memory where a plan's values wait: plan->far_bytes. Call it before the first gcp_write. */
 GCP_API gcp_code gcp_far_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at);
 
-/* Writes a whole input or parameter from data: dense, in the element type of the tensor (gcp_real, int32). Write every
-   input that the plan reads before its first step; labels must be in the range of the ops that read them. */
+/* Writes a whole input, parameter or statistic from data: dense, in the element type of the tensor (gcp_real, int32).
+   Write every input that the plan reads before its first step; labels must be in the range of the ops that read
+   them. */
 GCP_API gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, gcp_at at);
 /* Writes an input's first samples, for a last batch that is not full: the others repeat them, and labels of a
    cross-entropy become its .ignore (-1 where it has none), so that they count neither in its mean nor in gradients (a
-   batch-norm sees all). Give all inputs as many. A plan refuses where another op makes one value of several samples,
-   and where a custom op does not say that it keeps them apart (GCP_FLAG_SAMPLES_APART). */
+   batch-norm of training sees all). Give the same part of all inputs. A plan refuses where another op makes one value
+   of several samples, and where a custom op does not say that it keeps them apart (GCP_FLAG_SAMPLES_APART); so it does
+   an input that an op reads whole, as a bias. */
 GCP_API gcp_code gcp_write_some_at(gcp_plan *plan, gcp_tensor x, const void *data, int samples, gcp_at at);
-/* Reads a whole input or parameter, and after a step the loss and kept tensors. data: as gcp_write takes it. */
+/* Reads a whole input, parameter or statistic, and after a step the loss and kept tensors. data: as gcp_write takes
+   it. */
 GCP_API gcp_code gcp_read_at(gcp_plan *plan, gcp_tensor x, void *data, gcp_at at);
 /* Reads the gradient of a parameter (of a plan without optimiser) or of an input with gcp_want_grad. */
 GCP_API gcp_code gcp_grad_at(gcp_plan *plan, gcp_tensor x, gcp_real *data, gcp_at at);
@@ -925,13 +938,17 @@ GCP_API uint64_t gcp_steps_done(const gcp_tape *tape);
 GCP_API double   gcp_gradient_norm_at(gcp_plan *plan, gcp_at at);
 
 /* Learning rates that change, for .lr: of the step (from 0), or of any count. Where the rate is 0 they return GCP_ZERO,
-   which is what .lr takes; what makes no rate gives NaN. It rises linearly for `warmup` steps; then it falls as half a
-   cosine, to 0 at `steps` (Loshchilov and Hutter 2017). */
+   which is what .lr takes; what makes no rate gives NaN.
+
+   The rate rises linearly to lr for `warmup` steps; then it falls as half a cosine, to 0 at `steps` (Loshchilov and
+   Hutter 2017). */
 GCP_API double gcp_rate_cosine(double lr, uint64_t step, uint64_t warmup, uint64_t steps);
-/* It rises linearly for `warmup` steps; then it is multiplied by `factor` every `every` steps. */
+/* The rate rises linearly to lr for `warmup` steps; then it is multiplied by `factor` every `every` steps. */
 GCP_API double gcp_rate_steps(double lr, uint64_t step, uint64_t warmup, uint64_t every, double factor);
 
-/* Averages of weights and running statistics (Polyak and Juditsky 1992; exponential). Bytes of their memory, which is
+/* Averages of weights and running statistics (Polyak and Juditsky 1992; exponential).
+
+   Bytes of their memory, which is
    yours and aligned to a gcp_real. To go on later, they belong into a run file (gcp_io.h: .extra). They lie in the
    order of recording. */
 GCP_API size_t   gcp_average_bytes(const gcp_tape *tape);
@@ -988,6 +1005,7 @@ GCP_API void gcp_layers_print(const gcp_plan *plan, gcp_writer out);
 GCP_API void gcp_why_print(const gcp_plan *plan, gcp_writer out);
 
 /* Pictures, each a whole file that needs no other. Names may be any bytes, numbers have a point in every locale.
+
    Memory over time and address, as SVG. */
 GCP_API void gcp_memory_svg(const gcp_plan *plan, gcp_writer out);
 /* The same as a page one can step through, instruction by instruction: what is live, what was just born, what is free
@@ -1133,7 +1151,7 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define gcp_measure(...)             GCPI_F3(gcp_measure_at, gcp_step_opts, __VA_ARGS__, )
 #define gcp_gradcheck(...)           GCPI_F1(gcp_gradcheck_at, gcp_gradcheck_opts, __VA_ARGS__, )
 
-/* GCP_SEGMENT(net, "residual", .keep = GCP_KEEP_CONV2D) { ... } is
+/* GCP_SEGMENT(net, "residual", .keep = GCP_KEEP(CONV2D)) { ... } is
    for (scope s = begin(); s.state; end(s)) for (; s.state == 1; s.state = 2) { ... }
    break leaves the inner loop with state 1, so end() sees it at once; continue ends the segment early and is fine;
    return and goto leave the segment open, which the enclosing end() or gcp_plan_make reports with the segment's line.
@@ -1236,7 +1254,8 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 /* plan: from options to a placed list */
 #include "src/plan/options.h"          /* The options of a plan: which go together, their defaults, their ranges */
 #include "src/plan/plan.h"             /* A plan: its data; a list of the user's; where its values lie */
-#include "src/plan/network_fits.h"     /* What a network must be to be planned; which samples a loss may leave out */
+#include "src/plan/network_fits.h"     /* What a network must be to be planned */
+#include "src/plan/samples.h"          /* Which samples a loss may leave out, for gcp_write_some */
 #include "src/plan/outcome.h"          /* An outcome: an answer as a list, or why there is none */
 #include "src/plan/sizes.h"            /* Sizes: of the state, of the arena that planning takes */
 #include "src/plan/trials.h"           /* Which views are copies */

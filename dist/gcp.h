@@ -177,6 +177,8 @@ extern "C" {
 #define GCP_KB(n) ((size_t)((n) * 1024LL))            /* GCP_MB(1.5) is 1.5 MB; of an integer, a constant */
 #define GCP_MB(n) ((size_t)((n) * 1048576LL))
 #define GCP_GB(n) ((size_t)((n) * 1073741824LL))
+/* Of an op's inputs and outputs, of a shape's sizes, of a message's bytes, of plans bound on one tape, of parameters
+   that one call updates. */
 enum { GCP_MAX_INPUTS = 64, GCP_MAX_OUTPUTS = 8, GCP_MAX_DIMS = 4, GCP_MAX_ERROR = 512, GCP_MAX_BOUND = 32,
        GCP_MAX_UPDATES = 32 };
 
@@ -207,6 +209,7 @@ typedef struct gcp_tensor { gcp_tape *tape; int id; unsigned generation; } gcp_t
    {n, 1, 1, c}, (c) as {1, 1, 1, c}. */
 typedef struct gcp_shape { int rank; int d[GCP_MAX_DIMS]; } gcp_shape;
 
+/* Elements: gcp_real; labels and ids; bytes and bits that ops keep for their backward (a pool's index, a sign). */
 typedef enum gcp_dtype { GCP_DTYPE_REAL, GCP_DTYPE_I32, GCP_DTYPE_U8, GCP_DTYPE_BIT } gcp_dtype;
 
 #define GCP_ERRORS(X) \
@@ -237,21 +240,26 @@ typedef struct gcp_op_opts { gcp_at at GCPI_Z; const char *name GCPI_Z; } GCPI_B
     X(SIGMOID, sigmoid) \
     X(GELU, gelu)
 
-/* y, element by element: */
-/* .by: none, it must be given; GCP_ZERO gives zero */
+/* Ops that go element by element. */
+
+/* .by: must be given, finite; GCP_ZERO says zero. */
 typedef struct gcp_scale_opts {
     gcp_at at GCPI_Z; double by GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_scale_opts;
-GCP_API gcp_tensor gcp_scale_at(gcp_tensor x, gcp_scale_opts opts);      /* by x */
+/* by x. */
+GCP_API gcp_tensor gcp_scale_at(gcp_tensor x, gcp_scale_opts opts);
 #define gcp_scale(...) GCPI_F1(gcp_scale_at, gcp_scale_opts, __VA_ARGS__, )
-GCP_API gcp_tensor gcp_tanh_at(gcp_tensor x, gcp_op_opts opts);      /* tanh x */
+/* tanh x. */
+GCP_API gcp_tensor gcp_tanh_at(gcp_tensor x, gcp_op_opts opts);
 #define gcp_tanh(...) GCPI_F1(gcp_tanh_at, gcp_op_opts, __VA_ARGS__, )
-GCP_API gcp_tensor gcp_sigmoid_at(gcp_tensor x, gcp_op_opts opts);      /* 1 / (1 + exp(-x)) */
+/* 1 / (1 + exp(-x)). */
+GCP_API gcp_tensor gcp_sigmoid_at(gcp_tensor x, gcp_op_opts opts);
 #define gcp_sigmoid(...) GCPI_F1(gcp_sigmoid_at, gcp_op_opts, __VA_ARGS__, )
-GCP_API gcp_tensor gcp_gelu_at(gcp_tensor x, gcp_op_opts opts);      /* x Phi(x), exact */
+/* x Phi(x), exact. */
+GCP_API gcp_tensor gcp_gelu_at(gcp_tensor x, gcp_op_opts opts);
 #define gcp_gelu(...) GCPI_F1(gcp_gelu_at, gcp_op_opts, __VA_ARGS__, )
 
-/* The ops. One name serves the enum, the table in src/ops/table.h and the masks of .keep. */
+/* The ops. One name serves the enum, the table in src/ops/table.h and GCP_KEEP. */
 #define GCP_OPS(X) GCP_OPS_WITH_ROOMS(X) GCP_POINTWISE_OPS(X) X(CUSTOM, custom)
 #define GCP_OPS_WITH_ROOMS(X) \
     X(CONV2D, conv2d) X(CONV_TRANSPOSE2D, conv_transpose2d) X(UPSAMPLE, upsample) X(LINEAR, linear) X(MATMUL, matmul) \
@@ -266,10 +274,8 @@ typedef enum gcp_op_kind { GCP_OPS(GCPI_KIND) GCP_OP_COUNT } gcp_op_kind;
    out: y, mask (or NULL); attributes NULL: no rectifier, else as relu. SEED: the loss's gradient. NORM: .clip_norm. */
 enum { GCP_ROW_APPLY = GCP_OP_COUNT, GCP_ROW_SEED, GCP_ROW_NORM, GCP_ROW_UPDATE, GCP_ROW_COUNT };
 #undef GCPI_KIND
-#define GCPI_KEEP(NAME, name) GCP_KEEP_##NAME = (1 << GCP_OP_##NAME),
-/* for GCP_SEGMENT(..., .keep = a | b) */
-typedef enum gcp_keep_mask { GCP_OPS(GCPI_KEEP) GCP_KEEP_NONE = 0 } gcp_keep_mask;
-#undef GCPI_KEEP
+/* A kind of op in a mask, for .keep of a segment: GCP_KEEP(CONV2D) | GCP_KEEP(ADD). */
+#define GCP_KEEP(NAME) ((uint64_t)1 << GCP_OP_##NAME)
 
 /* One operand of a kernel: element (pixel p, channel c) is data[p * pitch + c]; there are n * h * w pixels. data is
    NULL for what this call neither reads nor makes. GCP_DTYPE_BIT: pixel-major, dense, 8 elements per byte. */
@@ -317,7 +323,7 @@ typedef struct gcp_cost_call {
     unsigned wanted;                    /* backward: bit i = gradient of input i is wanted */
 } gcp_cost_call;
 
-/* An op: one row. Built-in ops and gcp_custom use the same struct. */
+/* What holds of an op, or of a target's version of it. */
 typedef enum gcp_flag {
     GCP_FLAG_IN_PLACE      = 1,   /* forward may write output 0 over an input of its size that nobody reads again */
     GCP_FLAG_GRAD_IN_PLACE = 2,   /* backward may write the gradient of input 0 over that of output 0 */
@@ -345,6 +351,7 @@ typedef enum gcp_flag {
     GCP_FLAG_SAME_CHANNELS = 4096 /* channel c of an output belongs to channel c of each input of as many: an order that
                                      a file has for one of them (GCP_STYLE_TORCH, behind gcp_flatten) holds for all */
 } gcp_flag;
+/* An op: one row. Built-in ops and gcp_custom use the same struct. */
 typedef struct gcp_op {
     const char *name;
     int  (*shape)(gcp_shape_call *call);
@@ -462,9 +469,9 @@ typedef struct gcp_input_opts {
     gcp_at at GCPI_Z; int want_grad GCPI_Z;        /* see gcp_want_grad */
 } GCPI_BY_NAME gcp_input_opts;
 
-/* .keep: GCP_KEEP_CONV2D | ... */
+/* .keep: kinds of ops whose outputs are stored, not recomputed, in this segment and those in it: a mask of GCP_KEEP. */
 typedef struct gcp_segment_opts {
-    gcp_at at GCPI_Z; unsigned keep GCPI_Z;
+    gcp_at at GCPI_Z; uint64_t keep GCPI_Z;
 } GCPI_BY_NAME gcp_segment_opts;
 
 /* Default .init: zeros where the shape has one size, else He. Default .fan_in: the product of all sizes but the first;
@@ -478,16 +485,17 @@ typedef struct gcp_conv2d_opts {        /* also of gcp_conv_transpose2d */
     gcp_at at GCPI_Z;
     int out GCPI_Z;                                              /* output channels */
     int k GCPI_Z, kh GCPI_Z, kw GCPI_Z;                          /* kernel; .k sets both */
-    int stride GCPI_Z, stride_h GCPI_Z, stride_w GCPI_Z;
-    int pad GCPI_Z, pad_top GCPI_Z, pad_bottom GCPI_Z, pad_left GCPI_Z, pad_right GCPI_Z;
+    int stride GCPI_Z, stride_h GCPI_Z, stride_w GCPI_Z;         /* default 1; .stride sets both */
+    int pad GCPI_Z, pad_top GCPI_Z, pad_bottom GCPI_Z, pad_left GCPI_Z, pad_right GCPI_Z;   /* default 0 */
     gcp_padding padding GCPI_Z;                                  /* GCP_PADDING_SAME: not with .pad */
-    int dilation GCPI_Z, dilation_h GCPI_Z, dilation_w GCPI_Z;
-    int groups GCPI_Z;
+    int dilation GCPI_Z, dilation_h GCPI_Z, dilation_w GCPI_Z;   /* default 1 */
+    int groups GCPI_Z;                                           /* default 1; .groups = channels: depthwise */
     int no_bias GCPI_Z;
     gcp_init init GCPI_Z;                                        /* default He */
     const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_conv2d_opts;
 
+/* .init: default He */
 typedef struct gcp_linear_opts {
     gcp_at at GCPI_Z; int out GCPI_Z; int no_bias GCPI_Z; gcp_init init GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_linear_opts;
@@ -504,7 +512,7 @@ typedef struct gcp_pool_opts {
 typedef struct gcp_upsample_opts {      /* .factor: default 2, both ways */
     gcp_at at GCPI_Z; int factor GCPI_Z; gcp_upsampling mode GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_upsample_opts;
-/* default 0.01 */
+/* .slope: default 0.01, at least 0 */
 typedef struct gcp_leaky_relu_opts {
     gcp_at at GCPI_Z; double slope GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_leaky_relu_opts;
@@ -523,6 +531,7 @@ typedef struct gcp_dropout_opts {
 typedef struct gcp_slice_opts {
     gcp_at at GCPI_Z; int first GCPI_Z, count GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_slice_opts;
+/* .entries: rows of the table, one more than the largest id; .out: channels of each */
 typedef struct gcp_embedding_opts {
     gcp_at at GCPI_Z; int entries GCPI_Z, out GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_embedding_opts;
@@ -530,6 +539,7 @@ typedef struct gcp_embedding_opts {
 typedef struct gcp_cross_entropy_opts {
     gcp_at at GCPI_Z; int ignore GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_cross_entropy_opts;
+/* .context: what gcp_call.attributes points to; NULL: a byte that is 0. .outputs: filled with the op's outputs. */
 typedef struct gcp_custom_opts {
     gcp_at at GCPI_Z; void *context GCPI_Z; gcp_tensor *outputs GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_custom_opts;
@@ -591,6 +601,8 @@ typedef struct gcp_plan_opts {
     int accumulate GCPI_Z;                  /* micro-batches per update, a gcp_step each; gradients are averaged. Each
                                                step takes .lr; the last one's counts */
 
+    gcp_gradient_hook on_gradient GCPI_Z, on_wait GCPI_Z; void *hook_context GCPI_Z;
+
     /* -- checks: to find mistakes; both are slower -- */
     int no_groups GCPI_Z;                   /* fuse no ops into groups: same bits, more passes over memory */
     int check GCPI_Z;                       /* GCP_CHECK: a recomputed tensor with other bits, the first NaN, and an op
@@ -598,7 +610,6 @@ typedef struct gcp_plan_opts {
                                                are errors that name the op; dead bytes are filled with NaNs */
 
     /* -- where it runs -- */
-    gcp_gradient_hook on_gradient GCPI_Z, on_wait GCPI_Z; void *hook_context GCPI_Z;
     const gcp_target *target GCPI_Z;        /* NULL: this CPU; copied */
     gcp_arena *arena GCPI_Z;                /* the plan's own; NULL: the tape's */
 } GCPI_BY_NAME gcp_plan_opts;
@@ -636,7 +647,7 @@ typedef struct gcp_plan {
                                        .progress stopped it */
     const char *method;             /* GCP_POLICY_BUDGET: what found the schedule: a policy, "cuts", "chain", "search",
                                        "exact"; else NULL */
-    double forward_flops, rerun_flops;
+    double forward_flops, rerun_flops;  /* floating-point operations of one forward, and of what runs again */
     int    units, reruns;           /* units of the network; how often units are run again, in all */
     int    instructions, segments;  /* segments of the plan: 1 = keep-all */
     int    peak_instruction;            /* from 0; reports count from 1 */
@@ -748,7 +759,8 @@ GCP_API int         gcp_is_nil(gcp_tensor x);
    columns alike. */
 /* n h w c -> n h' w' out. */
 GCP_API gcp_tensor gcp_conv2d_at(gcp_tensor x, gcp_conv2d_opts opts);
-/* n h w c -> n h' w' out, h' = (h - 1) stride - pad + kernel. */
+/* n h w c -> n h' w' out, h' = (h - 1) stride - pad_top - pad_bottom + dilation (k - 1) + 1, with GCP_PADDING_SAME
+   h stride; w' alike. */
 GCP_API gcp_tensor gcp_conv_transpose2d_at(gcp_tensor x, gcp_conv2d_opts opts);
 /* ... c -> ... out. */
 GCP_API gcp_tensor gcp_linear_at(gcp_tensor x, gcp_linear_opts opts);
@@ -770,7 +782,8 @@ GCP_API gcp_tensor gcp_embedding_op_at(gcp_tensor ids, gcp_tensor table, gcp_emb
 GCP_API gcp_tensor gcp_batch_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, gcp_norm_opts opts);
 GCP_API gcp_tensor gcp_layer_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, gcp_norm_opts opts);
 
-/* Ops. Pointwise ones (scale, tanh, ...) stand in src/ops/pointwise_calls.h.
+/* Ops. Pointwise ones (scale, tanh, ...) stand above, before the kinds of ops.
+
    (n, k) times (k, m): sizes before the last count as rows. */
 GCP_API gcp_tensor gcp_matmul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
 /* a + b, of equal shapes. */
@@ -781,7 +794,7 @@ GCP_API gcp_tensor gcp_mul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_bias_at(gcp_tensor x, gcp_tensor bias, gcp_op_opts opts);
 /* max(x, 0). */
 GCP_API gcp_tensor gcp_relu_at(gcp_tensor x, gcp_op_opts opts);
-/* max(x, slope x). */
+/* x where it is above 0, elsewhere slope x. */
 GCP_API gcp_tensor gcp_leaky_relu_at(gcp_tensor x, gcp_leaky_relu_opts opts);
 /* The largest of each window; padding never is. At most 256 cells. */
 GCP_API gcp_tensor gcp_max_pool_at(gcp_tensor x, gcp_pool_opts opts);
@@ -803,7 +816,9 @@ GCP_API gcp_tensor gcp_flatten_at(gcp_tensor x, gcp_op_opts opts);
 /* The same values in the same order, in another shape of as many. */
 GCP_API gcp_tensor gcp_reshape_at(gcp_tensor x, gcp_shape shape, gcp_op_opts opts);
 
-/* Losses: scalars. The mean over pixels of softmax cross-entropy; labels int32 in [0, c) or .ignore; 0 where all are
+/* Losses: scalars.
+
+   The mean over pixels of softmax cross-entropy; labels int32 in [0, c) or .ignore; 0 where all are
    ignored. */
 GCP_API gcp_tensor gcp_cross_entropy_at(gcp_tensor logits, gcp_tensor labels, gcp_cross_entropy_opts opts);
 /* The mean over all values of (a - b) squared. */
@@ -924,15 +939,18 @@ GCP_API void     gcp_slots_reset(gcp_tape *tape);
 /* The memory where a plan's values wait: plan->far_bytes. Call it before the first gcp_write. */
 GCP_API gcp_code gcp_far_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at);
 
-/* Writes a whole input or parameter from data: dense, in the element type of the tensor (gcp_real, int32). Write every
-   input that the plan reads before its first step; labels must be in the range of the ops that read them. */
+/* Writes a whole input, parameter or statistic from data: dense, in the element type of the tensor (gcp_real, int32).
+   Write every input that the plan reads before its first step; labels must be in the range of the ops that read
+   them. */
 GCP_API gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, gcp_at at);
 /* Writes an input's first samples, for a last batch that is not full: the others repeat them, and labels of a
    cross-entropy become its .ignore (-1 where it has none), so that they count neither in its mean nor in gradients (a
-   batch-norm sees all). Give all inputs as many. A plan refuses where another op makes one value of several samples,
-   and where a custom op does not say that it keeps them apart (GCP_FLAG_SAMPLES_APART). */
+   batch-norm of training sees all). Give the same part of all inputs. A plan refuses where another op makes one value
+   of several samples, and where a custom op does not say that it keeps them apart (GCP_FLAG_SAMPLES_APART); so it does
+   an input that an op reads whole, as a bias. */
 GCP_API gcp_code gcp_write_some_at(gcp_plan *plan, gcp_tensor x, const void *data, int samples, gcp_at at);
-/* Reads a whole input or parameter, and after a step the loss and kept tensors. data: as gcp_write takes it. */
+/* Reads a whole input, parameter or statistic, and after a step the loss and kept tensors. data: as gcp_write takes
+   it. */
 GCP_API gcp_code gcp_read_at(gcp_plan *plan, gcp_tensor x, void *data, gcp_at at);
 /* Reads the gradient of a parameter (of a plan without optimiser) or of an input with gcp_want_grad. */
 GCP_API gcp_code gcp_grad_at(gcp_plan *plan, gcp_tensor x, gcp_real *data, gcp_at at);
@@ -950,13 +968,17 @@ GCP_API uint64_t gcp_steps_done(const gcp_tape *tape);
 GCP_API double   gcp_gradient_norm_at(gcp_plan *plan, gcp_at at);
 
 /* Learning rates that change, for .lr: of the step (from 0), or of any count. Where the rate is 0 they return GCP_ZERO,
-   which is what .lr takes; what makes no rate gives NaN. It rises linearly for `warmup` steps; then it falls as half a
-   cosine, to 0 at `steps` (Loshchilov and Hutter 2017). */
+   which is what .lr takes; what makes no rate gives NaN.
+
+   The rate rises linearly to lr for `warmup` steps; then it falls as half a cosine, to 0 at `steps` (Loshchilov and
+   Hutter 2017). */
 GCP_API double gcp_rate_cosine(double lr, uint64_t step, uint64_t warmup, uint64_t steps);
-/* It rises linearly for `warmup` steps; then it is multiplied by `factor` every `every` steps. */
+/* The rate rises linearly to lr for `warmup` steps; then it is multiplied by `factor` every `every` steps. */
 GCP_API double gcp_rate_steps(double lr, uint64_t step, uint64_t warmup, uint64_t every, double factor);
 
-/* Averages of weights and running statistics (Polyak and Juditsky 1992; exponential). Bytes of their memory, which is
+/* Averages of weights and running statistics (Polyak and Juditsky 1992; exponential).
+
+   Bytes of their memory, which is
    yours and aligned to a gcp_real. To go on later, they belong into a run file (gcp_io.h: .extra). They lie in the
    order of recording. */
 GCP_API size_t   gcp_average_bytes(const gcp_tape *tape);
@@ -1013,6 +1035,7 @@ GCP_API void gcp_layers_print(const gcp_plan *plan, gcp_writer out);
 GCP_API void gcp_why_print(const gcp_plan *plan, gcp_writer out);
 
 /* Pictures, each a whole file that needs no other. Names may be any bytes, numbers have a point in every locale.
+
    Memory over time and address, as SVG. */
 GCP_API void gcp_memory_svg(const gcp_plan *plan, gcp_writer out);
 /* The same as a page one can step through, instruction by instruction: what is live, what was just born, what is free
@@ -1158,7 +1181,7 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define gcp_measure(...)             GCPI_F3(gcp_measure_at, gcp_step_opts, __VA_ARGS__, )
 #define gcp_gradcheck(...)           GCPI_F1(gcp_gradcheck_at, gcp_gradcheck_opts, __VA_ARGS__, )
 
-/* GCP_SEGMENT(net, "residual", .keep = GCP_KEEP_CONV2D) { ... } is
+/* GCP_SEGMENT(net, "residual", .keep = GCP_KEEP(CONV2D)) { ... } is
    for (scope s = begin(); s.state; end(s)) for (; s.state == 1; s.state = 2) { ... }
    break leaves the inner loop with state 1, so end() sees it at once; continue ends the segment early and is fine;
    return and goto leave the segment open, which the enclosing end() or gcp_plan_make reports with the segment's line.
@@ -1464,7 +1487,7 @@ typedef struct gcpi_name {
 } gcpi_name;
 
 /* outer: the outermost segment around it, or itself; keep: with what those around it keep */
-typedef struct gcpi_segment { int parent, outer, name, depth, open, ops; unsigned keep; gcp_at at; } gcpi_segment;
+typedef struct gcpi_segment { int parent, outer, name, depth, open, ops; uint64_t keep; gcp_at at; } gcpi_segment;
 
 enum { GCPI_INPUT = 1, GCPI_PARAMETER, GCPI_STATISTIC, GCPI_ACTIVATION };
 enum { GCPI_KEPT = 1, GCPI_WANTED = 2, GCPI_FROZEN = 4 };
@@ -4417,7 +4440,7 @@ typedef struct gcpi_op_row {
 #define GCPI_LOSS     (GCP_FLAG_LOSS | GCP_FLAG_SAME_CHANNELS)
 
 /* A mask of .keep has a bit for each kind. */
-typedef char gcpi_kinds_fit[GCP_OP_COUNT <= 31 ? 1 : -1];
+typedef char gcpi_kinds_fit[GCP_OP_COUNT <= 64 ? 1 : -1];
 
 /* ---- recording ---- */
 
@@ -4637,7 +4660,7 @@ static void gcpi_zero_image(const gcp_view *v, int image)
 
 /* ==== src/ops/pointwise_table.h ==== */
 
-/* The pointwise ops, a line each. A line gives y, element by element, and dy/dx. This line is all there is of one:
+/* The pointwise ops, an entry each. It gives y, element by element, and dy/dx. It is all there is of one:
    from it come the enumerator, the functions and macros of gcp.h (pointwise_calls.h), rows and kernels of the CPU
    and of a GPU, and the cases of tests. x, y: input and output; p, q: the numbers that the user gives. Backward
    READS X, Y or NOTHING: the derivative uses nothing else. gcpi_exp1, gcpi_tanh1, gcpi_phi (the normal
@@ -4707,8 +4730,10 @@ static int gcpi_number_ok(gcp_tensor x, gcp_at at, const char *what, const char 
                           double most)
 {
     char allowed[64];
-    if (gcpi_finite(number) && number >= least && number <= most) return 1;
-    if (gcpi_finite(least) || gcpi_finite(most)) snprintf(allowed, sizeof allowed, "%g to %g", least, most);
+    if (gcpi_finite((double)(gcp_real)number) && number >= least && number <= most) return 1;
+    if (gcpi_finite(least) && gcpi_finite(most)) snprintf(allowed, sizeof allowed, "%g to %g", least, most);
+    else if (gcpi_finite(least)) snprintf(allowed, sizeof allowed, "at least %g, and finite", least);
+    else if (gcpi_finite(most)) snprintf(allowed, sizeof allowed, "at most %g, and finite", most);
     else snprintf(allowed, sizeof allowed, "finite");
     gcpi_bad_option(x, at, what, field, number, allowed);
     return 0;
@@ -4718,7 +4743,8 @@ static int gcpi_number_given(gcp_tensor x, gcp_at at, const char *what, const ch
                              double *number)
 {
     const int missing = *number == 0 && otherwise == GCP_ZERO;
-    if (missing) gcpi_bad_option(x, at, what, field, 0, "not given; GCP_ZERO stands for zero");
+    if (missing && gcpi_enter(x, at, what))
+        gcpi_fail(x.tape, GCP_E_ARGUMENT, at, what, "%s is missing; GCP_ZERO says zero", field);
     *number = gcpi_option(*number, otherwise);
     return !missing;
 }
@@ -7459,7 +7485,8 @@ static void gcpi_forward_output(gcpi_problem *p, gcpi_task *task, int op, int j,
 {
     const gcp_tape *t = p->tape;
     int kind = t->ops[op].kind, tensor = t->ops[op].out + j;
-    unsigned flags = t->ops[op].row->flags, keep = t->segments[t->ops[op].segment].keep;
+    const unsigned flags = t->ops[op].row->flags;
+    const uint64_t keep = t->segments[t->ops[op].segment].keep;
     gcpi_item *item = &p->items[tensor];
     item->producer = (int)(task - p->tasks);
     item->active = j == 0 || gcpi_facts_of(&t->ops[op]).custom || flags & GCP_FLAG_ONCE || read[tensor];
@@ -10837,7 +10864,8 @@ static gcpi_slab gcpi_order_slab(gcpi_planner *q, const gcpi_order *o, gcpi_fit 
 /* The most live bytes that the limit allows: buffers count rounded up to align, but the slab ends at its last byte. */
 static size_t gcpi_room(const gcpi_planner *q)
 {
-    return q->r->limit > q->front ? gcpi_round(q->r->limit - q->front, q->p->target.align) : 0;
+    const size_t align = q->p->target.align;
+    return q->r->limit > q->front ? gcpi_round(GCPI_MIN(q->r->limit - q->front, SIZE_MAX - align), align) : 0;
 }
 
 static gcpi_portion gcpi_part_of(gcpi_portion whole, double from, double to)
@@ -13034,7 +13062,8 @@ static double gcpi_far_bound(gcpi_planner *q, gcpi_cut *c, int places, double *e
     for (int i = 0; i < STEPS && low < high; i++) {
         double seconds = (low + high) / 2, least = HUGE_VAL,
                away = GCPI_MIN((double)q->r->far, q->p->target.far_bytes_per_second * seconds / 2);
-        size_t room = gcpi_room(q) + (size_t)GCPI_MIN(away + aligning, (double)q->trial.peak);
+        const size_t more = (size_t)GCPI_MIN(away + aligning, (double)q->trial.peak),
+                     room = more + GCPI_MIN(gcpi_room(q), SIZE_MAX - more);
         memset(excess, 0, ((size_t)q->p->task_count + 2) * sizeof *excess);
         if (!q->r->far_only) least = gcpi_bound(c, room, places, excess);
         else if (q->trial.peak <= room) least = m->seconds;
@@ -13679,66 +13708,90 @@ static int gcpi_may_be_exact(const gcpi_planner *q) { return !q->r->no_exact; }
 static int gcpi_may_run_again(const gcpi_planner *q) { return !q->r->far_only; }
 static int gcpi_only_copies(const gcpi_planner *q) { return q->r->far_only; }
 static int gcpi_copies_too(const gcpi_planner *q) { return q->r->far > 0; }
+static int gcpi_no_copies(const gcpi_planner *q) { return !q->r->far; }
 
-static void gcpi_method_exact(gcpi_planner *q, gcpi_portion portion) { (void)portion; gcpi_budget_exact(q); }
-static void gcpi_method_chain(gcpi_planner *q, gcpi_portion portion)
+/* The methods. 1: nothing is left to look for. */
+static int gcpi_method_keep_all(gcpi_planner *q, gcpi_portion portion)
+{
+    const int best = gcpi_budget_keep_all(q);
+    q->layout = gcpi_efforts[q->r->effort].layout;
+    (void)portion;
+    return best;
+}
+static int gcpi_method_bound(gcpi_planner *q, gcpi_portion portion)
+{
+    gcpi_budget_bound(q, gcpi_efforts[q->r->effort].places);
+    (void)portion;
+    return !q->r->far && q->bound >= (q->r->known > 0 ? q->r->known : HUGE_VAL);
+}
+static int gcpi_method_exact(gcpi_planner *q, gcpi_portion portion)
+{
+    gcpi_budget_exact(q);
+    (void)portion;
+    return 0;
+}
+static int gcpi_method_chain(gcpi_planner *q, gcpi_portion portion)
 {
     const gcpi_effort *e = &gcpi_efforts[q->r->effort];
     gcpi_chain_try(q, gcpi_bytes_from(1.6 * (double)q->r->limit), e->stages, e->grains);
     (void)portion;
+    return 0;
 }
-static void gcpi_method_cuts(gcpi_planner *q, gcpi_portion portion)
+static int gcpi_method_cuts(gcpi_planner *q, gcpi_portion portion)
 {
     gcpi_cuts_try(q, gcpi_efforts[q->r->effort].prices);
     (void)portion;
+    return 0;
 }
-static void gcpi_method_copies(gcpi_planner *q, gcpi_portion portion) { (void)portion; gcpi_budget_copies(q); }
-static void gcpi_method_bound(gcpi_planner *q, gcpi_portion portion)
+static int gcpi_method_copies(gcpi_planner *q, gcpi_portion portion)
 {
-    gcpi_budget_bound(q, gcpi_efforts[q->r->effort].places);
+    gcpi_budget_copies(q);
     (void)portion;
+    return 0;
 }
-static void gcpi_method_search(gcpi_planner *q, gcpi_portion portion)
+static int gcpi_method_search(gcpi_planner *q, gcpi_portion portion)
 {
     gcpi_budget_search(q, 0, GCPI_TURNS, 1, portion);
+    return 0;
 }
 /* The search goes on from a policy's order that is faster than all before. */
-static void gcpi_method_policies(gcpi_planner *q, gcpi_portion portion)
+static int gcpi_method_policies(gcpi_planner *q, gcpi_portion portion)
 {
     const double searched = q->kept.order.seconds;
     gcpi_budget_policies(q);
     if (q->kept.order.seconds < searched) gcpi_budget_search(q, GCPI_TURNS, GCPI_TURNS + 1, 1, portion);
+    return 0;
 }
 
 /* name: of the candidates that it offers; share: of what .progress counts. */
 typedef struct gcpi_method {
     const char *name;
     int (*applies)(const gcpi_planner *q);
-    void (*run)(gcpi_planner *q, gcpi_portion portion);
+    int (*run)(gcpi_planner *q, gcpi_portion portion);
     double share;
 } gcpi_method;
 static const gcpi_method gcpi_methods[] = {
-    { "exact", gcpi_may_be_exact, gcpi_method_exact, 0.1 },    { "chain", gcpi_may_run_again, gcpi_method_chain, 0 },
-    { "cuts", gcpi_may_run_again, gcpi_method_cuts, 0 },       { "copies", gcpi_only_copies, gcpi_method_copies, 0 },
-    { "bound", gcpi_copies_too, gcpi_method_bound, 0 },        { "search", gcpi_any, gcpi_method_search, 0.8 },
+    { "keep_all", gcpi_any, gcpi_method_keep_all, 0 },
+    { "bound", gcpi_no_copies, gcpi_method_bound, 0 },
+    { "exact", gcpi_may_be_exact, gcpi_method_exact, 0.1 },
+    { "chain", gcpi_may_run_again, gcpi_method_chain, 0 },
+    { "cuts", gcpi_may_run_again, gcpi_method_cuts, 0 },
+    { "copies", gcpi_only_copies, gcpi_method_copies, 0 },
+    { "bound", gcpi_copies_too, gcpi_method_bound, 0 },
+    { "search", gcpi_any, gcpi_method_search, 0.8 },
     { "policies", gcpi_may_run_again, gcpi_method_policies, 0.1 },
 };
 
 /* The candidates for the limit. Where the bound says that nothing fits, there is nothing to look for. */
 static void gcpi_budget_find(gcpi_planner *q, gcpi_portion portion)
 {
-    const gcpi_effort *e = &gcpi_efforts[q->r->effort];
     double done = 0;
     q->bound = 0;
     gcpi_none(&q->loose);
-    if (gcpi_budget_keep_all(q)) return;
-    q->layout = e->layout;
-    if (!q->r->far) gcpi_budget_bound(q, e->places);
-    if (q->bound >= (q->r->known > 0 ? q->r->known : HUGE_VAL)) return;
     for (size_t k = 0; k < sizeof gcpi_methods / sizeof *gcpi_methods; k++) {
         const gcpi_method *method = &gcpi_methods[k];
         q->method = method->name;
-        if (method->applies(q)) method->run(q, gcpi_part_of(portion, done, done + method->share));
+        if (method->applies(q) && method->run(q, gcpi_part_of(portion, done, done + method->share))) return;
         done += method->share;
     }
 }
@@ -14267,7 +14320,7 @@ typedef struct gcpi_plan {
     size_t unfused;                   /* slab bytes of the keep-all plan without fused updates; SIZE_MAX: as it is */
     int peak_at, forward_end, slots, segments;          /* forward_end: the instruction after the last F */
     int inputs, leaves_out;           /* inputs that the list reads; whether the loss can leave samples out */
-    int joins_samples;                /* the first op that makes one value of several samples, -1: none */
+    int *samples, joins_samples;      /* per tensor: see samples.h; the first op that joins them, -1: none */
     ptrdiff_t *far_at; size_t far_bytes;      /* per tensor: its offset in far memory, -1: never there */
     double timeline;                  /* seconds of a step, far copies beside it; 0: the list has no copies */
     gcpi_bound_state bound;
@@ -14398,7 +14451,7 @@ static int gcpi_plan_layout(gcpi_plan *core, gcpi_lives *l, size_t **live, gcp_a
 
 /* ==== src/plan/network_fits.h ==== */
 
-/* What a network must be to be planned; which samples a loss may leave out. */
+/* What a network must be to be planned. */
 
 static int gcpi_customs_run_on(const gcpi_problem *p)
 {
@@ -14415,48 +14468,6 @@ static int gcpi_customs_run_on(const gcpi_problem *p)
         return 0;
     }
     return 1;
-}
-
-/* some: of each tensor, how many samples it holds that gcp_write_some can leave out; 0: none. Fills it for the op's
-   outputs. 1: the op makes one value of several of them. */
-static int gcpi_samples_through(const gcp_tape *t, const gcpi_op *op, int *some)
-{
-    const gcpi_facts facts = gcpi_facts_of(op);
-    int samples = 0, shared = 0;
-    for (int i = 0; i < op->inputs; i++) {
-        const int n = some[gcpi_edge(t, op, i)];
-        samples = GCPI_MAX(samples, n);
-        if (i < 32 && facts.shared >> i & 1) shared |= n;
-    }
-    const int cut = facts.view == GCPI_VIEW_WHOLE && samples && t->tensors[op->out].shape.d[0] % samples,
-              ends = facts.stats || facts.leaves_out;
-    for (int j = 0; j < op->outputs; j++) some[op->out + j] = ends ? 0 : samples;
-    return samples && !ends && (!facts.apart || shared || cut);
-}
-/* Whether samples can be left out of the loss: cross-entropies alone make one value of them. Inference has none.
-   (Batch-norm's statistics are of all.) */
-static int gcpi_samples_look(gcpi_plan *core, gcp_arena *a)
-{
-    const gcp_tape *t = core->p.tape;
-    const ptrdiff_t scratch = a->scratch;
-    int left_out = 0;
-    if (gcpi_is_graph(&core->p)) return 1;
-    core->joins_samples = -1;
-    int *some = GCPI_SCRATCH(a, int, t->tensor_count);
-    for (int x = 0; some && x < t->tensor_count; x++) {
-        const int n = gcpi_by_samples(t->tensors[x].shape).d[0];
-        some[x] = t->tensors[x].kind == GCPI_INPUT && n > 1 ? n : 0;
-    }
-    for (int k = 0; some && k < core->p.forward; k++) {
-        const gcpi_task *task = &core->p.tasks[k];
-        for (int o = task->op - GCPI_MAX(task->ops, 1) + 1; o <= task->op; o++) {
-            if (gcpi_samples_through(t, &t->ops[o], some) && core->joins_samples < 0) core->joins_samples = o;
-            left_out |= gcpi_facts_of(&t->ops[o]).leaves_out;
-        }
-    }
-    core->leaves_out = !core->p.training || (left_out && core->joins_samples < 0);
-    a->scratch = scratch;
-    return some != NULL;
 }
 
 /* Statistics of one value a channel are that value: what they normalise is a constant, and no gradient comes back. */
@@ -14496,6 +14507,97 @@ static int gcpi_plan_addressable(const gcpi_plan *core)
     gcpi_fail(core->p.tape, GCP_E_SHAPE, core->opts.at, core->p.tape->planning,
               "the network's tensors take %.3g bytes, more than can be addressed", bytes + workspace);
     return 0;
+}
+
+/* ==== src/plan/samples.h ==== */
+
+/* Which samples a loss may leave out, for gcp_write_some.
+
+   An input's first size counts its samples; (n) has n of one value. They follow one another in its values. So they do
+   in all that is made of them, until an op makes one value of several: then none can be left out. */
+
+/* Whether op reads tensor x whole for each sample, as a bias or a table. */
+static int gcpi_reads_whole(const gcp_tape *t, const gcpi_op *op, int x)
+{
+    const unsigned shared = gcpi_facts_of(op).shared;
+    for (int i = 0; i < op->inputs && shared >> i; i++)
+        if (shared >> i & 1 && gcpi_edge(t, op, i) == x) return 1;
+    return 0;
+}
+/* Of each input how many samples it has that can be left out; 0: none, or an op reads it whole. Tensors that ops make
+   have 0 so far. */
+static void gcpi_samples_of_inputs(const gcp_tape *t, int *samples)
+{
+    for (int x = 0; x < t->tensor_count; x++) {
+        const int n = gcpi_by_samples(t->tensors[x].shape).d[0];
+        samples[x] = t->tensors[x].kind == GCPI_INPUT && n > 1 ? n : 0;
+    }
+    for (int o = 0; o < t->op_count; o++)
+        for (int i = 0; i < t->ops[o].inputs; i++) {
+            const int x = gcpi_edge(t, &t->ops[o], i);
+            if (samples[x] && gcpi_reads_whole(t, &t->ops[o], x)) samples[x] = 0;
+        }
+}
+
+/* Whether value i of output 0 is made of values i of the inputs. */
+static int gcpi_value_by_value(const gcp_tape *t, const gcpi_op *op, const gcpi_facts *facts)
+{
+    if (facts->view == GCPI_VIEW_WHOLE) return 1;
+    return facts->channels == GCPI_CHANNELS_SAME && facts->view == GCPI_VIEW_NONE && !facts->shared &&
+           gcpi_count(t->tensors[op->out].shape) == gcpi_count(t->tensors[gcpi_edge(t, op, 0)].shape);
+}
+/* The samples of an op: the fewest that an input has, where those of the others are parts of them. -1: an input's are
+   joined: they are read whole, or are values of one row, and the op goes over rows. (A custom op that says that it
+   keeps samples apart means those of (n), too.) */
+static int gcpi_samples_of_op(const gcp_tape *t, const gcpi_op *op, const int *samples)
+{
+    const gcpi_facts facts = gcpi_facts_of(op);
+    const int by_value = facts.custom || gcpi_value_by_value(t, op, &facts);
+    int fewest = 0;
+    for (int i = 0; i < op->inputs; i++) {
+        const int x = gcpi_edge(t, op, i), n = samples[x];
+        const gcpi_tensor *e = &t->tensors[x];
+        if (!n) continue;
+        if (gcpi_reads_whole(t, op, x) || (!by_value && e->dtype == GCP_DTYPE_REAL && e->shape.rank == 1)) return -1;
+        if (fewest && n % fewest && fewest % n) return -1;
+        fewest = fewest ? GCPI_MIN(fewest, n) : n;
+    }
+    return fewest;
+}
+/* Fills the samples of the op's outputs. 1: it makes one value of several. A cross-entropy does, but leaves out those
+   whose labels are ignored; statistics are of all. */
+static int gcpi_samples_join(const gcp_tape *t, const gcpi_op *op, int *samples)
+{
+    const gcpi_facts facts = gcpi_facts_of(op);
+    const int n = gcpi_samples_of_op(t, op, samples), ends = n < 0 || facts.stats || facts.leaves_out;
+    int joins = n < 0 || (facts.leaves_out && samples[gcpi_edge(t, op, 0)] && !samples[gcpi_edge(t, op, 1)]);
+    for (int j = 0; j < op->outputs; j++) {
+        const int aside = j && !facts.custom;               /* a mask, of which only backward knows */
+        samples[op->out + j] = ends ? 0 : n;
+        joins |= !ends && n && !aside && (!facts.apart || gcpi_by_samples(t->tensors[op->out + j].shape).d[0] % n);
+    }
+    return joins;
+}
+
+/* Whether samples can be left out: no op joins them, and the loss, where there is one, leaves some out. */
+static int gcpi_plan_samples(gcpi_plan *core, gcp_arena *a)
+{
+    const gcp_tape *t = core->p.tape;
+    int left_out = 0;
+    if (gcpi_is_graph(&core->p)) return 1;
+    core->joins_samples = -1;
+    core->samples = GCPI_NEW(a, int, t->tensor_count);
+    if (!core->samples) return 0;
+    gcpi_samples_of_inputs(t, core->samples);
+    for (int k = 0; k < core->p.forward; k++) {
+        const gcpi_task *task = &core->p.tasks[k];
+        for (int o = task->op - GCPI_MAX(task->ops, 1) + 1; o <= task->op; o++) {
+            if (gcpi_samples_join(t, &t->ops[o], core->samples) && core->joins_samples < 0) core->joins_samples = o;
+            left_out |= gcpi_facts_of(&t->ops[o]).leaves_out;
+        }
+    }
+    core->leaves_out = core->joins_samples < 0 && (left_out || !core->p.training);
+    return 1;
 }
 
 /* ==== src/plan/outcome.h ==== */
@@ -15370,7 +15472,7 @@ static int gcpi_plan_inputs(gcpi_plan *core, gcp_arena *a)
     for (int i = 0; i < core->p.tensors; i++)
         core->inputs += core->p.items[i].kind == GCPI_INPUT_ITEM && core->where[i] >= 0;
     core->bound.unwritten = core->inputs;
-    return core->bound.given != NULL && gcpi_samples_look(core, a);
+    return core->bound.given != NULL && gcpi_plan_samples(core, a);
 }
 
 static int gcpi_plan_finish(gcp_plan *plan, gcp_arena *a)
@@ -17207,22 +17309,24 @@ static void gcpi_unwritten_fail(const gcpi_plan *core, gcp_at at, const char *wh
     gcpi_fail(core->p.tape, GCP_E_INPUT, at, what, "'%s' was not written since %s",
               gcp_name(gcpi_handle(core->p.tape, i), name, sizeof name), core->bound.since);
 }
-/* Inputs of as many samples must have been given as many: the first that was written in part says how many. */
+/* The same part of all inputs' samples must have been given: that of the first that was written in part. */
 static int gcpi_samples_agree(gcpi_plan *core, gcp_at at, const char *what)
 {
     const gcp_tape *t = core->p.tape;
     char name[96], other[96];
-    int first = -1;
+    int first = -1, first_all = 0;
     for (int pass = 0; pass < 2; pass++)
         for (int x = 0; x < core->p.tensors; x++) {
             const int given = core->p.items[x].kind == GCPI_INPUT_ITEM ? core->bound.given[x] : 0;
             const int all = given ? gcpi_by_samples(t->tensors[x].shape).d[0] : 0;
-            if (!pass && first < 0 && given < all) first = x;
-            if (!pass || !given || first < 0 || all != gcpi_by_samples(t->tensors[first].shape).d[0]) continue;
-            if (given == core->bound.given[first]) continue;
-            gcpi_fail(core->p.tape, GCP_E_INPUT, at, what, "%d samples of '%s' were written, and %d of '%s'",
-                      core->bound.given[first], gcp_name(gcpi_handle(core->p.tape, first), name, sizeof name), given,
-                      gcp_name(gcpi_handle(core->p.tape, x), other, sizeof other));
+            if (!pass && first < 0 && given < all) { first = x; first_all = all; }
+            if (!pass || !given || first < 0 || !core->samples[x]) continue;
+            if ((int64_t)given * first_all == (int64_t)core->bound.given[first] * all) continue;
+            gcp_name(gcpi_handle(core->p.tape, first), name, sizeof name);
+            gcp_name(gcpi_handle(core->p.tape, x), other, sizeof other);
+            gcpi_fail(core->p.tape, GCP_E_INPUT, at, what,
+                      "%d of %d samples of '%s' were written, and %d of %d of '%s'", core->bound.given[first],
+                      first_all, name, given, all, other);
             return 0;
         }
     core->bound.some = first >= 0;
@@ -17532,18 +17636,22 @@ GCPI_DEF gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, g
     return gcpi_write(&a, data, gcpi_by_samples(core->p.tape->tensors[x.id].shape).d[0]);
 }
 
-static gcp_code gcpi_some_fail(const gcpi_access *a)
+/* Whether an input can be written in part: the loss leaves samples out, and these are samples. */
+static gcp_code gcpi_some_check(const gcpi_access *a)
 {
     char text[256], name[96];
+    const gcpi_plan *core = a->plan->core;
     const gcp_tape *t = a->plan->tape;
-    if (a->plan->core->joins_samples < 0)
+    int o = core->joins_samples;
+    if (core->leaves_out && core->samples[a->x.id]) return GCP_OK;
+    if (!core->leaves_out && o < 0)
         return gcpi_access_fail(a, GCP_E_ARGUMENT, "cannot be written in part: the plan has no gcp_cross_entropy, "
                                                    "which alone leaves samples out", "");
-    const gcpi_op *joins = &t->ops[a->plan->core->joins_samples];
-    gcpi_name_text(t, joins->name, name, sizeof name);
-    snprintf(text, sizeof text, "'%s' (%s:%d) makes one value of several samples%s", name,
-             gcpi_basename(joins->at.file), joins->at.line,
-             gcpi_facts_of(joins).custom ? ", or lacks GCP_FLAG_SAMPLES_APART" : "");
+    for (; core->leaves_out && (o < 0 || !gcpi_reads_whole(t, &t->ops[o], a->x.id)); o++) {}
+    gcpi_name_text(t, t->ops[o].name, name, sizeof name);
+    snprintf(text, sizeof text, "'%s' (%s:%d) %s%s", name, gcpi_basename(t->ops[o].at.file), t->ops[o].at.line,
+             core->leaves_out ? "reads it whole" : "makes one value of several samples",
+             gcpi_facts_of(&t->ops[o]).custom ? ", or lacks GCP_FLAG_SAMPLES_APART" : "");
     return gcpi_access_fail(a, GCP_E_ARGUMENT, "cannot be written in part: ", text);
 }
 
@@ -17560,7 +17668,7 @@ GCPI_DEF gcp_code gcp_write_some_at(gcp_plan *plan, gcp_tensor x, const void *da
     if (samples < all && plan->tape->tensors[x.id].dtype == GCP_DTYPE_I32 &&
         gcpi_ignored_label(plan->core, x.id, &label) < 0)
         return gcpi_access_fail(&a, GCP_E_ARGUMENT, "is read by ops that cannot ignore the same label", "");
-    if (samples < all && samples >= 1 && !plan->core->leaves_out) return gcpi_some_fail(&a);
+    if (samples < all && samples >= 1 && (code = gcpi_some_check(&a)) != GCP_OK) return code;
     if (samples >= 1 && samples <= all) return gcpi_write(&a, data, samples);
     snprintf(text, sizeof text, "%d samples; 1 to %d are allowed", samples, all);
     return gcpi_access_fail(&a, GCP_E_ARGUMENT, "was given ", text);

@@ -1170,22 +1170,36 @@ static void gcpi_flat_reshape(const gcp_tape *t, gcpi_flat *all, int x, int y)
         gcpi_flat_set(all, flat, t->tensors[image].shape.d[1], t->tensors[image].shape.d[2]);
 }
 
+/* The op's inputs, then its outputs. */
+static int gcpi_flat_operand(const gcp_tape *t, const gcpi_op *op, int i)
+{
+    return i < op->inputs ? gcpi_edge(t, op, i) : op->out + i - op->inputs;
+}
+/* The first operand that has as many channels as operand i: perhaps itself. */
+static int gcpi_flat_like(const gcp_tape *t, const gcpi_op *op, int i)
+{
+    const int channels = gcpi_flat_channels(t, gcpi_flat_operand(t, op, i));
+    int like = 0;
+    while (gcpi_flat_channels(t, gcpi_flat_operand(t, op, like)) != channels) like++;
+    return like;
+}
+static void gcpi_flat_same(const gcp_tape *t, gcpi_flat *all, const gcpi_op *op)
+{
+    for (int i = 1; i < op->inputs + op->outputs; i++) {
+        const int like = gcpi_flat_like(t, op, i);
+        if (like < i) gcpi_flat_join(all, gcpi_flat_operand(t, op, like), gcpi_flat_operand(t, op, i));
+    }
+}
 /* Ops that join channels in another way: what is known on one side says that the other cannot be told. */
 static int gcpi_flat_mixes(const gcp_tape *t, const gcpi_op *op)
 {
     const gcpi_facts facts = gcpi_facts_of(op);
     const int x = gcpi_edge(t, op, 0), differ = gcpi_flat_channels(t, x) != gcpi_flat_channels(t, op->out);
     if (facts.view == GCPI_VIEW_WHOLE) return differ && !gcpi_row_of(t, x, op->out) && !gcpi_row_of(t, op->out, x);
-    return facts.view == GCPI_VIEW_PART ? differ : facts.channels == GCPI_CHANNELS_UNKNOWN;
-}
-static void gcpi_flat_same(const gcp_tape *t, gcpi_flat *all, const gcpi_op *op)
-{
-    const int x = gcpi_edge(t, op, 0);
-    for (int i = 1; i < op->inputs; i++)
-        if (gcpi_flat_channels(t, gcpi_edge(t, op, i)) == gcpi_flat_channels(t, x))
-            gcpi_flat_join(all, x, gcpi_edge(t, op, i));
-    for (int k = 0; k < op->outputs; k++)
-        if (gcpi_flat_channels(t, op->out + k) == gcpi_flat_channels(t, x)) gcpi_flat_join(all, x, op->out + k);
+    if (facts.view == GCPI_VIEW_PART) return differ;
+    if (facts.custom && facts.channels == GCPI_CHANNELS_SAME)
+        return gcpi_flat_like(t, op, op->inputs) == op->inputs && gcpi_count(t->tensors[op->out].shape) > 1;
+    return facts.channels == GCPI_CHANNELS_UNKNOWN;
 }
 static void gcpi_flat_through(const gcp_tape *t, gcpi_flat *all, const gcpi_op *op)
 {

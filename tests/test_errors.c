@@ -280,7 +280,8 @@ static void numbers(void)
     BAD(GCP_E_ARGUMENT, "layer_norm: .epsilon = -1; above 0", gcp_layer_norm(x, .epsilon = -1));
     BAD(GCP_E_ARGUMENT, "batch_norm: .epsilon = 0; above 0", gcp_batch_norm(x, .epsilon = GCP_ZERO));
     GOOD(gcp_batch_norm(x, .momentum = GCP_ZERO));
-    BAD(GCP_E_ARGUMENT, "scale: .by = 0; not given; GCP_ZERO stands for zero", gcp_scale(x));
+    BAD(GCP_E_ARGUMENT, "scale: .by is missing; GCP_ZERO says zero", gcp_scale(x));
+    if (sizeof(gcp_real) == 4) BAD(GCP_E_ARGUMENT, "scale: .by = 1e+300; finite", gcp_scale(x, .by = 1e300));
     BAD(GCP_E_ARGUMENT, "scale: .by = inf; finite", gcp_scale(x, .by = HUGE_VAL));
     GOOD(gcp_scale(x, .by = GCP_ZERO));
     BAD(GCP_E_ARGUMENT, "leaky_relu: .slope = inf; at least 0", gcp_leaky_relu(x, .slope = HUGE_VAL));
@@ -522,7 +523,7 @@ static void segments(void)
     works_again(__LINE__);
     begin();
     line = __LINE__ + 1;
-    GCP_SEGMENT(net, "empty", .keep = GCP_KEEP_RELU) { }
+    GCP_SEGMENT(net, "empty", .keep = GCP_KEEP(RELU)) { }
     said(GCP_E_SEGMENT, __LINE__, line, "segment 'empty[0]': its block recorded no op");
     begin();
     segment_left();
@@ -1289,6 +1290,70 @@ static void in_part_between(void)
     in_part_through(gcp_batch_norm(y), __LINE__, NULL);
 }
 
+/* What a tensor's samples are, where its first size does not say it; the same part of all must be given. */
+static void in_part_plan(gcp_plan *plan, gcp_tensor root, int inference)
+{
+    *plan = gcp_plan_make(root, .inference = inference);
+    CHECK(gcp_bind(plan, step_memory, sizeof step_memory) == GCP_OK);
+}
+static void in_part_rows(void)
+{
+    static char text[256];
+    const int32_t labels[8] = { 0, 1, 0, 1, 0, 1, 0, 1 };
+    gcp_plan plan;
+    begin();                                     /* (n) beside (n): samples are the concat's halves */
+    gcp_tensor four = gcp_input(net, "four", GCP_SHAPE(4)), eight = gcp_labels(net, "eight", GCP_SHAPE(8));
+    gcp_tensor y = gcp_concat(GCP_TENSORS(four, four));
+    const int concat = __LINE__ - 1;
+    in_part_plan(&plan, gcp_cross_entropy(gcp_linear(gcp_reshape(y, GCP_SHAPE(8, 1)), .out = 3), eight), 0);
+    snprintf(text, sizeof text,
+             "'four' cannot be written in part: 'concat[0]' (test_errors.c:%d) makes one value of several samples",
+             concat);
+    in_part_said(&plan, four, zeros, 2, __LINE__, text);
+    begin();                                     /* labels of one row */
+    gcp_tensor row = gcp_labels(net, "row", GCP_SHAPE(1, 2)), logits = gcp_linear(flat, .out = 3);
+    in_part_plan(&plan, gcp_cross_entropy(logits, row), 0);
+    in_part_said(&plan, flat, zeros, 1, __LINE__, joined("cross_entropy[0]", __LINE__ - 1, ""));
+    begin();                                     /* an op over the row that (n) is */
+    four = gcp_input(net, "four", GCP_SHAPE(4));
+    y = gcp_layer_norm(four);
+    const int norm = __LINE__ - 1;
+    in_part_plan(&plan, gcp_cross_entropy(gcp_reshape(y, GCP_SHAPE(4, 1)), gcp_labels(net, "l", GCP_SHAPE(4))), 0);
+    snprintf(text, sizeof text,
+             "'four' cannot be written in part: 'layer_norm[0]' (test_errors.c:%d) makes one value of several samples",
+             norm);
+    in_part_said(&plan, four, zeros, 3, __LINE__, text);
+    begin();                                     /* values of (n), one by one; four labels for each two samples */
+    four = gcp_input(net, "four", GCP_SHAPE(4));
+    eight = gcp_labels(net, "eight", GCP_SHAPE(8));
+    y = gcp_reshape(gcp_linear(gcp_reshape(gcp_tanh(four), GCP_SHAPE(4, 1)), .out = 6), GCP_SHAPE(8, 3));
+    in_part_plan(&plan, gcp_cross_entropy(y, eight), 0);
+    gcp_write_some(&plan, four, zeros, 3);
+    gcp_write_some(&plan, eight, labels, 6);
+    fine(gcp_step(&plan) > 0, __LINE__);
+    gcp_write(&plan, eight, labels);
+    CHECK(isnan(gcp_step(&plan)));
+    said(GCP_E_INPUT, __LINE__, __LINE__ - 1,
+         "gcp_step: 3 of 4 samples of 'four' were written, and 8 of 8 of 'eight'");
+}
+static void in_part_whole(void)
+{
+    static char text[256];
+    gcp_plan plan;
+    begin();                                     /* an input that all samples read */
+    gcp_tensor b = gcp_input(net, "b", GCP_SHAPE(4), .want_grad = 1), y = gcp_bias(flat, b);
+    const int bias = __LINE__ - 1;
+    in_part_plan(&plan, gcp_cross_entropy(y, ids), 0);
+    fine(gcp_write_some(&plan, flat, zeros, 1) == GCP_OK && gcp_write(&plan, b, zeros) == GCP_OK, __LINE__);
+    fine(gcp_write_some(&plan, ids, (const int32_t[1]) { 1 }, 1) == GCP_OK && gcp_step(&plan) > 0, __LINE__);
+    snprintf(text, sizeof text, "'b' cannot be written in part: 'bias[1]' (test_errors.c:%d) reads it whole", bias);
+    in_part_said(&plan, b, zeros, 2, __LINE__, text);
+    begin();                                     /* inference, too, of what makes one value of all */
+    y = gcp_mse(flat, gcp_tanh(flat));
+    in_part_plan(&plan, y, 1);
+    in_part_said(&plan, flat, zeros, 1, __LINE__, joined("mse[0]", __LINE__ - 2, ""));
+}
+
 static void gradchecks(void)
 {
     static unsigned char small_arena[1 << 16];
@@ -1742,12 +1807,11 @@ int main(void)
 {
     static void (*const groups[])(void) = {
         inputs, parameters, windows, windows_given, pools, overflows, numbers, shapes, rows_and_labels, dtypes, handles,
-        layer_names, taken_back,
-        segments, full_tape, full_tape_of_norms, capacities, no_room, plan_options, update_options, cut_options,
-        plan_targets, plan_budget, plan_arenas, short_arena, freed_too_late, unusable_plans, no_tape, binds,
-        wide_align, failed_rebind, states, optimisers, accesses, runs, in_part, in_part_between, gradchecks, rates,
-        label_ranges, id_ranges, customs, drifts, nans, single_values, parameter_sets, devices, lists, graphs,
-        files
+        layer_names, taken_back, segments, full_tape, full_tape_of_norms, capacities, no_room, plan_options,
+        update_options, cut_options, plan_targets, plan_budget, plan_arenas, short_arena, freed_too_late,
+        unusable_plans, no_tape, binds, wide_align, failed_rebind, states, optimisers, accesses, runs, in_part,
+        in_part_between, in_part_rows, in_part_whole, gradchecks, rates, label_ranges, id_ranges, customs, drifts,
+        nans, single_values, parameter_sets, devices, lists, graphs, files
     };
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) groups[i]();
     for (int code = GCP_OK + 1; code < GCP_ERROR_COUNT; code++)

@@ -143,11 +143,34 @@ static void strides(void)
     }
 }
 
+/* Found from outside: budgets whose bytes, rounded up, wrapped to zero. */
+static void budgets(void)
+{
+    static unsigned char memory[GCP_MB(4)];
+    const char *graph = "f a 1 64 0\nf b 1 64 0 a\nb b_b 1 64 0 b\nb a_b 1 64 0 b_b a\n";
+    arena = gcp_arena_from(memory, sizeof memory);
+    net = gcp_tape_make(&arena, .ops = 16);
+    gcp_tensor y = gcp_tanh(gcp_input(net, "x", GCP_SHAPE(64, 64))), label = gcp_labels(net, "label", GCP_SHAPE(64));
+    y = gcp_linear(gcp_tanh(gcp_concat(GCP_TENSORS(y, gcp_sigmoid(y)))), .out = 3);
+    gcp_tensor loss = gcp_cross_entropy(y, label);
+    for (int i = 0; i < 130; i++) {
+        const size_t budget = SIZE_MAX - (size_t)i;
+        gcp_plan plan = gcp_graph_plan(net, graph, .policy = GCP_POLICY_BUDGET, .budget = budget);
+        CHECK(gcp_plan_ok(&plan));
+        gcp_plan_free(&plan);
+        if (i % 16) continue;
+        plan = gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = budget, .far = GCP_MB(1));
+        CHECK(gcp_plan_ok(&plan) && plan.bound_seconds <= plan.seconds * (1 + 1e-12));
+        gcp_plan_free(&plan);
+    }
+}
+
 int main(int argc, char **argv)
 {
     int count = argc > 1 ? atoi(argv[1]) : 20000;
     wrapped();
     strides();
+    budgets();
     for (int i = 0; i < count; i++) one();
     printf("%d shapes, %d recorded, %d planned\n", count, recorded, planned);
     CHECK(planned > count / 8);

@@ -360,6 +360,47 @@ static void order_in_doubt(void)
     fine(&b, __LINE__);
 }
 
+/* A custom op that hands on channels (GCP_FLAG_SAME_CHANNELS): those of the input that has as many as its output. */
+static int as_widest(gcp_shape_call *c)
+{
+    c->out[0] = c->in[c->inputs > 1 && c->in[1].d[3] > c->in[0].d[3]];
+    return 1;
+}
+static int as_half(gcp_shape_call *c) { c->out[0] = c->in[0]; c->out[0].d[3] /= 2; return 1; }
+static void no_call(const gcp_call *c) { (void)c; }
+static void order_through_custom(void)
+{
+    static const gcp_op gate = { .name = "gate", .shape = as_widest, .forward = no_call, .backward = no_call,
+                                 .flags = GCP_FLAG_SAME_CHANNELS, .outputs = 1 },
+                        half = { .name = "half", .shape = as_half, .forward = no_call, .backward = no_call,
+                                 .flags = GCP_FLAG_SAME_CHANNELS, .outputs = 1 };
+    static float written[3][16];
+    for (int way = 0; way < 4; way++) {                  /* no op between; the flat one first; last; half of it */
+        run b;
+        b.arena = gcp_arena_from(other_memory, sizeof other_memory);
+        b.net = gcp_tape_make(&b.arena, .ops = 16);
+        gcp_tensor x = gcp_conv2d(gcp_input(b.net, "image", GCP_SHAPE(2, 2, 2, 2)), .out = 2, .k = 1);
+        gcp_tensor flat = gcp_flatten(x), s = gcp_input(b.net, "s", GCP_SHAPE(2, 1));
+        if (way == 1) flat = gcp_custom(GCP_TENSORS(flat, s), &gate);
+        if (way == 2) flat = gcp_custom(GCP_TENSORS(s, flat), &gate);
+        if (way == 3) flat = gcp_custom(&flat, 1, &half);
+        b.loss = gcp_mean(gcp_linear(flat, .out = 2, .no_bias = 1, .name = "fc"));
+        bind(&b, other_step, (gcp_plan_opts) { .at = GCP_AT });
+        float weights[16];
+        for (int i = 0; i < 16; i++) weights[i] = (float)i;
+        gcp_write(&b.plan, gcp_find(b.net, "fc/weight"), weights);
+        gcp_save(b.net, "m", .style = GCP_STYLE_TORCH, .files = &files);
+        if (way == 3) said(&b, GCP_E_SHAPE, "m: fc/weight: its order in PyTorch's file cannot be told", __LINE__);
+        else fine(&b, __LINE__);
+        if (way == 3) continue;
+        gcp_load(b.net, "m", .map = "fc/weight fc/weight oi", .partial = 1, .files = &files);
+        gcp_read(&b.plan, gcp_find(b.net, "fc/weight"), written[way]);
+        fine(&b, __LINE__);
+    }
+    CHECK(written[0][1] == 2 && written[0][4] == 1);
+    CHECK(!memcmp(written[0], written[1], sizeof written[0]) && !memcmp(written[0], written[2], sizeof written[0]));
+}
+
 /* ---- runs ---- */
 
 /* Ten steps; after `stop` of them the run is saved, and taken up by another tape with these options. */
@@ -1027,6 +1068,7 @@ int main(void)
     from_pytorch(TEST_DATA "/tests/reference/coder.safetensors", coder, REST, 12, GCP_SHAPE(2, 2, 3, 3),
                  GCP_SHAPE(2, 2, 3, 2));
     order_in_doubt();
+    order_through_custom();
     runs();
     differences();
     given_half();

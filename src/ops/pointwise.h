@@ -54,8 +54,10 @@ static int gcpi_number_ok(gcp_tensor x, gcp_at at, const char *what, const char 
                           double most)
 {
     char allowed[64];
-    if (gcpi_finite(number) && number >= least && number <= most) return 1;
-    if (gcpi_finite(least) || gcpi_finite(most)) snprintf(allowed, sizeof allowed, "%g to %g", least, most);
+    if (gcpi_finite((double)(gcp_real)number) && number >= least && number <= most) return 1;
+    if (gcpi_finite(least) && gcpi_finite(most)) snprintf(allowed, sizeof allowed, "%g to %g", least, most);
+    else if (gcpi_finite(least)) snprintf(allowed, sizeof allowed, "at least %g, and finite", least);
+    else if (gcpi_finite(most)) snprintf(allowed, sizeof allowed, "at most %g, and finite", most);
     else snprintf(allowed, sizeof allowed, "finite");
     gcpi_bad_option(x, at, what, field, number, allowed);
     return 0;
@@ -65,7 +67,8 @@ static int gcpi_number_given(gcp_tensor x, gcp_at at, const char *what, const ch
                              double *number)
 {
     const int missing = *number == 0 && otherwise == GCP_ZERO;
-    if (missing) gcpi_bad_option(x, at, what, field, 0, "not given; GCP_ZERO stands for zero");
+    if (missing && gcpi_enter(x, at, what))
+        gcpi_fail(x.tape, GCP_E_ARGUMENT, at, what, "%s is missing; GCP_ZERO says zero", field);
     *number = gcpi_option(*number, otherwise);
     return !missing;
 }

@@ -5,16 +5,21 @@
     X(SIGMOID, sigmoid) \
     X(GELU, gelu)
 
-/* y, element by element: */
-/* .by: none, it must be given; GCP_ZERO gives zero */
+/* Ops that go element by element. */
+
+/* .by: must be given, finite; GCP_ZERO says zero. */
 typedef struct gcp_scale_opts {
     gcp_at at GCPI_Z; double by GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_scale_opts;
-GCP_API gcp_tensor gcp_scale_at(gcp_tensor x, gcp_scale_opts opts);      /* by x */
+/* by x. */
+GCP_API gcp_tensor gcp_scale_at(gcp_tensor x, gcp_scale_opts opts);
 #define gcp_scale(...) GCPI_F1(gcp_scale_at, gcp_scale_opts, __VA_ARGS__, )
-GCP_API gcp_tensor gcp_tanh_at(gcp_tensor x, gcp_op_opts opts);      /* tanh x */
+/* tanh x. */
+GCP_API gcp_tensor gcp_tanh_at(gcp_tensor x, gcp_op_opts opts);
 #define gcp_tanh(...) GCPI_F1(gcp_tanh_at, gcp_op_opts, __VA_ARGS__, )
-GCP_API gcp_tensor gcp_sigmoid_at(gcp_tensor x, gcp_op_opts opts);      /* 1 / (1 + exp(-x)) */
+/* 1 / (1 + exp(-x)). */
+GCP_API gcp_tensor gcp_sigmoid_at(gcp_tensor x, gcp_op_opts opts);
 #define gcp_sigmoid(...) GCPI_F1(gcp_sigmoid_at, gcp_op_opts, __VA_ARGS__, )
-GCP_API gcp_tensor gcp_gelu_at(gcp_tensor x, gcp_op_opts opts);      /* x Phi(x), exact */
+/* x Phi(x), exact. */
+GCP_API gcp_tensor gcp_gelu_at(gcp_tensor x, gcp_op_opts opts);
 #define gcp_gelu(...) GCPI_F1(gcp_gelu_at, gcp_op_opts, __VA_ARGS__, )

@@ -1,4 +1,4 @@
-/* The pointwise ops, a line each. A line gives y, element by element, and dy/dx. This line is all there is of one:
+/* The pointwise ops, an entry each. It gives y, element by element, and dy/dx. It is all there is of one:
    from it come the enumerator, the functions and macros of gcp.h (pointwise_calls.h), rows and kernels of the CPU
    and of a GPU, and the cases of tests. x, y: input and output; p, q: the numbers that the user gives. Backward
    READS X, Y or NOTHING: the derivative uses nothing else. gcpi_exp1, gcpi_tanh1, gcpi_phi (the normal

@@ -52,7 +52,7 @@ typedef struct gcpi_op_row {
 #define GCPI_LOSS     (GCP_FLAG_LOSS | GCP_FLAG_SAME_CHANNELS)
 
 /* A mask of .keep has a bit for each kind. */
-typedef char gcpi_kinds_fit[GCP_OP_COUNT <= 31 ? 1 : -1];
+typedef char gcpi_kinds_fit[GCP_OP_COUNT <= 64 ? 1 : -1];
 
 /* ---- recording ---- */
 

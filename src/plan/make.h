@@ -147,7 +147,7 @@ static int gcpi_plan_inputs(gcpi_plan *core, gcp_arena *a)
     for (int i = 0; i < core->p.tensors; i++)
         core->inputs += core->p.items[i].kind == GCPI_INPUT_ITEM && core->where[i] >= 0;
     core->bound.unwritten = core->inputs;
-    return core->bound.given != NULL && gcpi_samples_look(core, a);
+    return core->bound.given != NULL && gcpi_plan_samples(core, a);
 }
 
 static int gcpi_plan_finish(gcp_plan *plan, gcp_arena *a)

@@ -1,4 +1,4 @@
-/* What a network must be to be planned; which samples a loss may leave out. */
+/* What a network must be to be planned. */
 
 static int gcpi_customs_run_on(const gcpi_problem *p)
 {
@@ -15,48 +15,6 @@ static int gcpi_customs_run_on(const gcpi_problem *p)
         return 0;
     }
     return 1;
-}
-
-/* some: of each tensor, how many samples it holds that gcp_write_some can leave out; 0: none. Fills it for the op's
-   outputs. 1: the op makes one value of several of them. */
-static int gcpi_samples_through(const gcp_tape *t, const gcpi_op *op, int *some)
-{
-    const gcpi_facts facts = gcpi_facts_of(op);
-    int samples = 0, shared = 0;
-    for (int i = 0; i < op->inputs; i++) {
-        const int n = some[gcpi_edge(t, op, i)];
-        samples = GCPI_MAX(samples, n);
-        if (i < 32 && facts.shared >> i & 1) shared |= n;
-    }
-    const int cut = facts.view == GCPI_VIEW_WHOLE && samples && t->tensors[op->out].shape.d[0] % samples,
-              ends = facts.stats || facts.leaves_out;
-    for (int j = 0; j < op->outputs; j++) some[op->out + j] = ends ? 0 : samples;
-    return samples && !ends && (!facts.apart || shared || cut);
-}
-/* Whether samples can be left out of the loss: cross-entropies alone make one value of them. Inference has none.
-   (Batch-norm's statistics are of all.) */
-static int gcpi_samples_look(gcpi_plan *core, gcp_arena *a)
-{
-    const gcp_tape *t = core->p.tape;
-    const ptrdiff_t scratch = a->scratch;
-    int left_out = 0;
-    if (gcpi_is_graph(&core->p)) return 1;
-    core->joins_samples = -1;
-    int *some = GCPI_SCRATCH(a, int, t->tensor_count);
-    for (int x = 0; some && x < t->tensor_count; x++) {
-        const int n = gcpi_by_samples(t->tensors[x].shape).d[0];
-        some[x] = t->tensors[x].kind == GCPI_INPUT && n > 1 ? n : 0;
-    }
-    for (int k = 0; some && k < core->p.forward; k++) {
-        const gcpi_task *task = &core->p.tasks[k];
-        for (int o = task->op - GCPI_MAX(task->ops, 1) + 1; o <= task->op; o++) {
-            if (gcpi_samples_through(t, &t->ops[o], some) && core->joins_samples < 0) core->joins_samples = o;
-            left_out |= gcpi_facts_of(&t->ops[o]).leaves_out;
-        }
-    }
-    core->leaves_out = !core->p.training || (left_out && core->joins_samples < 0);
-    a->scratch = scratch;
-    return some != NULL;
 }
 
 /* Statistics of one value a channel are that value: what they normalise is a constant, and no gradient comes back. */

@@ -268,7 +268,8 @@ static void gcpi_forward_output(gcpi_problem *p, gcpi_task *task, int op, int j,
 {
     const gcp_tape *t = p->tape;
     int kind = t->ops[op].kind, tensor = t->ops[op].out + j;
-    unsigned flags = t->ops[op].row->flags, keep = t->segments[t->ops[op].segment].keep;
+    const unsigned flags = t->ops[op].row->flags;
+    const uint64_t keep = t->segments[t->ops[op].segment].keep;
     gcpi_item *item = &p->items[tensor];
     item->producer = (int)(task - p->tasks);
     item->active = j == 0 || gcpi_facts_of(&t->ops[op]).custom || flags & GCP_FLAG_ONCE || read[tensor];

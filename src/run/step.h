@@ -64,22 +64,24 @@ static void gcpi_unwritten_fail(const gcpi_plan *core, gcp_at at, const char *wh
     gcpi_fail(core->p.tape, GCP_E_INPUT, at, what, "'%s' was not written since %s",
               gcp_name(gcpi_handle(core->p.tape, i), name, sizeof name), core->bound.since);
 }
-/* Inputs of as many samples must have been given as many: the first that was written in part says how many. */
+/* The same part of all inputs' samples must have been given: that of the first that was written in part. */
 static int gcpi_samples_agree(gcpi_plan *core, gcp_at at, const char *what)
 {
     const gcp_tape *t = core->p.tape;
     char name[96], other[96];
-    int first = -1;
+    int first = -1, first_all = 0;
     for (int pass = 0; pass < 2; pass++)
         for (int x = 0; x < core->p.tensors; x++) {
             const int given = core->p.items[x].kind == GCPI_INPUT_ITEM ? core->bound.given[x] : 0;
             const int all = given ? gcpi_by_samples(t->tensors[x].shape).d[0] : 0;
-            if (!pass && first < 0 && given < all) first = x;
-            if (!pass || !given || first < 0 || all != gcpi_by_samples(t->tensors[first].shape).d[0]) continue;
-            if (given == core->bound.given[first]) continue;
-            gcpi_fail(core->p.tape, GCP_E_INPUT, at, what, "%d samples of '%s' were written, and %d of '%s'",
-                      core->bound.given[first], gcp_name(gcpi_handle(core->p.tape, first), name, sizeof name), given,
-                      gcp_name(gcpi_handle(core->p.tape, x), other, sizeof other));
+            if (!pass && first < 0 && given < all) { first = x; first_all = all; }
+            if (!pass || !given || first < 0 || !core->samples[x]) continue;
+            if ((int64_t)given * first_all == (int64_t)core->bound.given[first] * all) continue;
+            gcp_name(gcpi_handle(core->p.tape, first), name, sizeof name);
+            gcp_name(gcpi_handle(core->p.tape, x), other, sizeof other);
+            gcpi_fail(core->p.tape, GCP_E_INPUT, at, what,
+                      "%d of %d samples of '%s' were written, and %d of %d of '%s'", core->bound.given[first],
+                      first_all, name, given, all, other);
             return 0;
         }
     core->bound.some = first >= 0;

@@ -161,18 +161,22 @@ GCPI_DEF gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, g
     return gcpi_write(&a, data, gcpi_by_samples(core->p.tape->tensors[x.id].shape).d[0]);
 }
 
-static gcp_code gcpi_some_fail(const gcpi_access *a)
+/* Whether an input can be written in part: the loss leaves samples out, and these are samples. */
+static gcp_code gcpi_some_check(const gcpi_access *a)
 {
     char text[256], name[96];
+    const gcpi_plan *core = a->plan->core;
     const gcp_tape *t = a->plan->tape;
-    if (a->plan->core->joins_samples < 0)
+    int o = core->joins_samples;
+    if (core->leaves_out && core->samples[a->x.id]) return GCP_OK;
+    if (!core->leaves_out && o < 0)
         return gcpi_access_fail(a, GCP_E_ARGUMENT, "cannot be written in part: the plan has no gcp_cross_entropy, "
                                                    "which alone leaves samples out", "");
-    const gcpi_op *joins = &t->ops[a->plan->core->joins_samples];
-    gcpi_name_text(t, joins->name, name, sizeof name);
-    snprintf(text, sizeof text, "'%s' (%s:%d) makes one value of several samples%s", name,
-             gcpi_basename(joins->at.file), joins->at.line,
-             gcpi_facts_of(joins).custom ? ", or lacks GCP_FLAG_SAMPLES_APART" : "");
+    for (; core->leaves_out && (o < 0 || !gcpi_reads_whole(t, &t->ops[o], a->x.id)); o++) {}
+    gcpi_name_text(t, t->ops[o].name, name, sizeof name);
+    snprintf(text, sizeof text, "'%s' (%s:%d) %s%s", name, gcpi_basename(t->ops[o].at.file), t->ops[o].at.line,
+             core->leaves_out ? "reads it whole" : "makes one value of several samples",
+             gcpi_facts_of(&t->ops[o]).custom ? ", or lacks GCP_FLAG_SAMPLES_APART" : "");
     return gcpi_access_fail(a, GCP_E_ARGUMENT, "cannot be written in part: ", text);
 }
 
@@ -189,7 +193,7 @@ GCPI_DEF gcp_code gcp_write_some_at(gcp_plan *plan, gcp_tensor x, const void *da
     if (samples < all && plan->tape->tensors[x.id].dtype == GCP_DTYPE_I32 &&
         gcpi_ignored_label(plan->core, x.id, &label) < 0)
         return gcpi_access_fail(&a, GCP_E_ARGUMENT, "is read by ops that cannot ignore the same label", "");
-    if (samples < all && samples >= 1 && !plan->core->leaves_out) return gcpi_some_fail(&a);
+    if (samples < all && samples >= 1 && (code = gcpi_some_check(&a)) != GCP_OK) return code;
     if (samples >= 1 && samples <= all) return gcpi_write(&a, data, samples);
     snprintf(text, sizeof text, "%d samples; 1 to %d are allowed", samples, all);
     return gcpi_access_fail(&a, GCP_E_ARGUMENT, "was given ", text);

@@ -6,66 +6,90 @@ static int gcpi_may_be_exact(const gcpi_planner *q) { return !q->r->no_exact; }
 static int gcpi_may_run_again(const gcpi_planner *q) { return !q->r->far_only; }
 static int gcpi_only_copies(const gcpi_planner *q) { return q->r->far_only; }
 static int gcpi_copies_too(const gcpi_planner *q) { return q->r->far > 0; }
+static int gcpi_no_copies(const gcpi_planner *q) { return !q->r->far; }
 
-static void gcpi_method_exact(gcpi_planner *q, gcpi_portion portion) { (void)portion; gcpi_budget_exact(q); }
-static void gcpi_method_chain(gcpi_planner *q, gcpi_portion portion)
+/* The methods. 1: nothing is left to look for. */
+static int gcpi_method_keep_all(gcpi_planner *q, gcpi_portion portion)
+{
+    const int best = gcpi_budget_keep_all(q);
+    q->layout = gcpi_efforts[q->r->effort].layout;
+    (void)portion;
+    return best;
+}
+static int gcpi_method_bound(gcpi_planner *q, gcpi_portion portion)
+{
+    gcpi_budget_bound(q, gcpi_efforts[q->r->effort].places);
+    (void)portion;
+    return !q->r->far && q->bound >= (q->r->known > 0 ? q->r->known : HUGE_VAL);
+}
+static int gcpi_method_exact(gcpi_planner *q, gcpi_portion portion)
+{
+    gcpi_budget_exact(q);
+    (void)portion;
+    return 0;
+}
+static int gcpi_method_chain(gcpi_planner *q, gcpi_portion portion)
 {
     const gcpi_effort *e = &gcpi_efforts[q->r->effort];
     gcpi_chain_try(q, gcpi_bytes_from(1.6 * (double)q->r->limit), e->stages, e->grains);
     (void)portion;
+    return 0;
 }
-static void gcpi_method_cuts(gcpi_planner *q, gcpi_portion portion)
+static int gcpi_method_cuts(gcpi_planner *q, gcpi_portion portion)
 {
     gcpi_cuts_try(q, gcpi_efforts[q->r->effort].prices);
     (void)portion;
+    return 0;
 }
-static void gcpi_method_copies(gcpi_planner *q, gcpi_portion portion) { (void)portion; gcpi_budget_copies(q); }
-static void gcpi_method_bound(gcpi_planner *q, gcpi_portion portion)
+static int gcpi_method_copies(gcpi_planner *q, gcpi_portion portion)
 {
-    gcpi_budget_bound(q, gcpi_efforts[q->r->effort].places);
+    gcpi_budget_copies(q);
     (void)portion;
+    return 0;
 }
-static void gcpi_method_search(gcpi_planner *q, gcpi_portion portion)
+static int gcpi_method_search(gcpi_planner *q, gcpi_portion portion)
 {
     gcpi_budget_search(q, 0, GCPI_TURNS, 1, portion);
+    return 0;
 }
 /* The search goes on from a policy's order that is faster than all before. */
-static void gcpi_method_policies(gcpi_planner *q, gcpi_portion portion)
+static int gcpi_method_policies(gcpi_planner *q, gcpi_portion portion)
 {
     const double searched = q->kept.order.seconds;
     gcpi_budget_policies(q);
     if (q->kept.order.seconds < searched) gcpi_budget_search(q, GCPI_TURNS, GCPI_TURNS + 1, 1, portion);
+    return 0;
 }
 
 /* name: of the candidates that it offers; share: of what .progress counts. */
 typedef struct gcpi_method {
     const char *name;
     int (*applies)(const gcpi_planner *q);
-    void (*run)(gcpi_planner *q, gcpi_portion portion);
+    int (*run)(gcpi_planner *q, gcpi_portion portion);
     double share;
 } gcpi_method;
 static const gcpi_method gcpi_methods[] = {
-    { "exact", gcpi_may_be_exact, gcpi_method_exact, 0.1 },    { "chain", gcpi_may_run_again, gcpi_method_chain, 0 },
-    { "cuts", gcpi_may_run_again, gcpi_method_cuts, 0 },       { "copies", gcpi_only_copies, gcpi_method_copies, 0 },
-    { "bound", gcpi_copies_too, gcpi_method_bound, 0 },        { "search", gcpi_any, gcpi_method_search, 0.8 },
+    { "keep_all", gcpi_any, gcpi_method_keep_all, 0 },
+    { "bound", gcpi_no_copies, gcpi_method_bound, 0 },
+    { "exact", gcpi_may_be_exact, gcpi_method_exact, 0.1 },
+    { "chain", gcpi_may_run_again, gcpi_method_chain, 0 },
+    { "cuts", gcpi_may_run_again, gcpi_method_cuts, 0 },
+    { "copies", gcpi_only_copies, gcpi_method_copies, 0 },
+    { "bound", gcpi_copies_too, gcpi_method_bound, 0 },
+    { "search", gcpi_any, gcpi_method_search, 0.8 },
     { "policies", gcpi_may_run_again, gcpi_method_policies, 0.1 },
 };
 
 /* The candidates for the limit. Where the bound says that nothing fits, there is nothing to look for. */
 static void gcpi_budget_find(gcpi_planner *q, gcpi_portion portion)
 {
-    const gcpi_effort *e = &gcpi_efforts[q->r->effort];
     double done = 0;
     q->bound = 0;
     gcpi_none(&q->loose);
-    if (gcpi_budget_keep_all(q)) return;
-    q->layout = e->layout;
-    if (!q->r->far) gcpi_budget_bound(q, e->places);
-    if (q->bound >= (q->r->known > 0 ? q->r->known : HUGE_VAL)) return;
     for (size_t k = 0; k < sizeof gcpi_methods / sizeof *gcpi_methods; k++) {
         const gcpi_method *method = &gcpi_methods[k];
         q->method = method->name;
-        if (method->applies(q)) method->run(q, gcpi_part_of(portion, done, done + method->share));
+        if (method->applies(q) && method->run(q, gcpi_part_of(portion, done, done + method->share))) return;
         done += method->share;
     }
 }

@@ -154,7 +154,8 @@ static gcpi_slab gcpi_order_slab(gcpi_planner *q, const gcpi_order *o, gcpi_fit 
 /* The most live bytes that the limit allows: buffers count rounded up to align, but the slab ends at its last byte. */
 static size_t gcpi_room(const gcpi_planner *q)
 {
-    return q->r->limit > q->front ? gcpi_round(q->r->limit - q->front, q->p->target.align) : 0;
+    const size_t align = q->p->target.align;
+    return q->r->limit > q->front ? gcpi_round(GCPI_MIN(q->r->limit - q->front, SIZE_MAX - align), align) : 0;
 }
 
 static gcpi_portion gcpi_part_of(gcpi_portion whole, double from, double to)

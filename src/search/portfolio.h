@@ -275,7 +275,8 @@ static double gcpi_far_bound(gcpi_planner *q, gcpi_cut *c, int places, double *e
     for (int i = 0; i < STEPS && low < high; i++) {
         double seconds = (low + high) / 2, least = HUGE_VAL,
                away = GCPI_MIN((double)q->r->far, q->p->target.far_bytes_per_second * seconds / 2);
-        size_t room = gcpi_room(q) + (size_t)GCPI_MIN(away + aligning, (double)q->trial.peak);
+        const size_t more = (size_t)GCPI_MIN(away + aligning, (double)q->trial.peak),
+                     room = more + GCPI_MIN(gcpi_room(q), SIZE_MAX - more);
         memset(excess, 0, ((size_t)q->p->task_count + 2) * sizeof *excess);
         if (!q->r->far_only) least = gcpi_bound(c, room, places, excess);
         else if (q->trial.peak <= room) least = m->seconds;

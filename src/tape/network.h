@@ -10,7 +10,7 @@ typedef struct gcpi_name {
 } gcpi_name;
 
 /* outer: the outermost segment around it, or itself; keep: with what those around it keep */
-typedef struct gcpi_segment { int parent, outer, name, depth, open, ops; unsigned keep; gcp_at at; } gcpi_segment;
+typedef struct gcpi_segment { int parent, outer, name, depth, open, ops; uint64_t keep; gcp_at at; } gcpi_segment;
 
 enum { GCPI_INPUT = 1, GCPI_PARAMETER, GCPI_STATISTIC, GCPI_ACTIVATION };
 enum { GCPI_KEPT = 1, GCPI_WANTED = 2, GCPI_FROZEN = 4 };

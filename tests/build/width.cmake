@@ -1,5 +1,6 @@
 # No line of C has over 120 columns, and a room of src/ has 40 to 500 lines. cmake -DROOT= -P width.cmake
 cmake_minimum_required(VERSION 3.21)
+get_filename_component(ROOT "${ROOT}" ABSOLUTE)
 set(patterns "")
 foreach(folder bench docs examples hostcuda src tests)
   foreach(kind h c cpp)

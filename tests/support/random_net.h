@@ -243,7 +243,7 @@ static inline void net_blocks(random_net *r, int ops, int depth)
     while (ops > 0) {
         int inside = 1 + (int)roll(&r->d, 5);
         if (depth < 3 && roll(&r->d, 3) == 0)
-            GCP_SEGMENT(r->tape, "block", .keep = roll(&r->d, 6) == 0 ? GCP_KEEP_CONV2D | GCP_KEEP_ADD : GCP_KEEP_NONE)
+            GCP_SEGMENT(r->tape, "block", .keep = roll(&r->d, 6) == 0 ? GCP_KEEP(CONV2D) | GCP_KEEP(ADD) : 0)
                 {
                 net_push(r, net_op(r));
                 net_blocks(r, inside - 1, depth + 1);
