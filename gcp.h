@@ -439,7 +439,8 @@ typedef struct gcp_input_opts {
     gcp_at at GCPI_Z; int want_grad GCPI_Z;        /* see gcp_want_grad */
 } GCPI_BY_NAME gcp_input_opts;
 
-/* .keep: kinds of ops whose outputs are stored, not recomputed, in this segment and those in it: a mask of GCP_KEEP. */
+/* .keep: kinds of ops whose outputs are stored, not recomputed, whatever the policy, in this segment and those in it: a
+   mask of GCP_KEEP. */
 typedef struct gcp_segment_opts {
     gcp_at at GCPI_Z; uint64_t keep GCPI_Z;
 } GCPI_BY_NAME gcp_segment_opts;
