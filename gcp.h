@@ -1201,7 +1201,7 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #include "src/ops/target.h"            /* What every op uses: the target, and helpers for shape rules */
 #include "src/ops/row.h"               /* What stands for an op: its row, its facts, and how it is recorded */
 #include "src/ops/map.h"               /* A pass over all elements; copies of views */
-#include "src/ops/pointwise_table.h"   /* The pointwise ops, a line each */
+#include "src/ops/pointwise_table.h"   /* The pointwise ops, an entry each */
 #include "src/ops/pointwise.h"         /* The pointwise ops on the CPU, from the lines of pointwise_table.h */
 #include "src/ops/rectifier.h"         /* Rectifiers: relu, leaky_relu */
 #include "src/ops/binary.h"            /* Two operands, element by element: add, mul */

@@ -45,7 +45,7 @@
 #include "src/cuda/kernels/implicit.h"     /* Gather: forward, and backward data */
 #include "src/cuda/kernels/wgrad.h"        /* Backward weights */
 #include "src/cuda/kernels/grouped.h"      /* Convolution: the direct kernels; which kernel runs, with what */
-#include "src/ops/pointwise_table.h"       /* The pointwise ops, a line each */
+#include "src/ops/pointwise_table.h"       /* The pointwise ops, an entry each */
 #include "src/cuda/kernels/elementwise.h"  /* Elementwise ops, reshape, dropout */
 #include "src/cuda/kernels/windows.h"      /* Windows: pooling and upsampling */
 #include "src/cuda/kernels/norms.h"        /* Batch-norm and layer-norm */

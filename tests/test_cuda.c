@@ -125,7 +125,7 @@ static void errors(void)
     static small s;
     gcp_gpu none = gcp_gpu_open(.device = 99);
     record(&s, 0);
-    CHECK(none.blas == NULL && gcp_plan_make(s.loss, .target = gcp_cuda(&none)).in == NULL);
+    CHECK(none.blas == NULL && gcp_plan_make(s.loss, .target = gcp_cuda(&none)).core == NULL);
     CHECK(said(s.net, GCP_E_DEVICE, "gcp_plan_make: cuda: cudaSetDevice: cudaErrorInvalidDevice"));
     gcp_gpu_close(&none);
     gcp_op there = { .name = "far", .forward = too_far, .backward = on_cpu },
@@ -380,9 +380,9 @@ static void workspaces(void)
     gcp_gpu little = gcp_gpu_open(.workspace = 16383), least = gcp_gpu_open(.workspace = 16384),
             wish = gcp_gpu_open(.math = GCP_FP32);
     record(&s, 0);
-    CHECK(little.blas == NULL && gcp_plan_make(s.loss, .target = gcp_cuda(&little)).in == NULL);
+    CHECK(little.blas == NULL && gcp_plan_make(s.loss, .target = gcp_cuda(&little)).core == NULL);
     CHECK(said(s.net, GCP_E_DEVICE, "cuda: .workspace = 16383; cuBLAS takes at least 16384 bytes"));
-    CHECK(gcp_plan_make(s.loss, .target = gcp_cuda(&least)).in != NULL);
+    CHECK(gcp_plan_make(s.loss, .target = gcp_cuda(&least)).core != NULL);
 #ifdef HOSTCUDA
     CHECK_INT(wish.opts.workspace, ==, 32 << 20);    /* the emulation calls itself sm_90 */
 #endif
