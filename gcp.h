@@ -1180,14 +1180,14 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 
 /* tape: what the user records */
 #include "src/tape/base.h"             /* What all rooms use: arenas, hashes, random numbers, text through a writer */
-#include "src/cold.h"                  /* At -Og: code that runs once per plan or step */
+GCPI_COLD                              /* at -Og: code that runs once per plan or step */
 #include "src/tape/network.h"          /* The recorded network, and the tape that holds it; handles; errors */
 #include "src/tape/tape.h"             /* A tape: its capacities, its arena, its reset */
 #include "src/tape/names.h"            /* Names: nodes of a tree */
 #include "src/tape/tensors.h"          /* Inputs and parameters; marks on tensors */
 #include "src/tape/record.h"           /* Segments and ops, as they are recorded */
 #include "src/tape/patterns.h"         /* Patterns of paths */
-#include "src/warm.h"                  /* Again at the user's level of optimisation */
+GCPI_WARM                              /* again at the user's level of optimisation */
 
 /* kernels: tiles and products, for each instruction set */
 #include "src/kernels/simd.h"          /* What a kernel needs of the target: threads and the instruction set */
@@ -1199,7 +1199,9 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 
 /* ops: each op whole, and the table that hands them on */
 #include "src/ops/target.h"            /* What every op uses: the target, and helpers for shape rules */
+GCPI_COLD
 #include "src/ops/row.h"               /* What stands for an op: its row, its facts, and how it is recorded */
+GCPI_WARM
 #include "src/ops/map.h"               /* A pass over all elements; copies of views */
 #include "src/ops/pointwise_table.h"   /* The pointwise ops, an entry each */
 #include "src/ops/pointwise.h"         /* The pointwise ops on the CPU, from the lines of pointwise_table.h */
@@ -1217,7 +1219,7 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #include "src/ops/embedding.h"         /* Embedding: rows of a table */
 #include "src/ops/loss.h"              /* Losses: cross_entropy, mse, mean */
 #include "src/ops/update.h"            /* What a step does besides its ops: seed gradient, norm of gradients, updates */
-#include "src/cold.h"                  /* At -Og: code that runs once per plan or step */
+GCPI_COLD                              /* at -Og: code that runs once per plan or step */
 #include "src/ops/table.h"             /* The table of ops: all that later rooms know of an op; custom ops */
 
 /* problem: a tape, or a graph's text, as items and tasks */
@@ -1227,7 +1229,7 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #include "src/problem/tasks.h"         /* The rest of a tape's problem: groups, gradients, updates, far tasks, moves */
 #include "src/problem/graph.h"         /* A problem as text, read and written */
 #include "src/problem/schedule.h"      /* From what is kept to a list; a list as text */
-#include "src/warm.h"                  /* Again at the user's level of optimisation */
+GCPI_WARM                              /* again at the user's level of optimisation */
 
 /* place: addresses */
 #include "src/place/lives.h"           /* Lives: values, the buffers that hold them, the peak of live bytes */
@@ -1244,7 +1246,7 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #include "src/search/search.h"         /* GCP_POLICY_BUDGET: local search */
 #include "src/search/chain.h"          /* GCP_POLICY_BUDGET: dynamic programming over a chain of stages */
 #include "src/search/cuts.h"           /* GCP_POLICY_BUDGET: minimum cuts, the bound */
-#include "src/cold.h"                  /* At -Og: code that runs once per plan or step */
+GCPI_COLD                              /* at -Og: code that runs once per plan or step */
 #include "src/search/exact.h"          /* GCP_POLICY_BUDGET: exact search of small graphs */
 #include "src/search/portfolio.h"      /* GCP_POLICY_BUDGET: what its methods try */
 #include "src/search/relaxed.h"        /* GCP_POLICY_BUDGET: a bound for all choices of views */
@@ -1267,12 +1269,12 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #include "src/run/state.h"             /* The state: what outlives plans */
 #include "src/run/claims.h"            /* Whose memory is whose */
 #include "src/run/bind.h"              /* Binding: memory for states, slabs, far values */
-#include "src/warm.h"                  /* Again at the user's level of optimisation */
+GCPI_WARM                              /* again at the user's level of optimisation */
 #include "src/run/copies.h"            /* Copies to far memory and back */
 #include "src/run/calls.h"             /* Calls of ops, groups, updates: the views that they are given */
 #include "src/run/check.h"             /* What .check looks at: what each instruction left behind */
 #include "src/run/execute.h"           /* The executor: instruction after instruction, pairs in one pass */
-#include "src/cold.h"                  /* At -Og: code that runs once per plan or step */
+GCPI_COLD                              /* at -Og: code that runs once per plan or step */
 #include "src/run/step.h"              /* A step: its numbers, checks and counters */
 #include "src/run/values.h"            /* Values in and out: a plan's inputs, results, gradients */
 #include "src/run/training.h"          /* What training needs beside steps: averages, the norm of gradients */
@@ -1283,7 +1285,7 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #include "src/report/page.h"           /* The style and script of gcp_memory_html */
 #include "src/report/curve.h"          /* Text in markup; the curve of a sweep, as SVG */
 #include "src/report/pictures.h"       /* Pictures: memory over time, traces, graphs */
-#include "src/warm.h"                  /* Again at the user's level of optimisation */
+GCPI_WARM                              /* again at the user's level of optimisation */
 #include "src/end.h"
 #endif /* GCP_IMPLEMENTATION */
 

@@ -1257,6 +1257,16 @@ compile this one without, or with -ffp-contract=off and GCP_ANY_MATH"
 /* What all rooms use: arenas, hashes, random numbers, text through a writer. The front of an arena holds
    what lasts. Its back holds scratch, which is given back by restoring .scratch. */
 
+/* Between GCPI_COLD and GCPI_WARM stands what runs once per plan or step. Where the user optimises at all, gcc takes
+   -Og for it and compiles gcp.h in three quarters of the time; plans and steps take as long as before. */
+#if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__)
+#define GCPI_COLD _Pragma("GCC push_options") _Pragma("GCC optimize(\"Og\")")
+#define GCPI_WARM _Pragma("GCC pop_options")
+#else
+#define GCPI_COLD
+#define GCPI_WARM
+#endif
+
 #if defined(__GNUC__) && !defined(__clang__)
 /* Elementwise loops are fast at -O0, too. A product and a sum round separately, for an op alone and in a group. */
 #define GCPI_LOOP static __attribute__((optimize("O3", "fp-contract=off")))
@@ -1462,17 +1472,7 @@ static double gcpi_real(const char *text, char **end)
 }
 
 static double gcpi_mib(size_t bytes) { return (double)bytes / 1048576.0; }
-
-/* ==== src/cold.h ==== */
-
-/* From here to warm.h: code that runs once per plan or step. Where the user optimises at all, gcc takes -Og for it and
-   compiles gcp.h in three quarters of the time; plans and steps take as long as before. */
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC push_options
-#ifdef __OPTIMIZE__
-#pragma GCC optimize("Og")
-#endif
-#endif
+GCPI_COLD                              /* at -Og: code that runs once per plan or step */
 
 /* ==== src/tape/network.h ==== */
 
@@ -2423,13 +2423,7 @@ static double gcpi_numbers_fit(const char *text, const char *path, double otherw
     } while (gcpi_line_next(&text));
     return otherwise;
 }
-
-/* ==== src/warm.h ==== */
-
-/* From here on: the user's level of optimisation again. */
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC pop_options
-#endif
+GCPI_WARM                              /* again at the user's level of optimisation */
 
 /* kernels: tiles and products, for each instruction set */
 
@@ -4384,6 +4378,7 @@ static gcp_target gcpi_target_of(const gcp_target *given)
     t.threads = GCPI_MAX(1, t.threads);
     return t;
 }
+GCPI_COLD
 
 /* ==== src/ops/row.h ==== */
 
@@ -4531,6 +4526,7 @@ static int gcpi_given_ok(gcp_tensor x, gcp_tensor bias, const char *what, gcp_in
     if (vain) gcpi_fail(x.tape, GCP_E_ARGUMENT, at, what, "%s", vain);
     return !vain;
 }
+GCPI_WARM
 
 /* ==== src/ops/map.h ==== */
 
@@ -5578,6 +5574,8 @@ static const gcpi_op_row gcpi_layer_norm_row = {
     gcpi_layer_norm_facts
 };
 
+GCPI_COLD
+
 static int gcpi_norm_options(gcp_tensor x, const char *what, gcp_norm_opts *o)
 {
     o->epsilon = gcpi_option(o->epsilon, 1e-5);
@@ -5675,6 +5673,7 @@ GCPI_DEF gcp_tensor gcp_layer_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_ten
 {
     return gcpi_layer_norm(x, gamma, beta, 1, o);
 }
+GCPI_WARM
 
 /* ==== src/ops/window.h ==== */
 
@@ -5952,6 +5951,8 @@ static const gcpi_op_row gcpi_global_avg_pool_row = {
     NULL
 };
 
+GCPI_COLD
+
 static gcp_tensor gcpi_pool(const gcpi_op_row *row, gcp_tensor x, gcp_pool_opts o)
 {
     gcpi_attributes a = gcpi_no_attributes();
@@ -5971,6 +5972,7 @@ GCPI_DEF gcp_tensor gcp_global_avg_pool_at(gcp_tensor x, gcp_op_opts o)
 {
     return gcpi_unary(&gcpi_global_avg_pool_row, x, o);
 }
+GCPI_WARM
 
 /* ==== src/ops/upsample.h ==== */
 
@@ -6278,6 +6280,8 @@ static const gcpi_op_row gcpi_conv_transpose2d_row = {
     gcpi_conv_facts
 };
 
+GCPI_COLD
+
 /* ---- recording ---- */
 
 static gcpi_attributes gcpi_conv_options(const gcp_conv2d_opts *o)
@@ -6367,6 +6371,7 @@ GCPI_DEF gcp_tensor gcp_conv_transpose2d_op_at(gcp_tensor x, gcp_tensor w, gcp_t
 {
     return gcpi_conv_op(&gcpi_conv_transpose2d_row, x, w, b, o);
 }
+GCPI_WARM
 
 /* ==== src/ops/dense.h ==== */
 
@@ -6480,6 +6485,8 @@ static const gcpi_op_row gcpi_matmul_row = {
     gcpi_matmul_facts
 };
 
+GCPI_COLD
+
 static gcp_tensor gcpi_linear_record(gcp_tensor x, int name, gcp_tensor weight, gcp_tensor bias, int out, gcp_at at)
 {
     gcp_tensor in[3];
@@ -6522,6 +6529,7 @@ GCPI_DEF gcp_tensor gcp_matmul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o)
     if (p->fan_out == 0) p->fan_out = right->shape.d[3];
     return y;
 }
+GCPI_WARM
 
 /* ==== src/ops/shape.h ==== */
 
@@ -7121,17 +7129,7 @@ static const gcpi_op_row gcpi_gradient_norm_row = {
 static const gcpi_op_row gcpi_update_row = {
     GCP_ROW_UPDATE, { "update", NULL, gcpi_update_forward, NULL, NULL, 0, 0, 0, 3, NULL }, NULL
 };
-
-/* ==== src/cold.h ==== */
-
-/* From here to warm.h: code that runs once per plan or step. Where the user optimises at all, gcc takes -Og for it and
-   compiles gcp.h in three quarters of the time; plans and steps take as long as before. */
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC push_options
-#ifdef __OPTIMIZE__
-#pragma GCC optimize("Og")
-#endif
-#endif
+GCPI_COLD                              /* at -Og: code that runs once per plan or step */
 
 /* ==== src/ops/table.h ==== */
 
@@ -9347,13 +9345,7 @@ static int gcpi_list_reruns(const gcpi_problem *p, gcpi_list *list, gcp_arena *a
     a->scratch = scratch;
     return 1;
 }
-
-/* ==== src/warm.h ==== */
-
-/* From here on: the user's level of optimisation again. */
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC pop_options
-#endif
+GCPI_WARM                              /* again at the user's level of optimisation */
 
 /* place: addresses */
 
@@ -12610,17 +12602,7 @@ static double gcpi_bound(gcpi_cut *c, size_t limit, int places, double *excess)
     int n = gcpi_cut_places(c, excess, GCPI_MIN(places, GCPI_CUT_PLACES), at);
     return m->seconds + gcpi_cut_windows(c, at, n, limit);
 }
-
-/* ==== src/cold.h ==== */
-
-/* From here to warm.h: code that runs once per plan or step. Where the user optimises at all, gcc takes -Og for it and
-   compiles gcp.h in three quarters of the time; plans and steps take as long as before. */
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC push_options
-#ifdef __OPTIMIZE__
-#pragma GCC optimize("Og")
-#endif
-#endif
+GCPI_COLD                              /* at -Og: code that runs once per plan or step */
 
 /* ==== src/search/exact.h ==== */
 
@@ -16561,13 +16543,7 @@ GCPI_DEF size_t gcp_plans_room_at(const gcp_plan *const *plans, int count)
     /* if the plan that is bound first has a smaller align, both alignments may cost bytes */
     return bytes ? bytes + most - 1 + (least < most ? least - 1 : 0) : 0;
 }
-
-/* ==== src/warm.h ==== */
-
-/* From here on: the user's level of optimisation again. */
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC pop_options
-#endif
+GCPI_WARM                              /* again at the user's level of optimisation */
 
 /* ==== src/run/copies.h ==== */
 
@@ -17230,17 +17206,7 @@ static void gcpi_issue(void *plan)
     gcpi_far_wait_all(core);
     core->run.next_copy = 0;
 }
-
-/* ==== src/cold.h ==== */
-
-/* From here to warm.h: code that runs once per plan or step. Where the user optimises at all, gcc takes -Og for it and
-   compiles gcp.h in three quarters of the time; plans and steps take as long as before. */
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC push_options
-#ifdef __OPTIMIZE__
-#pragma GCC optimize("Og")
-#endif
-#endif
+GCPI_COLD                              /* at -Og: code that runs once per plan or step */
 
 /* ==== src/run/step.h ==== */
 
@@ -19361,13 +19327,7 @@ GCPI_DEF void gcp_dot(const gcp_plan *plan, gcp_writer w)
     for (int f = 0; f < p->forward; f++) gcpi_dot_edges(p, f, w);
     gcpi_say(w, "}\n");
 }
-
-/* ==== src/warm.h ==== */
-
-/* From here on: the user's level of optimisation again. */
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC pop_options
-#endif
+GCPI_WARM                              /* again at the user's level of optimisation */
 
 /* ==== src/end.h ==== */
 

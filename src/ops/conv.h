@@ -226,6 +226,8 @@ static const gcpi_op_row gcpi_conv_transpose2d_row = {
     gcpi_conv_facts
 };
 
+GCPI_COLD
+
 /* ---- recording ---- */
 
 static gcpi_attributes gcpi_conv_options(const gcp_conv2d_opts *o)
@@ -315,3 +317,4 @@ GCPI_DEF gcp_tensor gcp_conv_transpose2d_op_at(gcp_tensor x, gcp_tensor w, gcp_t
 {
     return gcpi_conv_op(&gcpi_conv_transpose2d_row, x, w, b, o);
 }
+GCPI_WARM

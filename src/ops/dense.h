@@ -108,6 +108,8 @@ static const gcpi_op_row gcpi_matmul_row = {
     gcpi_matmul_facts
 };
 
+GCPI_COLD
+
 static gcp_tensor gcpi_linear_record(gcp_tensor x, int name, gcp_tensor weight, gcp_tensor bias, int out, gcp_at at)
 {
     gcp_tensor in[3];
@@ -150,3 +152,4 @@ GCPI_DEF gcp_tensor gcp_matmul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o)
     if (p->fan_out == 0) p->fan_out = right->shape.d[3];
     return y;
 }
+GCPI_WARM

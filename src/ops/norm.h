@@ -276,6 +276,8 @@ static const gcpi_op_row gcpi_layer_norm_row = {
     gcpi_layer_norm_facts
 };
 
+GCPI_COLD
+
 static int gcpi_norm_options(gcp_tensor x, const char *what, gcp_norm_opts *o)
 {
     o->epsilon = gcpi_option(o->epsilon, 1e-5);
@@ -373,3 +375,4 @@ GCPI_DEF gcp_tensor gcp_layer_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_ten
 {
     return gcpi_layer_norm(x, gamma, beta, 1, o);
 }
+GCPI_WARM

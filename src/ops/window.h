@@ -272,6 +272,8 @@ static const gcpi_op_row gcpi_global_avg_pool_row = {
     NULL
 };
 
+GCPI_COLD
+
 static gcp_tensor gcpi_pool(const gcpi_op_row *row, gcp_tensor x, gcp_pool_opts o)
 {
     gcpi_attributes a = gcpi_no_attributes();
@@ -291,3 +293,4 @@ GCPI_DEF gcp_tensor gcp_global_avg_pool_at(gcp_tensor x, gcp_op_opts o)
 {
     return gcpi_unary(&gcpi_global_avg_pool_row, x, o);
 }
+GCPI_WARM
