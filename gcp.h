@@ -1234,6 +1234,7 @@ GCPI_WARM                              /* again at the user's level of optimisat
 /* place: addresses */
 #include "src/place/lives.h"           /* Lives: values, the buffers that hold them, the peak of live bytes */
 #include "src/place/skyline.h"         /* Skylines: places for rectangles in time and address */
+#include "src/place/packing.h"          /* Packing: an exact search for places at a goal or below */
 #include "src/place/layout.h"          /* Layout: gives each buffer its offset */
 #include "src/place/verify.h"          /* The verifier: no list runs that it has not passed */
 

@@ -110,7 +110,7 @@ static void scratch(void)
 /* A plan in an arena of any size: it is made, or there is no room; what was taken goes back. */
 static void plans(void)
 {
-    static unsigned char plan_memory[1 << 17];
+    static unsigned char plan_memory[1 << 18];
     for (int policy = GCP_POLICY_SEGMENTS; policy <= GCP_POLICY_BUDGET;
          policy += GCP_POLICY_BUDGET - GCP_POLICY_SEGMENTS) {
         gcp_arena a = gcp_arena_from(memory, sizeof memory), own;
@@ -122,7 +122,7 @@ static void plans(void)
         gcp_tensor loss = gcp_mean(x);
         size_t made_from = 0;
         CHECK(policy || gcp_plan_arena_at(loss, o) < sizeof plan_memory);
-        for (size_t bytes = 0; bytes <= sizeof plan_memory; bytes += 40) {
+        for (size_t bytes = 0; bytes <= sizeof plan_memory; bytes += 80) {
             own = gcp_arena_from(plan_memory, bytes);
             gcp_plan plan = gcp_plan_make_at(loss, o);
             CHECK(plan.core ? !gcp_error(net) : gcp_error_code(net) == GCP_E_NOMEM);

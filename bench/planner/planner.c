@@ -8,15 +8,22 @@
    and revolve and rotor are empty.
 
        planner [--graph FILE]... [--shares 1/2,1/4] [--effort quick|default|thorough] [--out FOLDER]
+       planner [--layout FILE.csv CAPACITY]...
+
+   --layout: addresses alone, by the exact search; a file as MiniMalloc reads it (support/layouts.h).
 
    Exit status 1: a method was faster than gcp somewhere, or the comparison could not be made. */
 #define _POSIX_C_SOURCE 199309L
+#define GCP_IMPLEMENTATION
+#define GCP_STATIC
+#include "gcp.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include "../../tests/support/clock.h"
+#include "../../tests/support/layouts.h"
 #include "methods.h"
 #include "networks.h"
 #include "../../tests/support/table.h"
@@ -311,6 +318,24 @@ static void network_rows(const network_name *n)
     }
 }
 
+/* 0: it packs. */
+static int layout_row(const char *path, size_t capacity)
+{
+    static const char *const said[] = { "packs", "cannot", "undecided" };
+    static layout y;
+    gcpi_skyline s;
+    double work = 1e11;
+    arena = gcp_arena_from(memory, room);
+    if (!layout_read(&y, path) || !layout_rectangles(&y, &s, &arena)) { printf("%s: no layout\n", path); return 1; }
+    const double begin = clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
+    const gcpi_packed packed = gcpi_packing_exact(&s, capacity, &work, &arena);
+    const double seconds = clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - begin;
+    const int fault = packed == GCPI_PACKS && !layout_holds(&y, &s, capacity);
+    printf("%s: %d buffers in %zu: %s, %.3f s%s\n", path, y.count, capacity, said[packed], seconds,
+           fault ? ", but they overlap" : "");
+    return packed != GCPI_PACKS || fault;
+}
+
 static void verdict(void)
 {
     printf("\nin %d of %d cells gcp is at least as fast\n", cell_count - loss_count, cell_count);
@@ -333,23 +358,28 @@ int main(int argc, char **argv)
     static char standard[] = "3/4,1/2,1/3,1/4,1/6,1/8";
     char *graphs[MAX_GRAPHS], *shares[MAX_SHARES], *list = standard;
     const char *out = ".";
-    int count = 0, parts = 0;
+    int count = 0, parts = 0, layouts = 0, failed = 0;
+    memory = malloc(room);
+    if (!memory) { fprintf(stderr, "planner: out of memory\n"); return 1; }
     for (int i = 1; i + 1 < argc; i += 2) {
         if (!strcmp(argv[i], "--graph") && count < MAX_GRAPHS) graphs[count++] = argv[i + 1];
         else if (!strcmp(argv[i], "--shares")) list = argv[i + 1];
         else if (!strcmp(argv[i], "--out")) out = argv[i + 1];
+        else if (!strcmp(argv[i], "--layout") && i + 2 < argc) {
+            failed += layout_row(argv[i + 1], (size_t)strtoull(argv[i + 2], NULL, 10));
+            layouts++; i++;
+        }
         else if (!strcmp(argv[i], "--effort")) {
             for (int e = 0; e < 3; e++)
                 if (!strcmp(argv[i + 1], efforts[e])) effort = (gcp_effort)e;
         } else {
             fprintf(stderr, "planner [--graph FILE]... [--shares LIST] [--effort quick|default|thorough] "
-                            "[--out FOLDER]\n");
+                            "[--out FOLDER] | [--layout FILE.csv CAPACITY]...\n");
             return 1;
         }
     }
+    if (layouts) { free(memory); return failed > 0; }
     for (char *c = strtok(list, ","); c && parts < MAX_SHARES; c = strtok(NULL, ",")) shares[parts++] = c;
-    memory = malloc(room);
-    if (!memory) { fprintf(stderr, "planner: out of memory\n"); return 1; }
     csv = table_open("planner", out, "planner.csv");
     fprintf(csv, "network,share,budget_bytes,gcp");
     for (int m = 0; m < METHODS; m++) fprintf(csv, ",%s", methods[m].name);

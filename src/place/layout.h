@@ -3,6 +3,8 @@
    that is not good enough, by skylines; then by first fit in an order that is searched: the first buffer that finds no
    room below a limit moves before some other, and the buffers from there on are placed again. */
 enum { GCPI_LAYOUT_WORK = 3000000, GCPI_LAYOUT_RUN = 64,
+       /* the exact search at last: where a layout has so much work, or so few buffers */
+       GCPI_LAYOUT_LONG = 1000000, GCPI_LAYOUT_DECIDED = 100,
        /* moves of a list; buffers above which moves take too long to find */
        GCPI_MOST_MOVES = 8, GCPI_MOVES_LARGE = 3000 };
 
@@ -92,14 +94,21 @@ static void gcpi_layout_take(gcpi_layout *y)
     for (int i = 0; i < y->count; i++) y->offset[y->order[y->placed[i].rank]] = y->placed[i].at;
 }
 
-static double gcpi_layout_key(const gcpi_buffer *b, int by)
+/* What an order is by. */
+typedef enum gcpi_order_by { GCPI_BY_BYTES, GCPI_BY_AREA, GCPI_BY_BIRTH, GCPI_BY_DEATH } gcpi_order_by;
+static double gcpi_layout_key(const gcpi_buffer *b, gcpi_order_by by)          /* the greatest comes first */
 {
     double bytes = (double)b->bytes, life = (double)(b->last - b->first + 1);
-    return by == 0 ? bytes * 1e6 + life : bytes * life;
+    switch (by) {
+    case GCPI_BY_BYTES: return bytes * 1e6 + life;
+    case GCPI_BY_AREA: return bytes * life;
+    case GCPI_BY_BIRTH: return -b->first;
+    default: return b->last;
+    }
 }
 
 /* heap sort; equal keys go by buffer, so that the result is unique */
-static void gcpi_layout_sort(gcpi_layout *y, int by)
+static void gcpi_layout_sort(gcpi_layout *y, gcpi_order_by by)
 {
     int n = y->count, *o = y->order;
 #define GCPI_BEFORE(a, b) (gcpi_layout_key(&y->l->buffers[a], by) > gcpi_layout_key(&y->l->buffers[b], by) || \
@@ -174,29 +183,39 @@ static void gcpi_layout_search(gcpi_layout *y, size_t goal, int least, double wo
     }
 }
 
-/* Sections of time: a new one begins where a buffer does, and where the workspace changes. Sets section[t] for each
-   instruction, and where buffers may begin; returns how many there are. */
-static int gcpi_layout_sections(const gcpi_layout *y, int *section, size_t *ground)
+/* Sections of time. For skylines a new one begins where a buffer does, and where the workspace changes. For the exact
+   search, whose time grows with them, there are fewer: one first grows (buffers begin, the workspace grows), then
+   shrinks, and all of its buffers are live at the instruction in between. Sets section[t] for each instruction, and
+   where buffers may begin; returns how many sections there are. marks: scratch, zeros. */
+static int gcpi_layout_sections(const gcpi_layout *y, int exact, int *section, size_t *ground, unsigned char *marks)
 {
+    enum { BEGINS = 1, ENDED = 2 };
     size_t front = gcpi_round(y->p->numbers, y->p->target.align), last = 0;
-    int sections = 0;
-    for (ptrdiff_t t = 0; t < y->list->count; t++) section[t] = 0;
-    for (int i = 0; i < y->count; i++) section[y->l->buffers[y->order[i]].first] = 1;
+    int sections = 0, shrinks = 0;
+    for (int i = 0; i < y->count; i++) {
+        marks[y->l->buffers[y->order[i]].first] |= BEGINS;
+        marks[y->l->buffers[y->order[i]].last + 1] |= ENDED;
+    }
     for (ptrdiff_t t = 0; t < y->list->count; t++) {
-        size_t now = front + gcpi_round(y->p->tasks[y->list->at[t].task].workspace, y->p->target.align);
-        if (t == 0 || section[t] || now != last) ground[sections++] = last = now;
+        const size_t now = front + gcpi_round(y->p->tasks[y->list->at[t].task].workspace, y->p->target.align);
+        const int grows = (marks[t] & BEGINS) || now > last;
+        shrinks |= (marks[t] & ENDED) || now < last;
+        if (t == 0 || (exact ? grows && shrinks : grows || now != last)) { ground[sections++] = now; shrinks = 0; }
+        ground[sections - 1] = GCPI_MAX(ground[sections - 1], now);
         section[t] = sections - 1;
+        last = now;
     }
     return sections;
 }
 
 /* The rectangles of a skyline: one for each buffer that has bytes. 0: not enough scratch. */
-static int gcpi_layout_rectangles(const gcpi_layout *y, gcpi_skyline *s, gcp_arena *a)
+static int gcpi_layout_rectangles(const gcpi_layout *y, gcpi_skyline *s, int exact, gcp_arena *a)
 {
     int *section = GCPI_SCRATCH(a, int, y->list->count);
-    if (!section || !gcpi_skyline_arrays(s, y->count, (int)y->list->count, a)) return 0;
+    unsigned char *marks = GCPI_SCRATCH(a, unsigned char, y->list->count + 1);
+    if (!section || !marks || !gcpi_skyline_arrays(s, y->count, (int)y->list->count, a)) return 0;
     s->align = y->p->target.align;
-    s->sections = gcpi_layout_sections(y, section, s->ground);
+    s->sections = gcpi_layout_sections(y, exact, section, s->ground, marks);
     for (int i = 0; i < y->count; i++) {
         const gcpi_buffer *x = &y->l->buffers[y->order[i]];
         gcpi_rectangle *b = &s->all[s->count];
@@ -207,24 +226,72 @@ static int gcpi_layout_rectangles(const gcpi_layout *y, gcpi_skyline *s, gcp_are
     return 1;
 }
 
-/* Searches by skylines, as gcpi_layout_search does. */
-static void gcpi_layout_skylines(gcpi_layout *y, size_t goal, int least, double work, gcp_arena *a)
+/* Places for all rectangles, at `aim` or below, by the exact search or by skylines. Takes *work down. */
+static gcpi_packed gcpi_layout_reach(gcpi_layout *y, gcpi_skyline *s, size_t aim, int exact, double *work, gcp_arena *a)
+{
+    gcpi_packed packed = GCPI_PACKING_UNDECIDED;
+    if (exact) packed = gcpi_packing_exact(s, aim, work, a);
+    else {
+        if (gcpi_skyline_pack(s, aim, *work)) packed = GCPI_PACKS;
+        *work = s->work;
+    }
+    if (packed != GCPI_PACKS) return packed;
+    y->best_top = 0;
+    for (int i = 0; i < y->count; i++) y->offset[y->order[i]] = y->floor[y->order[i]];
+    for (int i = 0; i < s->count; i++) {
+        y->offset[s->all[i].buffer] = s->all[i].at;
+        y->best_top = GCPI_MAX(y->best_top, s->all[i].at + s->all[i].bytes);
+    }
+    return packed;
+}
+
+/* Searches by rectangles: for the goal at once, or (least) in steps that get smaller. Returns the goal, or more where
+   it cannot be reached. */
+static size_t gcpi_layout_pack(gcpi_layout *y, size_t goal, int exact, int least, double work, gcp_arena *a)
 {
     gcpi_skyline s;
     ptrdiff_t scratch = a->scratch;
-    double left = gcpi_layout_rectangles(y, &s, a) ? work : 0;
+    double left = gcpi_layout_rectangles(y, &s, exact, a) ? work : 0;
     for (double share = 1; share > 0.01 && left > 0 && y->best_top > goal;) {
-        size_t before = y->best_top,
-               aim = least ? before - GCPI_MAX(gcpi_bytes_from((double)(before - goal) * share), 1) : goal;
-        int found = gcpi_skyline_pack(&s, aim, least ? GCPI_MIN(left, work / 6) : work);
-        left -= least ? work / 6 - GCPI_MAX(s.work, 0) : work;
-        share = found ? share : share / 2;
-        if (!found) continue;
-        y->best_top = s.top;
-        for (int i = 0; i < y->count; i++) y->offset[y->order[i]] = y->floor[y->order[i]];
-        for (int i = 0; i < s.count; i++) y->offset[s.all[i].buffer] = s.all[i].at;
+        const size_t before = y->best_top,
+                     aim = least ? before - GCPI_MAX(gcpi_bytes_from((double)(before - goal) * share), 1) : goal;
+        double part = least ? GCPI_MIN(left, work / 6) : work;
+        left -= part;
+        const gcpi_packed packed = gcpi_layout_reach(y, &s, aim, exact, &part, a);
+        left += GCPI_MAX(part, 0);
+        if (packed == GCPI_CANNOT_PACK) goal = aim + 1;
+        else if (packed == GCPI_PACKING_UNDECIDED) share /= 2;
+        if (!least) break;
     }
     a->scratch = scratch;
+    return goal;
+}
+
+/* Ways to a layout, in turn, with their shares of the work. In order of birth or death the goal is met or not: chains
+   of equal buffers meet it. The exact search comes first, where it soon ends, and later, where it is to decide. Moves
+   begin with what the last order has placed. */
+typedef enum gcpi_way { GCPI_WAY_ORDER, GCPI_WAY_SKYLINES, GCPI_WAY_EXACT, GCPI_WAY_DECIDES } gcpi_way;
+static const struct { gcpi_way way; gcpi_order_by by; double share; } gcpi_ways[] = {
+    { GCPI_WAY_ORDER, GCPI_BY_BIRTH, 0 },    { GCPI_WAY_ORDER, GCPI_BY_DEATH, 0 },
+    { GCPI_WAY_EXACT, GCPI_BY_BYTES, 0.03 }, { GCPI_WAY_SKYLINES, GCPI_BY_BYTES, 0.8 },
+    { GCPI_WAY_DECIDES, GCPI_BY_BYTES, 0.4 }, { GCPI_WAY_ORDER, GCPI_BY_BYTES, 0.1 },
+    { GCPI_WAY_ORDER, GCPI_BY_AREA, 0.1 },
+};
+static void gcpi_layout_improve(gcpi_layout *y, const size_t asked, gcpi_fit fit, gcp_arena *a)
+{
+    const double scale = GCPI_MIN(8, GCPI_MAX(0.2, y->p->task_count / 250.0));
+    const int least = fit.enough == 0, decides = fit.work >= GCPI_LAYOUT_LONG || y->count <= GCPI_LAYOUT_DECIDED;
+    size_t goal = asked;
+    for (size_t k = 0; k < sizeof gcpi_ways / sizeof *gcpi_ways && y->best_top > goal; k++) {
+        const gcpi_way way = gcpi_ways[k].way;
+        const double work = fit.work * scale * gcpi_ways[k].share;
+        const int cannot = goal > asked && !least;
+        if (cannot && !fit.moves) break;
+        gcpi_layout_sort(y, gcpi_ways[k].by);
+        if (way == GCPI_WAY_ORDER) gcpi_layout_search(y, asked, least && work > 0, work);
+        else if (!cannot && (way != GCPI_WAY_DECIDES || decides))
+            goal = gcpi_layout_pack(y, goal, way != GCPI_WAY_SKYLINES, least, work, a);
+    }
 }
 
 /* Moves, the last resort: a buffer that finds no room for all of its life gets two places. */
@@ -301,15 +368,10 @@ static size_t gcpi_layout_make(const gcpi_problem *p, const gcpi_list *list, gcp
     for (int b = 0; b < l->buffer_count; b++) if (l->buffers[b].joined < 0) y.order[y.count++] = b;
     goal = fit.enough ? fit.enough : goal + l->peak;
     l->move = -1;
-    fit.work *= GCPI_MIN(8, GCPI_MAX(0.2, p->task_count / 250.0));
     gcpi_floors(&y, run);
-    gcpi_layout_sort(&y, 0);
+    gcpi_layout_sort(&y, GCPI_BY_BYTES);
     gcpi_layout_search(&y, goal, fit.enough == 0, 0);
-    if (y.best_top > goal) gcpi_layout_skylines(&y, goal, fit.enough == 0, fit.work * 0.8, a);
-    for (int by = 0; by < 2 && y.best_top > goal; by++) {
-        gcpi_layout_sort(&y, by);
-        gcpi_layout_search(&y, goal, fit.enough == 0, fit.work * 0.1);
-    }
+    if (y.best_top > goal) gcpi_layout_improve(&y, goal, fit, a);
     a->scratch = scratch;
     if (y.best_top == SIZE_MAX && fit.moves) gcpi_layout_move(&y, fit.enough);
     if (y.best_top == SIZE_MAX) return GCPI_MAX(y.top, goal + 1);

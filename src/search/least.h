@@ -143,6 +143,38 @@ static int gcpi_least_starts(gcpi_planner *q, gcpi_least *least)
     return gcpi_least_offer(q, least, &q->best, gcpi_least_fit());
 }
 
+/* An order in its live bytes or in `most`, by moves: which ones are tried depends on the work, too. */
+static int gcpi_least_moves(gcpi_planner *q, gcpi_least *least, gcpi_order *o, size_t most)
+{
+    enum { TRIES = 4 };
+    const size_t live = q->front + o->peak, before = least->slab;
+    double work = gcpi_efforts[q->r->effort].layout;
+    int done = 0;
+    for (int i = 0; i < 2 * TRIES && !done && least->slab == before; i++, work *= i % 2 ? 1 : 0.5)
+        done = gcpi_least_offer(q, least, o, gcpi_fit_of(GCPI_MIN(i % 2 ? most : live, most), work, GCPI_MOST_MOVES));
+    return done;
+}
+
+/* Small graphs: orders within a byte less than the least slab, with moves if need be, until none of them has a
+   layout. */
+static int gcpi_least_exact(gcpi_planner *q, gcpi_least *least)
+{
+    ptrdiff_t scratch = q->a->scratch;
+    const size_t align = q->p->target.align;
+    size_t before = least->slab, limit = 0;
+    gcpi_exact x;
+    int done = 0, made = !q->r->no_exact && gcpi_exact_make(&x, &q->m, q->a);
+    for (int i = 0; made && i < GCPI_EXACT_ORDERS && !done && before > q->front + least->floor; i++) {
+        if (i == 0) limit = gcpi_round(before - 1 - q->front, align);
+        if (!gcpi_exact_other(&x, i, &limit, &q->trial)) break;
+        done = gcpi_least_moves(q, least, &q->trial, before - 1);
+        if (least->slab < before) i = -1;
+        before = least->slab;
+    }
+    q->a->scratch = scratch;
+    return done;
+}
+
 /* keep-all with copies, for limits from the least up: the first few that are reached */
 static int gcpi_least_copies(gcpi_planner *q, gcpi_least *least)
 {
@@ -187,6 +219,7 @@ static void gcpi_least_find(gcpi_planner *q, gcpi_least *least, gcpi_portion por
                (e == 0 && !q->r->far_only && gcpi_least_starts(q, least));
         if (last) break;
     }
+    if (!done && !q->r->far) gcpi_least_exact(q, least);
     gcpi_search_by(&s, q, 0);
 }
 

@@ -244,19 +244,17 @@ static void gcpi_budget_copies(gcpi_planner *q)
     }
 }
 
-/* The fastest order within the limit. Where it has no layout that fits, the fastest of a lower peak, a few times. */
+/* The fastest order within the limit; where that has no layout that fits, others. */
 static void gcpi_budget_exact(gcpi_planner *q)
 {
-    enum { TRIES = 4 };
     ptrdiff_t scratch = q->a->scratch;
     size_t limit = gcpi_room(q);
     gcpi_exact x;
     int made = limit && gcpi_exact_make(&x, &q->m, q->a);
     q->coarse |= limit && !made && gcpi_exact_small(&q->m);
-    for (int i = 0; made && i < TRIES && gcpi_exact_search(&x, limit, &q->trial); i++) {
+    for (int i = 0; made && i < GCPI_EXACT_ORDERS && gcpi_exact_other(&x, i, &limit, &q->trial); i++) {
         if (i == 0 && !q->r->far) q->bound = q->trial.seconds;
         if (gcpi_offer(q, &q->trial) <= q->r->limit) break;
-        limit = q->trial.peak - 1;
     }
     q->a->scratch = scratch;
 }
