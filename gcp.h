@@ -1234,7 +1234,7 @@ GCPI_WARM                              /* again at the user's level of optimisat
 /* place: addresses */
 #include "src/place/lives.h"           /* Lives: values, the buffers that hold them, the peak of live bytes */
 #include "src/place/skyline.h"         /* Skylines: places for rectangles in time and address */
-#include "src/place/packing.h"          /* Packing: an exact search for places at a goal or below */
+#include "src/place/packing.h"         /* Packing: an exact search for places at a goal or below */
 #include "src/place/layout.h"          /* Layout: gives each buffer its offset */
 #include "src/place/verify.h"          /* The verifier: no list runs that it has not passed */
 
@@ -1245,6 +1245,7 @@ GCPI_WARM                              /* again at the user's level of optimisat
 #include "src/search/far.h"            /* Placing copies to far memory */
 #include "src/search/policies.h"       /* Candidates, and the policies */
 #include "src/search/search.h"         /* GCP_POLICY_BUDGET: local search */
+#include "src/search/stages.h"         /* Stages: a network as a chain of runs, each with what reverses it */
 #include "src/search/chain.h"          /* GCP_POLICY_BUDGET: dynamic programming over a chain of stages */
 #include "src/search/cuts.h"           /* GCP_POLICY_BUDGET: minimum cuts, the bound */
 GCPI_COLD                              /* at -Og: code that runs once per plan or step */

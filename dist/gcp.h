@@ -9723,9 +9723,9 @@ static int gcpi_skyline_pack(gcpi_skyline *s, size_t goal, double work)
    A valley is a run of sections of one height between higher ones. At its bottom, at each of its sections, lies one of
    the rectangles whose lowest place that is, or nothing: so the search branches. It takes the section that has failed
    most often for the number of its branches (Boussemart et al. 2004). What is placed in a valley rests on something,
-   which makes the places canonical (Moffitt 2023, MiniMalloc), but in no order of time or address: each valley is on its
-   own. So a failure can be blamed on an interval of sections, and forks that touch none of them are not tried again
-   ("backjumping", Prosser 1993). Restarts with other orders and noise follow. */
+   which makes the places canonical (Moffitt 2023, MiniMalloc), but in no order of time or address: each valley is on
+   its own. So a failure can be blamed on an interval of sections, and forks that touch none of them are not tried
+   again ("backjumping", Prosser 1993). Restarts with other orders and noise follow. */
 
 enum { GCPI_PACKING_ORDERS = 4, GCPI_PACKING_NOISES = 4,
        /* larger problems are undecided; so many members take as long to look at as one of work */
@@ -10087,7 +10087,8 @@ static void gcpi_packing_order(gcpi_packing *k, int order, double noise)
                      1e-9 * keys[by[order][1]] / most[by[order][1]];
         }
     for (int b = 0, i; b < k->count; b++) {                 /* rank as a list first: candidates is free now */
-        for (i = b; i > 0 && k->all[k->candidates[i - 1]].key < k->all[b].key; i--) k->candidates[i] = k->candidates[i - 1];
+        for (i = b; i > 0 && k->all[k->candidates[i - 1]].key < k->all[b].key; i--)
+            k->candidates[i] = k->candidates[i - 1];
         k->candidates[i] = b;
     }
     for (int i = 0; i < k->count; i++) k->rank[k->candidates[i]] = i;
@@ -10122,7 +10123,8 @@ static gcpi_packed gcpi_packing_exact(gcpi_skyline *s, size_t goal, double *work
     k.goal = goal; k.limit = gcpi_round(goal, s->align);
     k.work = GCPI_PACKING_LOOKS * *work;
     for (int round = 0; ready && k.work > 0 && packed == GCPI_PACKING_UNDECIDED; round++) {
-        const int turn = round / GCPI_PACKING_ORDERS, most = (500 + k.count) << GCPI_MIN(turn / GCPI_PACKING_NOISES, 10);
+        const int turn = round / GCPI_PACKING_ORDERS,
+                  most = (500 + k.count) << GCPI_MIN(turn / GCPI_PACKING_NOISES, 10);
         gcpi_packing_order(&k, round % GCPI_PACKING_ORDERS, noise[turn % GCPI_PACKING_NOISES]);
         packed = gcpi_packing_start(&k, s) ? gcpi_packing_search(&k, most) : GCPI_CANNOT_PACK;
     }
@@ -10163,31 +10165,63 @@ typedef struct gcpi_spot { size_t at, end, next; int first, last, rank; } gcpi_s
 typedef struct gcpi_layout {
     const gcpi_problem *p; const gcpi_list *list; gcpi_lives *l;
     gcpi_spot *placed, *trial;         /* by offset: of the accepted order; of the order on trial */
+    int *first, *last;                 /* of the spots on trial, for gcpi_fit_meets */
     int *order, count, placed_count, trial_count;
     size_t *floor, *offset, top, best_top;
     uint64_t random;
     double work;                       /* placed buffers that may still be looked at */
 } gcpi_layout;
 
+/* Which of some lives meet that from begin to end. Few do, so a fit looks at eight of these bytes at once. */
+enum { GCPI_FIT_LIVES = 128 };
+GCPI_LOOP void gcpi_fit_meets(const int *GCPI_RESTRICT first, const int *GCPI_RESTRICT last, int begin, int end,
+                              unsigned char *GCPI_RESTRICT meets)
+{
+    for (int k = 0; k < GCPI_FIT_LIVES; k++) meets[k] = (unsigned char)((first[k] <= end) & (begin <= last[k]));
+}
+static int gcpi_fit_none(const unsigned char *meets)               /* of eight */
+{
+    uint64_t eight;
+    memcpy(&eight, meets, sizeof eight);
+    return eight == 0;
+}
+
 /* The lowest place for b; *before: how many placed buffers lie below it. */
 static size_t gcpi_first_fit(gcpi_layout *y, int b, int *before)
 {
     const gcpi_buffer *x = &y->l->buffers[b];
     size_t at = y->floor[b];
-    int k;
-    for (k = 0; k < y->trial_count; k++) {
-        const gcpi_spot *o = &y->trial[k];
-        /* no branches: which lives meet is not predictable */
-        int meets = (o->first <= x->last) & (x->first <= o->last);
-        if (meets & (o->at >= at + x->bytes)) break;
-        size_t next = meets ? o->next : 0;
-        at = next > at ? next : at;
+    unsigned char meets[GCPI_FIT_LIVES];
+    int k = y->trial_count;
+    for (int begin = 0; begin < k; begin += GCPI_FIT_LIVES) {
+        gcpi_fit_meets(y->first + begin, y->last + begin, x->first, x->last, meets);
+        for (int i = 0; i < GCPI_FIT_LIVES && begin + i < k; i++) {
+            if (i % 8 == 0 && gcpi_fit_none(meets + i)) { i += 7; continue; }
+            if (!meets[i]) continue;
+            const gcpi_spot *o = &y->trial[begin + i];
+            if (o->at >= at + x->bytes) k = begin + i;
+            else at = GCPI_MAX(at, o->next);
+        }
     }
     y->work -= k + 1;
-    while (k > 0 && y->trial[k - 1].at > at) k--;
-    while (k < y->trial_count && y->trial[k].at <= at) k++;
-    *before = k;
+    int low = 0, high = y->trial_count;
+    while (low < high) {
+        const int middle = (low + high) / 2;
+        if (y->trial[middle].at <= at) low = middle + 1;
+        else high = middle;
+    }
+    *before = low;
     return at;
+}
+
+static void gcpi_trial_put(gcpi_layout *y, int k, const gcpi_spot *spot)
+{
+    const size_t above = (size_t)(y->trial_count++ - k);
+    memmove(y->trial + k + 1, y->trial + k, above * sizeof *y->trial);
+    memmove(y->first + k + 1, y->first + k, above * sizeof *y->first);
+    memmove(y->last + k + 1, y->last + k, above * sizeof *y->last);
+    y->trial[k] = *spot;
+    y->first[k] = spot->first; y->last[k] = spot->last;
 }
 
 /* Places the buffers from position `from` of the order on; those before it stay. Returns the position of the first that
@@ -10198,7 +10232,7 @@ static int gcpi_place_from(gcpi_layout *y, int from, size_t most)
     y->work -= y->placed_count / 4;
     for (int i = 0; from > 0 && i < y->placed_count; i++) {
         if (y->placed[i].rank >= from) continue;
-        y->trial[y->trial_count++] = y->placed[i];
+        gcpi_trial_put(y, y->trial_count, &y->placed[i]);
         y->top = GCPI_MAX(y->top, y->placed[i].end);
     }
     for (int i = from; i < y->count; i++) {
@@ -10207,14 +10241,14 @@ static int gcpi_place_from(gcpi_layout *y, int from, size_t most)
         size_t at = gcpi_first_fit(y, y->order[i], &k);
         y->top = GCPI_MAX(y->top, at + x->bytes);
         if (at + x->bytes > most) return i;
-        gcpi_spot *spot = y->trial + k;
-        memmove(spot + 1, spot, (size_t)(y->trial_count++ - k) * sizeof *spot);
-        spot->at = at;
-        spot->end = at + x->bytes;
-        spot->next = gcpi_round(spot->end, y->p->target.align);
-        spot->first = x->first;
-        spot->last = x->last;
-        spot->rank = i;
+        gcpi_spot spot;
+        spot.at = at;
+        spot.end = at + x->bytes;
+        spot.next = gcpi_round(spot.end, y->p->target.align);
+        spot.first = x->first;
+        spot.last = x->last;
+        spot.rank = i;
+        gcpi_trial_put(y, k, &spot);
     }
     return y->count;
 }
@@ -10319,9 +10353,9 @@ static void gcpi_layout_search(gcpi_layout *y, size_t goal, int least, double wo
 }
 
 /* Sections of time. For skylines a new one begins where a buffer does, and where the workspace changes. For the exact
-   search, whose time grows with them, there are fewer: one first grows (buffers begin, the workspace grows), then shrinks,
-   and all of its buffers are live at the instruction in between. Sets section[t] for each instruction, and where buffers
-   may begin; returns how many sections there are. marks: scratch, zeros. */
+   search, whose time grows with them, there are fewer: one first grows (buffers begin, the workspace grows), then
+   shrinks, and all of its buffers are live at the instruction in between. Sets section[t] for each instruction, and
+   where buffers may begin; returns how many sections there are. marks: scratch, zeros. */
 static int gcpi_layout_sections(const gcpi_layout *y, int exact, int *section, size_t *ground, unsigned char *marks)
 {
     enum { BEGINS = 1, ENDED = 2 };
@@ -10380,8 +10414,8 @@ static gcpi_packed gcpi_layout_reach(gcpi_layout *y, gcpi_skyline *s, size_t aim
     return packed;
 }
 
-/* Searches by rectangles: for the goal at once, or (least) in steps that get smaller. Returns the goal, or more where it
-   cannot be reached. */
+/* Searches by rectangles: for the goal at once, or (least) in steps that get smaller. Returns the goal, or more where
+   it cannot be reached. */
 static size_t gcpi_layout_pack(gcpi_layout *y, size_t goal, int exact, int least, double work, gcp_arena *a)
 {
     gcpi_skyline s;
@@ -10402,15 +10436,15 @@ static size_t gcpi_layout_pack(gcpi_layout *y, size_t goal, int exact, int least
     return goal;
 }
 
-/* Ways to a layout, in turn, with their shares of the work. In order of birth or death the goal is met or not: chains of
-   equal buffers meet it. The exact search comes first, where it soon ends, and later, where it is to decide. Moves begin
-   with what the last order has placed. */
+/* Ways to a layout, in turn, with their shares of the work. In order of birth or death the goal is met or not: chains
+   of equal buffers meet it. The exact search comes first, where it soon ends, and later, where it is to decide. Moves
+   begin with what the last order has placed. */
 typedef enum gcpi_way { GCPI_WAY_ORDER, GCPI_WAY_SKYLINES, GCPI_WAY_EXACT, GCPI_WAY_DECIDES } gcpi_way;
 static const struct { gcpi_way way; gcpi_order_by by; double share; } gcpi_ways[] = {
     { GCPI_WAY_ORDER, GCPI_BY_BIRTH, 0 },    { GCPI_WAY_ORDER, GCPI_BY_DEATH, 0 },
     { GCPI_WAY_EXACT, GCPI_BY_BYTES, 0.03 }, { GCPI_WAY_SKYLINES, GCPI_BY_BYTES, 0.8 },
     { GCPI_WAY_DECIDES, GCPI_BY_BYTES, 0.4 }, { GCPI_WAY_ORDER, GCPI_BY_BYTES, 0.1 },
-    { GCPI_WAY_ORDER, GCPI_BY_AREA, 0.1 }
+    { GCPI_WAY_ORDER, GCPI_BY_AREA, 0.1 },
 };
 static void gcpi_layout_improve(gcpi_layout *y, const size_t asked, gcpi_fit fit, gcp_arena *a)
 {
@@ -10468,8 +10502,8 @@ static void gcpi_layout_move(gcpi_layout *y, size_t most)
 {
     if (y->placed_count >= y->count) return;
     int b = y->order[y->placed_count], first = y->l->buffers[b].first, last = y->l->buffers[b].last, front;
-    memcpy(y->trial, y->placed, (size_t)y->placed_count * sizeof *y->trial);
-    y->trial_count = y->placed_count;
+    y->trial_count = 0;
+    for (int i = 0; i < y->placed_count; i++) gcpi_trial_put(y, i, &y->placed[i]);
     front = gcpi_layout_room(y, b, first, first, most);
     if (!front && !gcpi_layout_room(y, b, last, last, most)) return;
     int low = first, high = last;                  /* the end of the part lies in between */
@@ -10495,10 +10529,15 @@ static size_t gcpi_layout_make(const gcpi_problem *p, const gcpi_list *list, gcp
     y.order = GCPI_SCRATCH(a, int, l->buffer_count + 1);
     y.placed = GCPI_SCRATCH(a, gcpi_spot, l->buffer_count + 1);
     y.trial = GCPI_SCRATCH(a, gcpi_spot, l->buffer_count + 1);
+    y.first = GCPI_SCRATCH(a, int, l->buffer_count + GCPI_FIT_LIVES);
+    y.last = GCPI_SCRATCH(a, int, l->buffer_count + GCPI_FIT_LIVES);
     y.floor = GCPI_SCRATCH(a, size_t, l->buffer_count + 1);
     y.offset = GCPI_SCRATCH(a, size_t, l->buffer_count + 1);
     size_t *run = GCPI_SCRATCH(a, size_t, list->count / GCPI_LAYOUT_RUN + 1);
-    if (!y.order || !y.placed || !y.trial || !y.floor || !y.offset || !run) { a->scratch = scratch; return 0; }
+    if (!y.order || !y.placed || !y.trial || !y.first || !y.last || !y.floor || !y.offset || !run) {
+        a->scratch = scratch;
+        return 0;
+    }
     size_t goal = gcpi_front(p), top = goal;
     for (int b = 0; b < l->buffer_count; b++) if (l->buffers[b].joined < 0) y.order[y.count++] = b;
     goal = fit.enough ? fit.enough : goal + l->peak;
@@ -12304,21 +12343,11 @@ static double gcpi_search_run(gcpi_search *s, double visits, double hot, double 
     return done;
 }
 
-/* ==== src/search/chain.h ==== */
+/* ==== src/search/stages.h ==== */
 
-/* GCP_POLICY_BUDGET: dynamic programming over a chain of stages. It is the recursion of Beaumont et al. (rotor, 2019),
-   with boundaries that are sets of values. A second table is for segments whose last values are there still, which
-   spares their last run. Where backward does not read the boundaries, a third table lets what the segment begins with
-   go once its first stage has run for the last time.
-
-   A stage is a run of forward tasks with the backward tasks that reverse them. L(s): the values made up to stage s that
-   later stages read. C0(s, t, m): the least seconds to reverse stages s..t with m grains above L(s - 1). C1: the same
-   where L(t) is there already and counts in m. C2: the same where L(s - 1) counts in m and is not needed afterwards.
-     keep: run s and keep what its backward reads; C(s + 1, t) with fewer grains; backward of s
-     cut:  run s..r - 1, keep L(r - 1); C(r, t) with fewer grains; C1(s, r - 1)
-           (C2: keep L(s - 1); C2(r, t) with fewer grains; C2(s, r - 1))
-   Sizes are rounded up to grains (rotor's slots). The orders that come out are judged by simulation: no count here is
-   trusted. */
+/* Stages: a network as a chain of runs, each with what reverses it. What crosses from one run of forward tasks to the
+   next is a set of values; here are its bytes, and those that running and reversing a stage takes. L(s): the values
+   made up to stage s that later stages read. */
 typedef struct gcpi_chain {
     const gcpi_model *m;
     /* stage s: forward tasks begin[s] .. begin[s + 1], backward tasks back[s] .. back[s - 1] */
@@ -12338,11 +12367,10 @@ typedef struct gcpi_chain {
     unsigned char *loose;             /* per stage: there is an L(s - 1), and no backward reads it */
     /* stage 0 makes a value that may not be made again and no backward reads: the first cut keeps L(0) for it */
     int pinned;
+    int late;                         /* a backward task may belong to the stage behind what it reads */
     size_t constant;                  /* bytes that are live throughout */
     unsigned char *ran;
 } gcpi_chain;
-
-#define GCPI_NEVER 1e30f
 
 /* Whether a cut may come after task f: not before a view, nor (unless pairs) inside a pair that works in place. */
 static int gcpi_may_cut(const gcpi_model *m, int f, int pairs)
@@ -12381,6 +12409,26 @@ static int gcpi_chain_at_end(const gcpi_chain *c, int b)
     return 1;
 }
 
+/* The stage that a backward task belongs to: of the op that it reverses; or (late) the one behind what it reads, where
+   that crosses to it. */
+static int gcpi_chain_stage_of(const gcpi_chain *c, const int *stage_of, int b)
+{
+    const gcpi_model *m = c->m;
+    int at = stage_of[m->p->tasks[b].forward];
+    for GCPI_READS(m, b, k) {
+        const int v = m->read[k], s = stage_of[m->producer[v]];
+        if (c->late) at = GCPI_MAX(at, s + (c->end[m->group[v]] > s));
+    }
+    return at;
+}
+/* Per group the last stage whose forward tasks read it. */
+static void gcpi_chain_crossings(gcpi_chain *c, const int *stage_of)
+{
+    const gcpi_model *m = c->m;
+    for (int g = 0; g < m->groups; g++) c->end[g] = -1;
+    for (int f = 0; f < m->p->forward; f++)
+        for GCPI_READS(m, f, k) c->end[m->group[m->read[k]]] = GCPI_MAX(c->end[m->group[m->read[k]]], stage_of[f]);
+}
 /* The first backward tasks, of the loss, become a stage without forward tasks if other backward tasks of the last stage
    read what was made before it. What the first ones read then crosses to them, and what only the others read need not
    be live while they run. */
@@ -12394,8 +12442,9 @@ static void gcpi_chain_backs(gcpi_chain *c, int *stage_of)         /* stage_of: 
               stage_of[p->tasks[b].forward] == last;
     if (own) { c->begin[++c->stages] = p->forward; for (int k = p->forward; k < b; k++) stage_of[k] = last + 1; }
     else b = p->forward;
+    gcpi_chain_crossings(c, stage_of);
     for (int now = last; b < p->task_count; b++) {
-        if (p->tasks[b].kind == GCPI_TASK_BACKWARD) now = GCPI_MIN(now, stage_of[p->tasks[b].forward]);
+        if (p->tasks[b].kind == GCPI_TASK_BACKWARD) now = GCPI_MIN(now, gcpi_chain_stage_of(c, stage_of, b));
         stage_of[b] = now;
     }
     b = p->task_count;
@@ -12499,6 +12548,105 @@ static void gcpi_chain_figures(gcpi_chain *c)
         c->gradient[s] = b < end ? m->before[b] - (m->during[0] - m->workspace[0]) : 0;
     }
 }
+
+static int gcpi_chain_arrays(gcpi_chain *c, int most, gcp_arena *a)
+{
+    const gcpi_model *m = c->m;
+    size_t **const bytes[] = { &c->keep, &c->own,   &c->reads_own, &c->save,    &c->pass,
+                               &c->last, &c->alone, &c->reverse,   &c->gradient };
+    int ok = 1;
+    c->begin = GCPI_SCRATCH(a, int, most + 2);
+    c->back = GCPI_SCRATCH(a, int, most + 1);
+    c->made = GCPI_SCRATCH(a, int, m->groups + 1);
+    c->end = GCPI_SCRATCH(a, int, m->groups + 1);
+    c->need = GCPI_SCRATCH(a, unsigned char, m->values + 1);
+    c->taped = GCPI_SCRATCH(a, unsigned char, m->groups + 1);
+    c->loose = GCPI_SCRATCH(a, unsigned char, most + 1);
+    c->seconds = GCPI_SCRATCH(a, double, most + 1);
+    c->reverse_seconds = GCPI_SCRATCH(a, double, most + 1);
+    for (int i = 0; i < 9; i++) ok &= (*bytes[i] = GCPI_SCRATCH(a, size_t, most + 1)) != NULL;
+    c->cross = GCPI_SCRATCH(a, size_t, most * most + 1);
+    c->ran = GCPI_SCRATCH(a, unsigned char, m->p->task_count + 1);
+    return ok && c->begin && c->back && c->made && c->end && c->need && c->taped && c->loose && c->seconds &&
+           c->reverse_seconds && c->cross && c->ran;
+}
+
+/* The greatest number of bytes that divides all sizes. */
+static size_t gcpi_chain_unit(const gcpi_model *m)
+{
+    size_t unit = 0;
+    for (int i = 0; i < m->groups + m->p->task_count; i++) {
+        size_t size = i < m->groups ? m->bytes[i] : m->during[i - m->groups];
+        while (size) { size_t rest = unit % size; unit = size; size = rest; }
+    }
+    return GCPI_MAX(unit, 1);
+}
+
+/* At most `most` stages; but where few grains express all sizes exactly, more stages are affordable. */
+static int gcpi_chain_stages(const gcpi_model *m, size_t bytes, int most)
+{
+    return bytes / gcpi_chain_unit(m) < GCPI_FEW_GRAINS ? GCPI_FEW_STAGES : most;
+}
+
+/* Stages and their figures. Returns the most bytes that the reversal of one takes. */
+static size_t gcpi_chain_divide(gcpi_chain *c, const size_t *crossing, int most, int *stage_of, int late)
+{
+    const gcpi_model *m = c->m;
+    size_t need = 0;
+    c->late = late;
+    memset(c->need, 0, (size_t)m->values);
+    memset(c->taped, 0, (size_t)m->groups);
+    memset(c->reads_own, 0, (size_t)(most + 2) * sizeof *c->reads_own);
+    memset(c->seconds, 0, (size_t)(most + 2) * sizeof *c->seconds);
+    memset(c->reverse_seconds, 0, (size_t)(most + 2) * sizeof *c->reverse_seconds);
+    memset(c->cross, 0, (size_t)((most + 1) * (most + 1) + 1) * sizeof *c->cross);
+    c->pinned = 0;
+    gcpi_chain_cut(c, crossing, most);
+    gcpi_chain_backs(c, stage_of);
+    c->constant = m->during[0] - m->workspace[0];
+    gcpi_chain_lives(c, stage_of);
+    gcpi_chain_figures(c);
+    for (int s = 0; s < c->stages; s++)
+        need = GCPI_MAX(need, gcpi_chain_input(c, s) + GCPI_MAX(c->gradient[s] + c->save[s], c->reverse[s]));
+    return need;
+}
+
+/* Whether a chain takes far fewer bytes where its backward tasks are late: where they read what ops read, not what they
+   write. */
+static int gcpi_chain_pays_late(const gcpi_model *m, const size_t *crossing, int most, gcp_arena *a)
+{
+    gcpi_chain c;
+    const ptrdiff_t scratch = a->scratch;
+    int pays = 0;
+    memset(&c, 0, sizeof c);
+    c.m = m;
+    most = GCPI_MIN(most, m->p->forward + 1);
+    if (gcpi_chain_arrays(&c, most, a)) {
+        int *stage_of = GCPI_SCRATCH(a, int, m->p->task_count + 1);
+        const size_t need = stage_of ? gcpi_chain_divide(&c, crossing, most - 1, stage_of, 0) : 0;
+        pays = stage_of && gcpi_chain_divide(&c, crossing, most - 1, stage_of, 1) < need - need / 6;
+    }
+    a->scratch = scratch;
+    return pays;
+}
+
+/* ==== src/search/chain.h ==== */
+
+/* GCP_POLICY_BUDGET: dynamic programming over a chain of stages. It is the recursion of Beaumont et al. (rotor, 2019),
+   with boundaries that are sets of values. A second table is for segments whose last values are there still, which
+   spares their last run. Where backward does not read the boundaries, a third table lets what the segment begins with
+   go once its first stage has run for the last time.
+
+   L(s): what crosses from stage s (stages.h). C0(s, t, m): the least seconds to reverse stages s..t with m grains above
+   L(s - 1). C1: the same where L(t) is there already and counts in m. C2: the same where L(s - 1) counts in m and is
+   not needed afterwards.
+     keep: run s and keep what its backward reads; C(s + 1, t) with fewer grains; backward of s
+     cut:  run s..r - 1, keep L(r - 1); C(r, t) with fewer grains; C1(s, r - 1)
+           (C2: keep L(s - 1); C2(r, t) with fewer grains; C2(s, r - 1))
+   Sizes are rounded up to grains (rotor's slots). The orders that come out are judged by simulation: no count here is
+   trusted. */
+
+#define GCPI_NEVER 1e30f
 
 /* Bytes above L(s - 1) while stage r runs after stages s..r - 1. Where L(s - 1) holds none of its inputs, these die
    there and may be written on. */
@@ -12698,48 +12846,9 @@ static void gcpi_chain_trace(gcpi_chain *c, gcpi_order *out, int with, int s, in
     }
 }
 
-static int gcpi_chain_arrays(gcpi_chain *c, int most, gcp_arena *a)
-{
-    const gcpi_model *m = c->m;
-    size_t **const bytes[] = { &c->keep, &c->own,   &c->reads_own, &c->save,    &c->pass,
-                               &c->last, &c->alone, &c->reverse,   &c->gradient };
-    int ok = 1;
-    c->begin = GCPI_SCRATCH(a, int, most + 2);
-    c->back = GCPI_SCRATCH(a, int, most + 1);
-    c->made = GCPI_SCRATCH(a, int, m->groups + 1);
-    c->end = GCPI_SCRATCH(a, int, m->groups + 1);
-    c->need = GCPI_SCRATCH(a, unsigned char, m->values + 1);
-    c->taped = GCPI_SCRATCH(a, unsigned char, m->groups + 1);
-    c->loose = GCPI_SCRATCH(a, unsigned char, most + 1);
-    c->seconds = GCPI_SCRATCH(a, double, most + 1);
-    c->reverse_seconds = GCPI_SCRATCH(a, double, most + 1);
-    for (int i = 0; i < 9; i++) ok &= (*bytes[i] = GCPI_SCRATCH(a, size_t, most + 1)) != NULL;
-    c->cross = GCPI_SCRATCH(a, size_t, most * most + 1);
-    c->ran = GCPI_SCRATCH(a, unsigned char, m->p->task_count + 1);
-    return ok && c->begin && c->back && c->made && c->end && c->need && c->taped && c->loose && c->seconds &&
-           c->reverse_seconds && c->cross && c->ran;
-}
-
-/* The greatest number of bytes that divides all sizes. */
-static size_t gcpi_chain_unit(const gcpi_model *m)
-{
-    size_t unit = 0;
-    for (int i = 0; i < m->groups + m->p->task_count; i++) {
-        size_t size = i < m->groups ? m->bytes[i] : m->during[i - m->groups];
-        while (size) { size_t rest = unit % size; unit = size; size = rest; }
-    }
-    return GCPI_MAX(unit, 1);
-}
-
-/* At most `most` stages; but where few grains express all sizes exactly, more stages are affordable. */
-static int gcpi_chain_stages(const gcpi_model *m, size_t bytes, int most)
-{
-    return bytes / gcpi_chain_unit(m) < GCPI_FEW_GRAINS ? GCPI_FEW_STAGES : most;
-}
-
 /* The chain of a model, with tables for orders of up to `bytes`. Scratch of a; 0: not enough. */
 static int gcpi_chain_make(gcpi_chain *c, const gcpi_model *m, const size_t *crossing, size_t bytes, int most,
-                           int grains, gcp_arena *a)
+                           int grains, int late, gcp_arena *a)
 {
     memset(c, 0, sizeof *c);
     c->m = m;
@@ -12748,11 +12857,7 @@ static int gcpi_chain_make(gcpi_chain *c, const gcpi_model *m, const size_t *cro
     ptrdiff_t scratch = a->scratch;
     int *stage_of = GCPI_SCRATCH(a, int, m->p->task_count + 1);
     if (!stage_of) return 0;
-    gcpi_chain_cut(c, crossing, most - 1);
-    gcpi_chain_backs(c, stage_of);
-    c->constant = m->during[0] - m->workspace[0];
-    gcpi_chain_lives(c, stage_of);
-    gcpi_chain_figures(c);
+    gcpi_chain_divide(c, crossing, most - 1, stage_of, late);
     c->tables = gcpi_chain_tables(c);
     a->scratch = scratch;
     if (bytes <= c->constant) return 0;
@@ -13258,8 +13363,8 @@ static int gcpi_exact_search(gcpi_exact *x, size_t limit, gcpi_order *out)
     return 0;
 }
 
-/* Orders within a limit, for one that has a layout: the fastest, others as fast, others nearly as fast; then the same for
-   a peak below, thrice. 0: there is no order i. */
+/* Orders within a limit, for one that has a layout: the fastest, others as fast, others nearly as fast; then the same
+   for a peak below, thrice. 0: there is no order i. */
 enum { GCPI_EXACT_PEAKS = 4, GCPI_EXACT_NOISES = 6, GCPI_EXACT_ORDERS = GCPI_EXACT_PEAKS * GCPI_EXACT_NOISES };
 static int gcpi_exact_other(gcpi_exact *x, int i, size_t *limit, gcpi_order *out)
 {
@@ -13317,16 +13422,17 @@ static void gcpi_cuts_try(gcpi_planner *q, int prices)
 }
 
 /* Grains from many to few: the first orders that fit are the fastest. */
-static void gcpi_chain_try(gcpi_planner *q, size_t bytes, int stages, int grains)
+static void gcpi_chain_try(gcpi_planner *q, size_t bytes, int stages, int grains, int late)
 {
     ptrdiff_t scratch = q->a->scratch;
     gcpi_chain c;
     int made = 0;
     if (q->p->forward > 2 * stages) stages /= 2;
     stages = gcpi_chain_stages(&q->m, bytes, stages);
+    if (late && !gcpi_chain_pays_late(&q->m, q->crossing, stages, q->a)) return;
     for (; stages >= 16 && !made; stages /= 2, grains = GCPI_MAX(64, grains / 2)) {
         q->a->scratch = scratch;
-        made = gcpi_chain_make(&c, &q->m, q->crossing, bytes, stages, grains, q->a);
+        made = gcpi_chain_make(&c, &q->m, q->crossing, bytes, stages, grains, late, q->a);
         q->coarse |= !made && bytes > c.constant;
     }
     for (int k = made ? c.grains : 0, after = 0; k > 0 && after < 4; k--) {
@@ -14063,13 +14169,14 @@ static int gcpi_least_move(gcpi_planner *q, gcpi_least *least, double work)
 }
 
 /* The chain's orders of the fewest grains. */
-static int gcpi_least_chain(gcpi_planner *q, gcpi_least *least, const gcpi_effort *e)
+static int gcpi_least_chain(gcpi_planner *q, gcpi_least *least, const gcpi_effort *e, int late)
 {
     ptrdiff_t scratch = q->a->scratch;
     gcpi_chain chain;
     size_t bytes = 3 * least->floor;
-    int done = 0, stages = gcpi_chain_stages(&q->m, bytes, e->stages),
-        made = gcpi_chain_make(&chain, &q->m, q->crossing, bytes, stages, e->grains, q->a);
+    int done = 0, made, stages = gcpi_chain_stages(&q->m, bytes, e->stages);
+    if (late && !gcpi_chain_pays_late(&q->m, q->crossing, stages, q->a)) return 0;
+    made = gcpi_chain_make(&chain, &q->m, q->crossing, bytes, stages, e->grains, late, q->a);
     q->coarse |= !made && bytes > chain.constant;
     for (int k = 0, orders = 0; made && k <= chain.grains && orders < 12 && !done; k++)
         if (gcpi_chain_order(&chain, &q->trial, k)) {
@@ -14106,7 +14213,8 @@ static int gcpi_least_moves(gcpi_planner *q, gcpi_least *least, gcpi_order *o, s
     return done;
 }
 
-/* Small graphs: orders within a byte less than the least slab, with moves if need be, until none of them has a layout. */
+/* Small graphs: orders within a byte less than the least slab, with moves if need be, until none of them has a
+   layout. */
 static int gcpi_least_exact(gcpi_planner *q, gcpi_least *least)
 {
     ptrdiff_t scratch = q->a->scratch;
@@ -14146,7 +14254,8 @@ static int gcpi_least_effort(gcpi_planner *q, gcpi_least *least, gcpi_search *s,
     /* a small problem takes as many to settle; a large one has no time for more */
     double visits = e->least * GCPI_MIN(GCPI_MAX(q->p->forward, 100), 6000);
     if (gcpi_least_walk(q, least, s, visits, portion) || gcpi_least_pack(q, least, &least->path, e->hard / 2)) return 1;
-    if (!q->r->far_only && gcpi_least_chain(q, least, e)) return 1;
+    for (int late = 0; late < 2 && !q->r->far_only; late++)
+        if (gcpi_least_chain(q, least, e, late)) return 1;
     return (least->order.peak != least->path.peak && gcpi_least_pack(q, least, &least->order, e->hard / 2)) ||
            gcpi_least_move(q, least, e->layout / 2);
 }
@@ -14251,7 +14360,7 @@ static int gcpi_method_exact(gcpi_planner *q, gcpi_portion portion)
 static int gcpi_method_chain(gcpi_planner *q, gcpi_portion portion)
 {
     const gcpi_effort *e = &gcpi_efforts[q->r->effort];
-    gcpi_chain_try(q, gcpi_bytes_from(1.6 * (double)q->r->limit), e->stages, e->grains);
+    gcpi_chain_try(q, gcpi_bytes_from(1.6 * (double)q->r->limit), e->stages, e->grains, 0);
     (void)portion;
     return 0;
 }
@@ -14281,6 +14390,16 @@ static int gcpi_method_policies(gcpi_planner *q, gcpi_portion portion)
     return 0;
 }
 
+/* Late backward tasks in chains where that pays; the search goes on from such an order if it is faster. */
+static int gcpi_method_late_chain(gcpi_planner *q, gcpi_portion portion)
+{
+    const gcpi_effort *e = &gcpi_efforts[q->r->effort];
+    const double searched = q->kept.order.seconds;
+    gcpi_chain_try(q, gcpi_bytes_from(1.6 * (double)q->r->limit), e->stages, e->grains, 1);
+    if (q->kept.order.seconds < searched) gcpi_budget_search(q, GCPI_TURNS, GCPI_TURNS + 1, 1, portion);
+    return 0;
+}
+
 /* name: of the candidates that it offers; share: of what .progress counts. */
 typedef struct gcpi_method {
     const char *name;
@@ -14298,6 +14417,7 @@ static const gcpi_method gcpi_methods[] = {
     { "bound", gcpi_copies_too, gcpi_method_bound, 0 },
     { "search", gcpi_any, gcpi_method_search, 0.8 },
     { "policies", gcpi_may_run_again, gcpi_method_policies, 0.1 },
+    { "chain", gcpi_may_run_again, gcpi_method_late_chain, 0 },
 };
 
 /* The candidates for the limit. Where the bound says that nothing fits, there is nothing to look for. */
@@ -15376,7 +15496,7 @@ static size_t gcpi_arena_of(const gcp_tape *t, const gcp_plan_opts *o, const gcp
                      n->forward * (4 * sizeof(gcpi_copied) + sizeof(int)) +
                      2 * (size_t)(t->parameter_count + 1) * sizeof(double);
     size_t lives =
-        (n->listed + n->items) * (sizeof(gcpi_value) + sizeof(gcpi_buffer) + 2 * sizeof(gcpi_spot) + 5 * sizeof(int) +
+        (n->listed + n->items) * (sizeof(gcpi_value) + sizeof(gcpi_buffer) + 2 * sizeof(gcpi_spot) + 7 * sizeof(int) +
                                   2 * sizeof(size_t) + sizeof(gcpi_placed) + sizeof(gcpi_plan_buffer) +
                                   sizeof(gcpi_rectangle));
     size_t lists = n->list * (5 * sizeof(gcpi_instruction) + 6 * sizeof(size_t) + 13 * sizeof(int) + sizeof(double));
@@ -15389,6 +15509,7 @@ static size_t gcpi_arena_of(const gcp_tape *t, const gcp_plan_opts *o, const gcp
         o->far ? n->list * (4 * sizeof(int) + 2 * sizeof(size_t) + sizeof(double)) + n->items * 7 * sizeof(int) : 0;
     return sizeof(gcpi_plan) + problem + lives + lists + choice + model + search + far +
            gcpi_packing_bytes(n->list + n->items, n->list) + n->list +
+           2 * GCPI_FIT_LIVES * sizeof(int) +
            (o->policy == GCP_POLICY_BUDGET ? gcpi_arena_budget(n) : 0) + 128 * 64;
 }
 

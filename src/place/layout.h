@@ -28,31 +28,63 @@ typedef struct gcpi_spot { size_t at, end, next; int first, last, rank; } gcpi_s
 typedef struct gcpi_layout {
     const gcpi_problem *p; const gcpi_list *list; gcpi_lives *l;
     gcpi_spot *placed, *trial;         /* by offset: of the accepted order; of the order on trial */
+    int *first, *last;                 /* of the spots on trial, for gcpi_fit_meets */
     int *order, count, placed_count, trial_count;
     size_t *floor, *offset, top, best_top;
     uint64_t random;
     double work;                       /* placed buffers that may still be looked at */
 } gcpi_layout;
 
+/* Which of some lives meet that from begin to end. Few do, so a fit looks at eight of these bytes at once. */
+enum { GCPI_FIT_LIVES = 128 };
+GCPI_LOOP void gcpi_fit_meets(const int *GCPI_RESTRICT first, const int *GCPI_RESTRICT last, int begin, int end,
+                              unsigned char *GCPI_RESTRICT meets)
+{
+    for (int k = 0; k < GCPI_FIT_LIVES; k++) meets[k] = (unsigned char)((first[k] <= end) & (begin <= last[k]));
+}
+static int gcpi_fit_none(const unsigned char *meets)               /* of eight */
+{
+    uint64_t eight;
+    memcpy(&eight, meets, sizeof eight);
+    return eight == 0;
+}
+
 /* The lowest place for b; *before: how many placed buffers lie below it. */
 static size_t gcpi_first_fit(gcpi_layout *y, int b, int *before)
 {
     const gcpi_buffer *x = &y->l->buffers[b];
     size_t at = y->floor[b];
-    int k;
-    for (k = 0; k < y->trial_count; k++) {
-        const gcpi_spot *o = &y->trial[k];
-        /* no branches: which lives meet is not predictable */
-        int meets = (o->first <= x->last) & (x->first <= o->last);
-        if (meets & (o->at >= at + x->bytes)) break;
-        size_t next = meets ? o->next : 0;
-        at = next > at ? next : at;
+    unsigned char meets[GCPI_FIT_LIVES];
+    int k = y->trial_count;
+    for (int begin = 0; begin < k; begin += GCPI_FIT_LIVES) {
+        gcpi_fit_meets(y->first + begin, y->last + begin, x->first, x->last, meets);
+        for (int i = 0; i < GCPI_FIT_LIVES && begin + i < k; i++) {
+            if (i % 8 == 0 && gcpi_fit_none(meets + i)) { i += 7; continue; }
+            if (!meets[i]) continue;
+            const gcpi_spot *o = &y->trial[begin + i];
+            if (o->at >= at + x->bytes) k = begin + i;
+            else at = GCPI_MAX(at, o->next);
+        }
     }
     y->work -= k + 1;
-    while (k > 0 && y->trial[k - 1].at > at) k--;
-    while (k < y->trial_count && y->trial[k].at <= at) k++;
-    *before = k;
+    int low = 0, high = y->trial_count;
+    while (low < high) {
+        const int middle = (low + high) / 2;
+        if (y->trial[middle].at <= at) low = middle + 1;
+        else high = middle;
+    }
+    *before = low;
     return at;
+}
+
+static void gcpi_trial_put(gcpi_layout *y, int k, const gcpi_spot *spot)
+{
+    const size_t above = (size_t)(y->trial_count++ - k);
+    memmove(y->trial + k + 1, y->trial + k, above * sizeof *y->trial);
+    memmove(y->first + k + 1, y->first + k, above * sizeof *y->first);
+    memmove(y->last + k + 1, y->last + k, above * sizeof *y->last);
+    y->trial[k] = *spot;
+    y->first[k] = spot->first; y->last[k] = spot->last;
 }
 
 /* Places the buffers from position `from` of the order on; those before it stay. Returns the position of the first that
@@ -63,7 +95,7 @@ static int gcpi_place_from(gcpi_layout *y, int from, size_t most)
     y->work -= y->placed_count / 4;
     for (int i = 0; from > 0 && i < y->placed_count; i++) {
         if (y->placed[i].rank >= from) continue;
-        y->trial[y->trial_count++] = y->placed[i];
+        gcpi_trial_put(y, y->trial_count, &y->placed[i]);
         y->top = GCPI_MAX(y->top, y->placed[i].end);
     }
     for (int i = from; i < y->count; i++) {
@@ -72,14 +104,14 @@ static int gcpi_place_from(gcpi_layout *y, int from, size_t most)
         size_t at = gcpi_first_fit(y, y->order[i], &k);
         y->top = GCPI_MAX(y->top, at + x->bytes);
         if (at + x->bytes > most) return i;
-        gcpi_spot *spot = y->trial + k;
-        memmove(spot + 1, spot, (size_t)(y->trial_count++ - k) * sizeof *spot);
-        spot->at = at;
-        spot->end = at + x->bytes;
-        spot->next = gcpi_round(spot->end, y->p->target.align);
-        spot->first = x->first;
-        spot->last = x->last;
-        spot->rank = i;
+        gcpi_spot spot;
+        spot.at = at;
+        spot.end = at + x->bytes;
+        spot.next = gcpi_round(spot.end, y->p->target.align);
+        spot.first = x->first;
+        spot.last = x->last;
+        spot.rank = i;
+        gcpi_trial_put(y, k, &spot);
     }
     return y->count;
 }
@@ -333,8 +365,8 @@ static void gcpi_layout_move(gcpi_layout *y, size_t most)
 {
     if (y->placed_count >= y->count) return;
     int b = y->order[y->placed_count], first = y->l->buffers[b].first, last = y->l->buffers[b].last, front;
-    memcpy(y->trial, y->placed, (size_t)y->placed_count * sizeof *y->trial);
-    y->trial_count = y->placed_count;
+    y->trial_count = 0;
+    for (int i = 0; i < y->placed_count; i++) gcpi_trial_put(y, i, &y->placed[i]);
     front = gcpi_layout_room(y, b, first, first, most);
     if (!front && !gcpi_layout_room(y, b, last, last, most)) return;
     int low = first, high = last;                  /* the end of the part lies in between */
@@ -360,10 +392,15 @@ static size_t gcpi_layout_make(const gcpi_problem *p, const gcpi_list *list, gcp
     y.order = GCPI_SCRATCH(a, int, l->buffer_count + 1);
     y.placed = GCPI_SCRATCH(a, gcpi_spot, l->buffer_count + 1);
     y.trial = GCPI_SCRATCH(a, gcpi_spot, l->buffer_count + 1);
+    y.first = GCPI_SCRATCH(a, int, l->buffer_count + GCPI_FIT_LIVES);
+    y.last = GCPI_SCRATCH(a, int, l->buffer_count + GCPI_FIT_LIVES);
     y.floor = GCPI_SCRATCH(a, size_t, l->buffer_count + 1);
     y.offset = GCPI_SCRATCH(a, size_t, l->buffer_count + 1);
     size_t *run = GCPI_SCRATCH(a, size_t, list->count / GCPI_LAYOUT_RUN + 1);
-    if (!y.order || !y.placed || !y.trial || !y.floor || !y.offset || !run) { a->scratch = scratch; return 0; }
+    if (!y.order || !y.placed || !y.trial || !y.first || !y.last || !y.floor || !y.offset || !run) {
+        a->scratch = scratch;
+        return 0;
+    }
     size_t goal = gcpi_front(p), top = goal;
     for (int b = 0; b < l->buffer_count; b++) if (l->buffers[b].joined < 0) y.order[y.count++] = b;
     goal = fit.enough ? fit.enough : goal + l->peak;

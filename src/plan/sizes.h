@@ -66,7 +66,7 @@ static size_t gcpi_arena_of(const gcp_tape *t, const gcp_plan_opts *o, const gcp
                      n->forward * (4 * sizeof(gcpi_copied) + sizeof(int)) +
                      2 * (size_t)(t->parameter_count + 1) * sizeof(double);
     size_t lives =
-        (n->listed + n->items) * (sizeof(gcpi_value) + sizeof(gcpi_buffer) + 2 * sizeof(gcpi_spot) + 5 * sizeof(int) +
+        (n->listed + n->items) * (sizeof(gcpi_value) + sizeof(gcpi_buffer) + 2 * sizeof(gcpi_spot) + 7 * sizeof(int) +
                                   2 * sizeof(size_t) + sizeof(gcpi_placed) + sizeof(gcpi_plan_buffer) +
                                   sizeof(gcpi_rectangle));
     size_t lists = n->list * (5 * sizeof(gcpi_instruction) + 6 * sizeof(size_t) + 13 * sizeof(int) + sizeof(double));
@@ -79,6 +79,7 @@ static size_t gcpi_arena_of(const gcp_tape *t, const gcp_plan_opts *o, const gcp
         o->far ? n->list * (4 * sizeof(int) + 2 * sizeof(size_t) + sizeof(double)) + n->items * 7 * sizeof(int) : 0;
     return sizeof(gcpi_plan) + problem + lives + lists + choice + model + search + far +
            gcpi_packing_bytes(n->list + n->items, n->list) + n->list +
+           2 * GCPI_FIT_LIVES * sizeof(int) +
            (o->policy == GCP_POLICY_BUDGET ? gcpi_arena_budget(n) : 0) + 128 * 64;
 }
 

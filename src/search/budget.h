@@ -31,7 +31,7 @@ static int gcpi_method_exact(gcpi_planner *q, gcpi_portion portion)
 static int gcpi_method_chain(gcpi_planner *q, gcpi_portion portion)
 {
     const gcpi_effort *e = &gcpi_efforts[q->r->effort];
-    gcpi_chain_try(q, gcpi_bytes_from(1.6 * (double)q->r->limit), e->stages, e->grains);
+    gcpi_chain_try(q, gcpi_bytes_from(1.6 * (double)q->r->limit), e->stages, e->grains, 0);
     (void)portion;
     return 0;
 }
@@ -61,6 +61,16 @@ static int gcpi_method_policies(gcpi_planner *q, gcpi_portion portion)
     return 0;
 }
 
+/* Late backward tasks in chains where that pays; the search goes on from such an order if it is faster. */
+static int gcpi_method_late_chain(gcpi_planner *q, gcpi_portion portion)
+{
+    const gcpi_effort *e = &gcpi_efforts[q->r->effort];
+    const double searched = q->kept.order.seconds;
+    gcpi_chain_try(q, gcpi_bytes_from(1.6 * (double)q->r->limit), e->stages, e->grains, 1);
+    if (q->kept.order.seconds < searched) gcpi_budget_search(q, GCPI_TURNS, GCPI_TURNS + 1, 1, portion);
+    return 0;
+}
+
 /* name: of the candidates that it offers; share: of what .progress counts. */
 typedef struct gcpi_method {
     const char *name;
@@ -78,6 +88,7 @@ static const gcpi_method gcpi_methods[] = {
     { "bound", gcpi_copies_too, gcpi_method_bound, 0 },
     { "search", gcpi_any, gcpi_method_search, 0.8 },
     { "policies", gcpi_may_run_again, gcpi_method_policies, 0.1 },
+    { "chain", gcpi_may_run_again, gcpi_method_late_chain, 0 },
 };
 
 /* The candidates for the limit. Where the bound says that nothing fits, there is nothing to look for. */

@@ -112,13 +112,14 @@ static int gcpi_least_move(gcpi_planner *q, gcpi_least *least, double work)
 }
 
 /* The chain's orders of the fewest grains. */
-static int gcpi_least_chain(gcpi_planner *q, gcpi_least *least, const gcpi_effort *e)
+static int gcpi_least_chain(gcpi_planner *q, gcpi_least *least, const gcpi_effort *e, int late)
 {
     ptrdiff_t scratch = q->a->scratch;
     gcpi_chain chain;
     size_t bytes = 3 * least->floor;
-    int done = 0, stages = gcpi_chain_stages(&q->m, bytes, e->stages),
-        made = gcpi_chain_make(&chain, &q->m, q->crossing, bytes, stages, e->grains, q->a);
+    int done = 0, made, stages = gcpi_chain_stages(&q->m, bytes, e->stages);
+    if (late && !gcpi_chain_pays_late(&q->m, q->crossing, stages, q->a)) return 0;
+    made = gcpi_chain_make(&chain, &q->m, q->crossing, bytes, stages, e->grains, late, q->a);
     q->coarse |= !made && bytes > chain.constant;
     for (int k = 0, orders = 0; made && k <= chain.grains && orders < 12 && !done; k++)
         if (gcpi_chain_order(&chain, &q->trial, k)) {
@@ -196,7 +197,8 @@ static int gcpi_least_effort(gcpi_planner *q, gcpi_least *least, gcpi_search *s,
     /* a small problem takes as many to settle; a large one has no time for more */
     double visits = e->least * GCPI_MIN(GCPI_MAX(q->p->forward, 100), 6000);
     if (gcpi_least_walk(q, least, s, visits, portion) || gcpi_least_pack(q, least, &least->path, e->hard / 2)) return 1;
-    if (!q->r->far_only && gcpi_least_chain(q, least, e)) return 1;
+    for (int late = 0; late < 2 && !q->r->far_only; late++)
+        if (gcpi_least_chain(q, least, e, late)) return 1;
     return (least->order.peak != least->path.peak && gcpi_least_pack(q, least, &least->order, e->hard / 2)) ||
            gcpi_least_move(q, least, e->layout / 2);
 }

@@ -42,16 +42,17 @@ static void gcpi_cuts_try(gcpi_planner *q, int prices)
 }
 
 /* Grains from many to few: the first orders that fit are the fastest. */
-static void gcpi_chain_try(gcpi_planner *q, size_t bytes, int stages, int grains)
+static void gcpi_chain_try(gcpi_planner *q, size_t bytes, int stages, int grains, int late)
 {
     ptrdiff_t scratch = q->a->scratch;
     gcpi_chain c;
     int made = 0;
     if (q->p->forward > 2 * stages) stages /= 2;
     stages = gcpi_chain_stages(&q->m, bytes, stages);
+    if (late && !gcpi_chain_pays_late(&q->m, q->crossing, stages, q->a)) return;
     for (; stages >= 16 && !made; stages /= 2, grains = GCPI_MAX(64, grains / 2)) {
         q->a->scratch = scratch;
-        made = gcpi_chain_make(&c, &q->m, q->crossing, bytes, stages, grains, q->a);
+        made = gcpi_chain_make(&c, &q->m, q->crossing, bytes, stages, grains, late, q->a);
         q->coarse |= !made && bytes > c.constant;
     }
     for (int k = made ? c.grains : 0, after = 0; k > 0 && after < 4; k--) {
