@@ -10022,9 +10022,9 @@ static ptrdiff_t gcpi_packing_changes(ptrdiff_t count, ptrdiff_t sections, ptrdi
    counted for each. */
 static size_t gcpi_packing_bytes(size_t rectangles, size_t instructions)
 {
-    const size_t count = GCPI_MIN(rectangles, GCPI_PACKING_COUNT),
-                 sections = GCPI_MIN(instructions, GCPI_PACKING_SECTIONS),
-                 members = GCPI_MIN(count * GCPI_MIN(sections, 16), GCPI_PACKING_MEMBERS);
+    const size_t count = GCPI_MIN(rectangles, (size_t)GCPI_PACKING_COUNT),
+                 sections = GCPI_MIN(instructions, (size_t)GCPI_PACKING_SECTIONS),
+                 members = GCPI_MIN(count * GCPI_MIN(sections, 16), (size_t)GCPI_PACKING_MEMBERS);
     return count * (sizeof(size_t) + 10 * sizeof(int) + 2 * sizeof(gcpi_fork)) +
            sections * (2 * sizeof(size_t) + 7 * sizeof(int) + sizeof(double)) + members * sizeof(int) +
            (size_t)gcpi_packing_changes((ptrdiff_t)count, (ptrdiff_t)sections, (ptrdiff_t)members) *
