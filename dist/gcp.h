@@ -10137,11 +10137,10 @@ static gcpi_packed gcpi_packing_exact(gcpi_skyline *s, size_t goal, double *work
 
 /* Layout: gives each buffer its offset. The step's numbers come first, then the workspace of the current instruction
    (it may be written in part only, so it never lies on top), then the buffers: by first fit, the largest first; where
-   that is not good enough, by skylines; then by first fit in an order that is searched: the first buffer that finds no
-   room below a limit moves before some other, and the buffers from there on are placed again. */
+   that is not good enough, by skylines, by exact search, and by first fit in an order that is searched: the first
+   buffer that finds no room below a limit moves before some other, and the buffers from there on are placed again. */
 enum { GCPI_LAYOUT_WORK = 3000000, GCPI_LAYOUT_RUN = 64,
-       /* the exact search at last: where a layout has so much work, or so few buffers */
-       GCPI_LAYOUT_LONG = 1000000, GCPI_LAYOUT_DECIDED = 100,
+       GCPI_LAYOUT_HARD = 1000000,         /* with so much work all ways are tried */
        /* moves of a list; buffers above which moves take too long to find */
        GCPI_MOST_MOVES = 8, GCPI_MOVES_LARGE = 3000 };
 
@@ -10437,28 +10436,30 @@ static size_t gcpi_layout_pack(gcpi_layout *y, size_t goal, int exact, int least
 }
 
 /* Ways to a layout, in turn, with their shares of the work. In order of birth or death the goal is met or not: chains
-   of equal buffers meet it. The exact search comes first, where it soon ends, and later, where it is to decide. Moves
+   of equal buffers meet it. The exact search comes early, where it often ends at once, and later with more work. The
+   hard ways are for layouts with much work, those that decide; for each candidate of a search they take too long. Moves
    begin with what the last order has placed. */
-typedef enum gcpi_way { GCPI_WAY_ORDER, GCPI_WAY_SKYLINES, GCPI_WAY_EXACT, GCPI_WAY_DECIDES } gcpi_way;
-static const struct { gcpi_way way; gcpi_order_by by; double share; } gcpi_ways[] = {
-    { GCPI_WAY_ORDER, GCPI_BY_BIRTH, 0 },    { GCPI_WAY_ORDER, GCPI_BY_DEATH, 0 },
-    { GCPI_WAY_EXACT, GCPI_BY_BYTES, 0.03 }, { GCPI_WAY_SKYLINES, GCPI_BY_BYTES, 0.8 },
-    { GCPI_WAY_DECIDES, GCPI_BY_BYTES, 0.4 }, { GCPI_WAY_ORDER, GCPI_BY_BYTES, 0.1 },
-    { GCPI_WAY_ORDER, GCPI_BY_AREA, 0.1 },
+typedef enum gcpi_way { GCPI_WAY_ORDER, GCPI_WAY_SKYLINES, GCPI_WAY_EXACT } gcpi_way;
+static const struct { gcpi_way way; gcpi_order_by by; double share; int hard; } gcpi_ways[] = {
+    { GCPI_WAY_ORDER, GCPI_BY_BIRTH, 0, 1 },    { GCPI_WAY_ORDER, GCPI_BY_DEATH, 0, 1 },
+    { GCPI_WAY_EXACT, GCPI_BY_BYTES, 0.03, 0 }, { GCPI_WAY_SKYLINES, GCPI_BY_BYTES, 0.8, 0 },
+    { GCPI_WAY_EXACT, GCPI_BY_BYTES, 0.4, 1 },  { GCPI_WAY_ORDER, GCPI_BY_BYTES, 0.1, 0 },
+    { GCPI_WAY_ORDER, GCPI_BY_AREA, 0.1, 0 },
 };
 static void gcpi_layout_improve(gcpi_layout *y, const size_t asked, gcpi_fit fit, gcp_arena *a)
 {
     const double scale = GCPI_MIN(8, GCPI_MAX(0.2, y->p->task_count / 250.0));
-    const int least = fit.enough == 0, decides = fit.work >= GCPI_LAYOUT_LONG || y->count <= GCPI_LAYOUT_DECIDED;
+    const int least = fit.enough == 0, hard = fit.work >= GCPI_LAYOUT_HARD;
     size_t goal = asked;
     for (size_t k = 0; k < sizeof gcpi_ways / sizeof *gcpi_ways && y->best_top > goal; k++) {
         const gcpi_way way = gcpi_ways[k].way;
         const double work = fit.work * scale * gcpi_ways[k].share;
         const int cannot = goal > asked && !least;
         if (cannot && !fit.moves) break;
+        if (gcpi_ways[k].hard && !hard) continue;
         gcpi_layout_sort(y, gcpi_ways[k].by);
         if (way == GCPI_WAY_ORDER) gcpi_layout_search(y, asked, least && work > 0, work);
-        else if (!cannot && (way != GCPI_WAY_DECIDES || decides))
+        else if (!cannot)
             goal = gcpi_layout_pack(y, goal, way != GCPI_WAY_SKYLINES, least, work, a);
     }
 }
@@ -13208,16 +13209,18 @@ typedef struct gcpi_exact {
     /* per state: how it was reached: task, ~task for a task again, INT32_MAX: a value dropped */
     int *edge;
     unsigned *from;                   /* per state: the set it was reached from */
-    /* for other orders than the fastest: a run counts up to that share more seconds, by chance, else in each turn */
+    /* for other orders than the fastest: by chance a run counts up to this share more seconds; others in each turn */
     double noise; int turn;
 } gcpi_exact;
 
+/* What a run of task before `next` counts. */
 static double gcpi_exact_seconds(const gcpi_exact *x, int next, int task)
 {
-    uint64_t random = (uint64_t)(x->turn * 65536 + next * 256 + task + 1) * 6364136223846793005u;
     const double seconds = x->m->p->tasks[task].seconds;
-    for (int i = 0; x->noise > 0 && i < 3; i++) gcpi_below(&random, 2);
-    return x->noise > 0 ? seconds * (1 + x->noise * gcpi_below(&random, 65536) / 65536.0) : seconds;
+    if (!(x->noise > 0)) return seconds;
+    uint64_t random = (uint64_t)(x->turn * 65536 + next * 256 + task + 1) * 6364136223846793005u;
+    for (int i = 0; i < 3; i++) gcpi_below(&random, 2);                /* neighbours' first numbers are alike */
+    return seconds * (1 + x->noise * gcpi_below(&random, 65536) / 65536.0);
 }
 
 static void gcpi_exact_sift(gcpi_exact *x, int i)
@@ -13421,12 +13424,13 @@ static void gcpi_cuts_try(gcpi_planner *q, int prices)
     q->a->scratch = scratch;
 }
 
-/* Grains from many to few: the first orders that fit are the fastest. */
-static void gcpi_chain_try(gcpi_planner *q, size_t bytes, int stages, int grains, int late)
+/* Grains from many to few: the first orders that fit are the fastest. late: only where that pays. */
+static void gcpi_chain_try(gcpi_planner *q, int late)
 {
+    const size_t bytes = gcpi_bytes_from(1.6 * (double)q->r->limit);       /* the tables count too much */
     ptrdiff_t scratch = q->a->scratch;
     gcpi_chain c;
-    int made = 0;
+    int made = 0, stages = gcpi_efforts[q->r->effort].stages, grains = gcpi_efforts[q->r->effort].grains;
     if (q->p->forward > 2 * stages) stages /= 2;
     stages = gcpi_chain_stages(&q->m, bytes, stages);
     if (late && !gcpi_chain_pays_late(&q->m, q->crossing, stages, q->a)) return;
@@ -14359,8 +14363,7 @@ static int gcpi_method_exact(gcpi_planner *q, gcpi_portion portion)
 }
 static int gcpi_method_chain(gcpi_planner *q, gcpi_portion portion)
 {
-    const gcpi_effort *e = &gcpi_efforts[q->r->effort];
-    gcpi_chain_try(q, gcpi_bytes_from(1.6 * (double)q->r->limit), e->stages, e->grains, 0);
+    gcpi_chain_try(q, 0);
     (void)portion;
     return 0;
 }
@@ -14393,9 +14396,8 @@ static int gcpi_method_policies(gcpi_planner *q, gcpi_portion portion)
 /* Late backward tasks in chains where that pays; the search goes on from such an order if it is faster. */
 static int gcpi_method_late_chain(gcpi_planner *q, gcpi_portion portion)
 {
-    const gcpi_effort *e = &gcpi_efforts[q->r->effort];
     const double searched = q->kept.order.seconds;
-    gcpi_chain_try(q, gcpi_bytes_from(1.6 * (double)q->r->limit), e->stages, e->grains, 1);
+    gcpi_chain_try(q, 1);
     if (q->kept.order.seconds < searched) gcpi_budget_search(q, GCPI_TURNS, GCPI_TURNS + 1, 1, portion);
     return 0;
 }
@@ -15507,9 +15509,9 @@ static size_t gcpi_arena_of(const gcp_tape *t, const gcp_plan_opts *o, const gcp
                     (10 * n->forward + 4 * n->items + 5 * (size_t)t->segment_count) * sizeof(int);
     size_t far =
         o->far ? n->list * (4 * sizeof(int) + 2 * sizeof(size_t) + sizeof(double)) + n->items * 7 * sizeof(int) : 0;
-    return sizeof(gcpi_plan) + problem + lives + lists + choice + model + search + far +
-           gcpi_packing_bytes(n->list + n->items, n->list) + n->list +
-           2 * GCPI_FIT_LIVES * sizeof(int) +
+    size_t layout =
+        gcpi_packing_bytes(n->list + n->items, n->list) + n->list + 2 * (size_t)GCPI_FIT_LIVES * sizeof(int);
+    return sizeof(gcpi_plan) + problem + lives + lists + choice + model + search + far + layout +
            (o->policy == GCP_POLICY_BUDGET ? gcpi_arena_budget(n) : 0) + 128 * 64;
 }
 

@@ -368,8 +368,7 @@ int main(int argc, char **argv)
         else if (!strcmp(argv[i], "--layout") && i + 2 < argc) {
             failed += layout_row(argv[i + 1], (size_t)strtoull(argv[i + 2], NULL, 10));
             layouts++; i++;
-        }
-        else if (!strcmp(argv[i], "--effort")) {
+        } else if (!strcmp(argv[i], "--effort")) {
             for (int e = 0; e < 3; e++)
                 if (!strcmp(argv[i + 1], efforts[e])) effort = (gcp_effort)e;
         } else {

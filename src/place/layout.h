@@ -1,10 +1,9 @@
 /* Layout: gives each buffer its offset. The step's numbers come first, then the workspace of the current instruction
    (it may be written in part only, so it never lies on top), then the buffers: by first fit, the largest first; where
-   that is not good enough, by skylines; then by first fit in an order that is searched: the first buffer that finds no
-   room below a limit moves before some other, and the buffers from there on are placed again. */
+   that is not good enough, by skylines, by exact search, and by first fit in an order that is searched: the first
+   buffer that finds no room below a limit moves before some other, and the buffers from there on are placed again. */
 enum { GCPI_LAYOUT_WORK = 3000000, GCPI_LAYOUT_RUN = 64,
-       /* the exact search at last: where a layout has so much work, or so few buffers */
-       GCPI_LAYOUT_LONG = 1000000, GCPI_LAYOUT_DECIDED = 100,
+       GCPI_LAYOUT_HARD = 1000000,         /* with so much work all ways are tried */
        /* moves of a list; buffers above which moves take too long to find */
        GCPI_MOST_MOVES = 8, GCPI_MOVES_LARGE = 3000 };
 
@@ -300,28 +299,30 @@ static size_t gcpi_layout_pack(gcpi_layout *y, size_t goal, int exact, int least
 }
 
 /* Ways to a layout, in turn, with their shares of the work. In order of birth or death the goal is met or not: chains
-   of equal buffers meet it. The exact search comes first, where it soon ends, and later, where it is to decide. Moves
+   of equal buffers meet it. The exact search comes early, where it often ends at once, and later with more work. The
+   hard ways are for layouts with much work, those that decide; for each candidate of a search they take too long. Moves
    begin with what the last order has placed. */
-typedef enum gcpi_way { GCPI_WAY_ORDER, GCPI_WAY_SKYLINES, GCPI_WAY_EXACT, GCPI_WAY_DECIDES } gcpi_way;
-static const struct { gcpi_way way; gcpi_order_by by; double share; } gcpi_ways[] = {
-    { GCPI_WAY_ORDER, GCPI_BY_BIRTH, 0 },    { GCPI_WAY_ORDER, GCPI_BY_DEATH, 0 },
-    { GCPI_WAY_EXACT, GCPI_BY_BYTES, 0.03 }, { GCPI_WAY_SKYLINES, GCPI_BY_BYTES, 0.8 },
-    { GCPI_WAY_DECIDES, GCPI_BY_BYTES, 0.4 }, { GCPI_WAY_ORDER, GCPI_BY_BYTES, 0.1 },
-    { GCPI_WAY_ORDER, GCPI_BY_AREA, 0.1 },
+typedef enum gcpi_way { GCPI_WAY_ORDER, GCPI_WAY_SKYLINES, GCPI_WAY_EXACT } gcpi_way;
+static const struct { gcpi_way way; gcpi_order_by by; double share; int hard; } gcpi_ways[] = {
+    { GCPI_WAY_ORDER, GCPI_BY_BIRTH, 0, 1 },    { GCPI_WAY_ORDER, GCPI_BY_DEATH, 0, 1 },
+    { GCPI_WAY_EXACT, GCPI_BY_BYTES, 0.03, 0 }, { GCPI_WAY_SKYLINES, GCPI_BY_BYTES, 0.8, 0 },
+    { GCPI_WAY_EXACT, GCPI_BY_BYTES, 0.4, 1 },  { GCPI_WAY_ORDER, GCPI_BY_BYTES, 0.1, 0 },
+    { GCPI_WAY_ORDER, GCPI_BY_AREA, 0.1, 0 },
 };
 static void gcpi_layout_improve(gcpi_layout *y, const size_t asked, gcpi_fit fit, gcp_arena *a)
 {
     const double scale = GCPI_MIN(8, GCPI_MAX(0.2, y->p->task_count / 250.0));
-    const int least = fit.enough == 0, decides = fit.work >= GCPI_LAYOUT_LONG || y->count <= GCPI_LAYOUT_DECIDED;
+    const int least = fit.enough == 0, hard = fit.work >= GCPI_LAYOUT_HARD;
     size_t goal = asked;
     for (size_t k = 0; k < sizeof gcpi_ways / sizeof *gcpi_ways && y->best_top > goal; k++) {
         const gcpi_way way = gcpi_ways[k].way;
         const double work = fit.work * scale * gcpi_ways[k].share;
         const int cannot = goal > asked && !least;
         if (cannot && !fit.moves) break;
+        if (gcpi_ways[k].hard && !hard) continue;
         gcpi_layout_sort(y, gcpi_ways[k].by);
         if (way == GCPI_WAY_ORDER) gcpi_layout_search(y, asked, least && work > 0, work);
-        else if (!cannot && (way != GCPI_WAY_DECIDES || decides))
+        else if (!cannot)
             goal = gcpi_layout_pack(y, goal, way != GCPI_WAY_SKYLINES, least, work, a);
     }
 }

@@ -77,9 +77,9 @@ static size_t gcpi_arena_of(const gcp_tape *t, const gcp_plan_opts *o, const gcp
                     (10 * n->forward + 4 * n->items + 5 * (size_t)t->segment_count) * sizeof(int);
     size_t far =
         o->far ? n->list * (4 * sizeof(int) + 2 * sizeof(size_t) + sizeof(double)) + n->items * 7 * sizeof(int) : 0;
-    return sizeof(gcpi_plan) + problem + lives + lists + choice + model + search + far +
-           gcpi_packing_bytes(n->list + n->items, n->list) + n->list +
-           2 * GCPI_FIT_LIVES * sizeof(int) +
+    size_t layout =
+        gcpi_packing_bytes(n->list + n->items, n->list) + n->list + 2 * (size_t)GCPI_FIT_LIVES * sizeof(int);
+    return sizeof(gcpi_plan) + problem + lives + lists + choice + model + search + far + layout +
            (o->policy == GCP_POLICY_BUDGET ? gcpi_arena_budget(n) : 0) + 128 * 64;
 }
 

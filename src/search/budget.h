@@ -30,8 +30,7 @@ static int gcpi_method_exact(gcpi_planner *q, gcpi_portion portion)
 }
 static int gcpi_method_chain(gcpi_planner *q, gcpi_portion portion)
 {
-    const gcpi_effort *e = &gcpi_efforts[q->r->effort];
-    gcpi_chain_try(q, gcpi_bytes_from(1.6 * (double)q->r->limit), e->stages, e->grains, 0);
+    gcpi_chain_try(q, 0);
     (void)portion;
     return 0;
 }
@@ -64,9 +63,8 @@ static int gcpi_method_policies(gcpi_planner *q, gcpi_portion portion)
 /* Late backward tasks in chains where that pays; the search goes on from such an order if it is faster. */
 static int gcpi_method_late_chain(gcpi_planner *q, gcpi_portion portion)
 {
-    const gcpi_effort *e = &gcpi_efforts[q->r->effort];
     const double searched = q->kept.order.seconds;
-    gcpi_chain_try(q, gcpi_bytes_from(1.6 * (double)q->r->limit), e->stages, e->grains, 1);
+    gcpi_chain_try(q, 1);
     if (q->kept.order.seconds < searched) gcpi_budget_search(q, GCPI_TURNS, GCPI_TURNS + 1, 1, portion);
     return 0;
 }

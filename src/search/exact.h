@@ -13,16 +13,18 @@ typedef struct gcpi_exact {
     /* per state: how it was reached: task, ~task for a task again, INT32_MAX: a value dropped */
     int *edge;
     unsigned *from;                   /* per state: the set it was reached from */
-    /* for other orders than the fastest: a run counts up to that share more seconds, by chance, else in each turn */
+    /* for other orders than the fastest: by chance a run counts up to this share more seconds; others in each turn */
     double noise; int turn;
 } gcpi_exact;
 
+/* What a run of task before `next` counts. */
 static double gcpi_exact_seconds(const gcpi_exact *x, int next, int task)
 {
-    uint64_t random = (uint64_t)(x->turn * 65536 + next * 256 + task + 1) * 6364136223846793005u;
     const double seconds = x->m->p->tasks[task].seconds;
-    for (int i = 0; x->noise > 0 && i < 3; i++) gcpi_below(&random, 2);
-    return x->noise > 0 ? seconds * (1 + x->noise * gcpi_below(&random, 65536) / 65536.0) : seconds;
+    if (!(x->noise > 0)) return seconds;
+    uint64_t random = (uint64_t)(x->turn * 65536 + next * 256 + task + 1) * 6364136223846793005u;
+    for (int i = 0; i < 3; i++) gcpi_below(&random, 2);                /* neighbours' first numbers are alike */
+    return seconds * (1 + x->noise * gcpi_below(&random, 65536) / 65536.0);
 }
 
 static void gcpi_exact_sift(gcpi_exact *x, int i)

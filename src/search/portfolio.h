@@ -41,12 +41,13 @@ static void gcpi_cuts_try(gcpi_planner *q, int prices)
     q->a->scratch = scratch;
 }
 
-/* Grains from many to few: the first orders that fit are the fastest. */
-static void gcpi_chain_try(gcpi_planner *q, size_t bytes, int stages, int grains, int late)
+/* Grains from many to few: the first orders that fit are the fastest. late: only where that pays. */
+static void gcpi_chain_try(gcpi_planner *q, int late)
 {
+    const size_t bytes = gcpi_bytes_from(1.6 * (double)q->r->limit);       /* the tables count too much */
     ptrdiff_t scratch = q->a->scratch;
     gcpi_chain c;
-    int made = 0;
+    int made = 0, stages = gcpi_efforts[q->r->effort].stages, grains = gcpi_efforts[q->r->effort].grains;
     if (q->p->forward > 2 * stages) stages /= 2;
     stages = gcpi_chain_stages(&q->m, bytes, stages);
     if (late && !gcpi_chain_pays_late(&q->m, q->crossing, stages, q->a)) return;
