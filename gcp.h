@@ -1233,6 +1233,9 @@ GCPI_WARM                              /* again at the user's level of optimisat
 
 /* place: addresses */
 #include "src/place/lives.h"           /* Lives: values, the buffers that hold them, the peak of live bytes */
+#include "src/place/heights.h"         /* Heights: the most of any stretch of moments, in logarithmic time */
+#include "src/place/nearby.h"          /* Nearby: what lies near a buffer of a long list */
+#include "src/place/gaps.h"            /* Gaps: first fit in order of birth, or of death back in time */
 #include "src/place/skyline.h"         /* Skylines: places for rectangles in time and address */
 #include "src/place/packing.h"         /* Packing: an exact search for places at a goal or below */
 #include "src/place/layout.h"          /* Layout: gives each buffer its offset */

@@ -9379,6 +9379,21 @@ static int gcpi_operand_total(const gcpi_problem *p, const gcpi_list *list)
     return total;
 }
 
+/* As many values as there can be: one for each writing, and those that are there from the start. */
+static int gcpi_value_total(const gcpi_problem *p, const gcpi_list *list)
+{
+    int total = 0;
+    for (int i = 0; i < p->item_count; i++) total += p->items[i].active && p->items[i].pinned == GCPI_PINNED_ALWAYS;
+    for (ptrdiff_t i = 0; i < list->count; i++) {
+        const gcpi_task *t = &p->tasks[list->at[i].task];
+        for (int k = 0; k < t->count; k++) {
+            const int mode = p->operands[t->operands + k].mode;
+            total += mode == GCPI_WRITE || mode == GCPI_ALIAS;
+        }
+    }
+    return total;
+}
+
 static int gcpi_buffer_of(const gcpi_lives *l, int buffer)
 {
     while (l->buffers[buffer].joined >= 0) buffer = l->buffers[buffer].joined;
@@ -9500,11 +9515,11 @@ static void gcpi_live_bytes(const gcpi_problem *p, const gcpi_list *list, gcpi_l
 /* Fills l, all in scratch of a, which the caller gives back. 0: not enough. */
 static int gcpi_lives_make(const gcpi_problem *p, const gcpi_list *list, gcpi_lives *l, size_t **live, gcp_arena *a)
 {
-    int operands = gcpi_operand_total(p, list), values = operands + p->item_count;
+    const int values = gcpi_value_total(p, list) + 1;
     memset(l, 0, sizeof *l);
     l->values = GCPI_SCRATCH(a, gcpi_value, values);
     l->buffers = GCPI_SCRATCH(a, gcpi_buffer, values);
-    l->operand_value = GCPI_SCRATCH(a, int, operands + 1);
+    l->operand_value = GCPI_SCRATCH(a, int, gcpi_operand_total(p, list) + 1);
     *live = GCPI_SCRATCH(a, size_t, list->count + 2);
     ptrdiff_t scratch = a->scratch;
     int *current = GCPI_SCRATCH(a, int, p->item_count), *order = GCPI_SCRATCH(a, int, values),
@@ -9517,6 +9532,269 @@ static int gcpi_lives_make(const gcpi_problem *p, const gcpi_list *list, gcpi_li
     gcpi_live_bytes(p, list, l, *live);
     a->scratch = scratch;
     return 1;
+}
+
+/* ==== src/place/heights.h ==== */
+
+/* Heights: the most of any stretch of moments, in logarithmic time. Nodes of a binary tree
+   have the most of what is below them. To raise all moments of a stretch that are at its most is one change at each
+   node that the stretch covers; the nodes below learn of it when they are looked at ("segment tree beats"). */
+
+typedef struct gcpi_heights { size_t *most; int leaves; } gcpi_heights;    /* node n is above 2n and 2n + 1 */
+
+/* For so many moments, all 0. 0: not enough scratch. */
+static int gcpi_heights_arrays(gcpi_heights *h, ptrdiff_t moments, gcp_arena *a)
+{
+    for (h->leaves = 1; h->leaves < moments; h->leaves *= 2) { }
+    h->most = GCPI_SCRATCH(a, size_t, 2 * (ptrdiff_t)h->leaves);
+    return h->most != NULL;
+}
+static size_t gcpi_heights_bytes(size_t moments) { return 4 * (moments + 1) * sizeof(size_t); }   /* or less */
+
+static size_t *gcpi_heights_leaf(const gcpi_heights *h, ptrdiff_t moment) { return &h->most[h->leaves + moment]; }
+
+/* Once all leaves are set. */
+static void gcpi_heights_ready(const gcpi_heights *h)
+{
+    for (int n = h->leaves - 1; n > 0; n--) h->most[n] = GCPI_MAX(h->most[2 * n], h->most[2 * n + 1]);
+}
+
+/* A node is higher than those below it where all of their highest moments were raised: raises them. */
+static void gcpi_heights_pass(const gcpi_heights *h, int node)
+{
+    size_t *below = &h->most[2 * node], before = GCPI_MAX(below[0], below[1]);
+    if (h->most[node] == before) return;
+    for (int k = 0; k < 2; k++) if (below[k] == before) below[k] = h->most[node];
+}
+
+/* The most from moment `first` to `last`, of those below a node whose moments are begin to end. */
+static size_t gcpi_heights_below(const gcpi_heights *h, int node, int begin, int end, int first, int last)
+{
+    if (first > end || last < begin) return 0;
+    if (first <= begin && end <= last) return h->most[node];
+    gcpi_heights_pass(h, node);
+    const int middle = begin + (end - begin) / 2;
+    const size_t left = gcpi_heights_below(h, 2 * node, begin, middle, first, last),
+                 right = gcpi_heights_below(h, 2 * node + 1, middle + 1, end, first, last);
+    return GCPI_MAX(left, right);
+}
+static size_t gcpi_heights_most(const gcpi_heights *h, int first, int last)
+{
+    return gcpi_heights_below(h, 1, 0, h->leaves - 1, first, last);
+}
+
+/* Raises moments of a stretch from the height `from`, which is the most there, to `to`. */
+static void gcpi_heights_raise_below(const gcpi_heights *h, int node, int begin, int end, const int stretch[2],
+                                     const size_t from_to[2])
+{
+    if (stretch[0] > end || stretch[1] < begin || h->most[node] < from_to[0]) return;
+    if (stretch[0] <= begin && end <= stretch[1]) { h->most[node] = from_to[1]; return; }
+    gcpi_heights_pass(h, node);
+    const int middle = begin + (end - begin) / 2;
+    gcpi_heights_raise_below(h, 2 * node, begin, middle, stretch, from_to);
+    gcpi_heights_raise_below(h, 2 * node + 1, middle + 1, end, stretch, from_to);
+    h->most[node] = GCPI_MAX(h->most[2 * node], h->most[2 * node + 1]);
+}
+static void gcpi_heights_raise(const gcpi_heights *h, int first, int last, size_t from, size_t to)
+{
+    const int stretch[2] = { first, last };
+    const size_t from_to[2] = { from, to };
+    gcpi_heights_raise_below(h, 1, 0, h->leaves - 1, stretch, from_to);
+}
+
+/* ==== src/place/nearby.h ==== */
+
+/* Nearby: what lies near a buffer of a long list. Not all of it is looked at: a tree over the buffers
+   in order of birth knows the last death and the highest end below each node, so those that meet a life above some
+   address are found by going down where there are any. Each moment has a height below which no byte is free: a
+   buffer lies at the most of its life or above, and where all is stacked without gaps it lies there. */
+
+typedef struct gcpi_near { size_t at, next; } gcpi_near;    /* where a placed buffer begins and ends, aligned */
+
+typedef struct gcpi_nearby {
+    const gcpi_buffer *buffers;
+    int *leaf, *born;                      /* of a buffer; per instruction: buffers that were born there or before */
+    int *last; size_t *next, *at;          /* per node: the last death, the highest end; per leaf: the address */
+    int leaves;
+    gcpi_heights full;                     /* no byte is free below */
+    gcpi_near *near; int near_count;       /* those that a fit has found, the lowest at the root of a heap */
+} gcpi_nearby;
+
+/* Of so many buffers and instructions, or less. Gaps take less than that. */
+static size_t gcpi_nearby_bytes(size_t buffers, size_t list)
+{
+    return buffers * (5 * sizeof(int) + 7 * sizeof(size_t) + sizeof(gcpi_near)) + (list + 2) * sizeof(int) +
+           gcpi_heights_bytes(list);
+}
+
+/* For the buffers of an order; none is placed. ground: where buffers may begin. 0: not enough scratch. */
+static int gcpi_nearby_make(gcpi_nearby *n, const gcpi_lives *l, const int *order, int count,
+                            const gcpi_heights *ground, ptrdiff_t list, gcp_arena *a)
+{
+    for (n->leaves = 1; n->leaves < count; n->leaves *= 2) { }
+    n->buffers = l->buffers;
+    n->leaf = GCPI_SCRATCH(a, int, l->buffer_count + 1);
+    n->born = GCPI_SCRATCH(a, int, list + 2);
+    n->last = GCPI_SCRATCH(a, int, 2 * (ptrdiff_t)n->leaves);
+    n->next = GCPI_SCRATCH(a, size_t, 2 * (ptrdiff_t)n->leaves);
+    n->at = GCPI_SCRATCH(a, size_t, count + 1);
+    n->near = GCPI_SCRATCH(a, gcpi_near, count + 1);
+    if (!n->leaf || !n->born || !n->last || !n->next || !n->at || !n->near) return 0;
+    if (!gcpi_heights_arrays(&n->full, list, a)) return 0;
+    int *begin = n->born + 1;              /* counting sort by birth; then begin[t] has become the count up to t */
+    memset(n->born, 0, (size_t)(list + 2) * sizeof *n->born);
+    for (int k = 0; k < count; k++) begin[n->buffers[order[k]].first + 1]++;
+    for (ptrdiff_t t = 1; t <= list; t++) begin[t] += begin[t - 1];
+    for (int k = 0; k < count; k++) n->leaf[order[k]] = begin[n->buffers[order[k]].first]++;
+    n->born = begin;
+    memcpy(n->full.most, ground->most, 2 * (size_t)n->full.leaves * sizeof *n->full.most);
+    for (int k = 0; k < 2 * n->leaves; k++) n->last[k] = -1;
+    return 1;
+}
+
+/* Buffer b lies at this place. */
+static void gcpi_nearby_put(gcpi_nearby *n, int b, size_t at, size_t next)
+{
+    const gcpi_buffer *x = &n->buffers[b];
+    if (at == next) return;
+    n->at[n->leaf[b]] = at;
+    for (int node = n->leaves + n->leaf[b]; node > 0; node /= 2) {
+        n->last[node] = GCPI_MAX(n->last[node], x->last);
+        n->next[node] = GCPI_MAX(n->next[node], next);
+    }
+    if (at <= gcpi_heights_most(&n->full, x->first, x->last)) gcpi_heights_raise(&n->full, x->first, x->last, at, next);
+}
+
+/* Puts what meets b and ends above an address on the heap: leaves that were born until b's death, below a node whose
+   leaves begin at `first` and are so many. */
+static void gcpi_nearby_find(gcpi_nearby *n, const gcpi_buffer *b, size_t above, int node, int first, int leaves)
+{
+    if (first >= n->born[b->last] || n->last[node] < b->first || n->next[node] <= above) return;
+    if (leaves > 1) {
+        gcpi_nearby_find(n, b, above, 2 * node, first, leaves / 2);
+        gcpi_nearby_find(n, b, above, 2 * node + 1, first + leaves / 2, leaves / 2);
+        return;
+    }
+    int k = n->near_count++;
+    for (; k > 0 && n->near[(k - 1) / 2].at > n->at[first]; k = (k - 1) / 2) n->near[k] = n->near[(k - 1) / 2];
+    n->near[k].at = n->at[first]; n->near[k].next = n->next[node];
+}
+static gcpi_near gcpi_nearby_lowest(gcpi_nearby *n)                 /* takes it off the heap */
+{
+    const gcpi_near lowest = n->near[0], end = n->near[--n->near_count];
+    int k = 0;
+    for (int below; (below = 2 * k + 1) < n->near_count; k = below) {
+        if (below + 1 < n->near_count && n->near[below + 1].at < n->near[below].at) below++;
+        if (n->near[below].at >= end.at) break;
+        n->near[k] = n->near[below];
+    }
+    n->near[k] = end;
+    return lowest;
+}
+
+/* The lowest place for b at `floor` or above. Takes *work down: a fit takes as long as 50 looks at placed buffers, and
+   8 more for each that is found. */
+static size_t gcpi_nearby_fit(gcpi_nearby *n, int b, size_t floor, double *work)
+{
+    const gcpi_buffer *x = &n->buffers[b];
+    size_t at = GCPI_MAX(floor, gcpi_heights_most(&n->full, x->first, x->last));
+    n->near_count = 0;
+    gcpi_nearby_find(n, x, at, 1, 0, n->leaves);
+    *work -= 50 + 8 * (double)n->near_count;
+    while (n->near_count) {
+        const gcpi_near o = gcpi_nearby_lowest(n);
+        if (o.at >= at + x->bytes) break;
+        at = GCPI_MAX(at, o.next);
+    }
+    return at;
+}
+
+/* ==== src/place/gaps.h ==== */
+
+/* Gaps: first fit in order of birth, or of death back in time. Lists may be of any length: of what was placed, those
+   that live at the moment are all that a new buffer can meet; between them lie gaps, and they are few. */
+
+typedef struct gcpi_gap { size_t from, to; } gcpi_gap;
+
+typedef struct gcpi_gaps {
+    const gcpi_buffer *buffers; size_t align;
+    gcpi_gap *gaps; int gap_count;         /* what is free, by address; the last one has no end */
+    int *ends, *next;                      /* per moment: the placed buffers that end there, a list */
+    size_t *at;                            /* per buffer */
+    int now, back; ptrdiff_t moments;      /* back: moments are counted from the end of the list */
+} gcpi_gaps;
+
+static int gcpi_gaps_make(gcpi_gaps *s, const gcpi_lives *l, ptrdiff_t list, size_t align, gcp_arena *a)
+{
+    s->buffers = l->buffers; s->align = align; s->moments = list;
+    s->gaps = GCPI_SCRATCH(a, gcpi_gap, l->buffer_count + 2);
+    s->ends = GCPI_SCRATCH(a, int, list + 1);
+    s->next = GCPI_SCRATCH(a, int, l->buffer_count + 1);
+    s->at = GCPI_SCRATCH(a, size_t, l->buffer_count + 1);
+    return s->gaps && s->ends && s->next && s->at;
+}
+static void gcpi_gaps_begin(gcpi_gaps *s, int back)
+{
+    s->back = back; s->now = 0;
+    s->gap_count = 1;
+    s->gaps[0].from = 0; s->gaps[0].to = SIZE_MAX;
+    for (ptrdiff_t t = 0; t < s->moments; t++) s->ends[t] = -1;
+}
+static int gcpi_gaps_moment(const gcpi_gaps *s, int b, int end)   /* when buffer b begins or ends */
+{
+    const gcpi_buffer *x = &s->buffers[b];
+    return s->back ? (int)s->moments - 1 - (end ? x->first : x->last) : end ? x->last : x->first;
+}
+
+/* Sets gap k to these bytes, or removes it where there are none. */
+static void gcpi_gaps_set(gcpi_gaps *s, int k, size_t from, size_t to)
+{
+    s->gaps[k].from = from; s->gaps[k].to = to;
+    if (from >= to) memmove(s->gaps + k, s->gaps + k + 1, (size_t)(--s->gap_count - k) * sizeof *s->gaps);
+}
+static void gcpi_gaps_insert(gcpi_gaps *s, int k, size_t from, size_t to)
+{
+    if (from >= to) return;
+    memmove(s->gaps + k + 1, s->gaps + k, (size_t)(s->gap_count++ - k) * sizeof *s->gaps);
+    s->gaps[k].from = from; s->gaps[k].to = to;
+}
+
+/* A buffer's bytes are free again. */
+static void gcpi_gaps_free(gcpi_gaps *s, int b)
+{
+    const size_t from = s->at[b], to = from + gcpi_round(s->buffers[b].bytes, s->align);
+    int low = 0, high = s->gap_count;      /* the first gap above */
+    while (low < high) {
+        const int middle = (low + high) / 2;
+        if (s->gaps[middle].from < to) low = middle + 1;
+        else high = middle;
+    }
+    const int under = low > 0 && s->gaps[low - 1].to == from, over = low < s->gap_count && s->gaps[low].from == to;
+    if (under && over) {
+        s->gaps[low - 1].to = s->gaps[low].to;
+        gcpi_gaps_set(s, low, 0, 0);
+    } else if (under) s->gaps[low - 1].to = to;
+    else if (over) s->gaps[low].from = from;
+    else gcpi_gaps_insert(s, low, from, to);
+}
+
+/* The lowest place for the next buffer of the order at `floor` or above, which it takes. */
+static size_t gcpi_gaps_fit(gcpi_gaps *s, int b, size_t floor)
+{
+    const size_t bytes = gcpi_round(s->buffers[b].bytes, s->align);
+    const int begin = gcpi_gaps_moment(s, b, 0), end = gcpi_gaps_moment(s, b, 1);
+    for (; s->now < begin; s->now++)
+        for (int dead = s->ends[s->now]; dead >= 0; dead = s->next[dead]) gcpi_gaps_free(s, dead);
+    if (!bytes) return floor;
+    int k = 0;
+    while (s->gaps[k].to < bytes || GCPI_MAX(s->gaps[k].from, floor) > s->gaps[k].to - bytes) k++;
+    const gcpi_gap gap = s->gaps[k];
+    const size_t at = GCPI_MAX(gap.from, floor);
+    gcpi_gaps_set(s, k, at + bytes, gap.to);
+    gcpi_gaps_insert(s, k, gap.from, at);
+    s->at[b] = at;
+    s->next[b] = s->ends[end]; s->ends[end] = b;
+    return at;
 }
 
 /* ==== src/place/skyline.h ==== */
@@ -9544,6 +9822,7 @@ typedef struct gcpi_skyline {
     /* the lowest step as a tournament: node n plays 2n against 2n + 1, leaf `leaves + t` is t where a step begins
        there, else -1; lowest[1] wins */
     int *lowest, leaves, steps;
+    gcpi_heights crowds;              /* the bytes of each section, for gcpi_skyline_ready */
     size_t align, top;                /* top: where the highest rectangle ends */
     uint64_t random;
     double work;                      /* steps, sections and rectangles that may still be looked at */
@@ -9561,7 +9840,7 @@ static int gcpi_skyline_arrays(gcpi_skyline *s, int count, int sections, gcp_are
     s->height = GCPI_SCRATCH(a, size_t, sections + 1); s->rest = GCPI_SCRATCH(a, size_t, sections + 1);
     s->lowest = GCPI_SCRATCH(a, int, 4 * (ptrdiff_t)sections + 4);
     return s->all && s->order && s->begin && s->end && s->start && s->ground && s->load && s->height && s->rest &&
-           s->lowest;
+           s->lowest && gcpi_heights_arrays(&s->crowds, sections + 1, a);
 }
 
 /* Once all rectangles are there: sorts them by their first section, and sums up what crowds them. */
@@ -9576,11 +9855,11 @@ static void gcpi_skyline_ready(gcpi_skyline *s)
     for (int t = 1; t < s->sections; t++) s->load[t] += s->load[t - 1];
     for (int t = 2; t <= s->sections; t++) s->begin[t + 1] += s->begin[t];
     for (int b = 0; b < s->count; b++) s->order[s->begin[s->all[b].first + 1]++] = b;
-    for (int b = 0; b < s->count; b++) {
-        size_t crowd = 0;
-        for (int t = s->all[b].first; t <= s->all[b].last; t++) crowd = GCPI_MAX(crowd, s->ground[t] + s->load[t]);
-        s->all[b].crowd = (double)crowd;
-    }
+    memset(s->crowds.most, 0, 2 * (size_t)s->crowds.leaves * sizeof *s->crowds.most);
+    for (int t = 0; t < s->sections; t++) *gcpi_heights_leaf(&s->crowds, t) = s->ground[t] + s->load[t];
+    gcpi_heights_ready(&s->crowds);
+    for (int b = 0; b < s->count; b++)
+        s->all[b].crowd = (double)gcpi_heights_most(&s->crowds, s->all[b].first, s->all[b].last);
 }
 
 static double gcpi_skyline_chance(gcpi_skyline *s) { return gcpi_below(&s->random, 65536) / 65536.0; }
@@ -10139,8 +10418,10 @@ static gcpi_packed gcpi_packing_exact(gcpi_skyline *s, size_t goal, double *work
    (it may be written in part only, so it never lies on top), then the buffers: by first fit, the largest first; where
    that is not good enough, by skylines, by exact search, and by first fit in an order that is searched: the first
    buffer that finds no room below a limit moves before some other, and the buffers from there on are placed again. */
-enum { GCPI_LAYOUT_WORK = 3000000, GCPI_LAYOUT_RUN = 64,
+enum { GCPI_LAYOUT_WORK = 3000000,
        GCPI_LAYOUT_HARD = 1000000,         /* with so much work all ways are tried */
+       GCPI_LAYOUT_MANY = 8192,            /* buffers from which on it is faster not to look at all */
+       GCPI_LAYOUT_NEAR = 4096,            /* of many buffers a layout may lose so small a part */
        /* moves of a list; buffers above which moves take too long to find */
        GCPI_MOST_MOVES = 8, GCPI_MOVES_LARGE = 3000 };
 
@@ -10165,7 +10446,9 @@ typedef struct gcpi_layout {
     const gcpi_problem *p; const gcpi_list *list; gcpi_lives *l;
     gcpi_spot *placed, *trial;         /* by offset: of the accepted order; of the order on trial */
     int *first, *last;                 /* of the spots on trial, for gcpi_fit_meets */
-    int *order, count, placed_count, trial_count;
+    int *order, *sorted, count, placed_count, trial_count;
+    int many;                          /* buffers: spots are by rank then, and one of these finds what lies near */
+    gcpi_gaps *gaps; gcpi_nearby *nearby;
     size_t *floor, *offset, top, best_top;
     uint64_t random;
     double work;                       /* placed buffers that may still be looked at */
@@ -10185,11 +10468,16 @@ static int gcpi_fit_none(const unsigned char *meets)               /* of eight *
     return eight == 0;
 }
 
-/* The lowest place for b; *before: how many placed buffers lie below it. */
+/* The lowest place for b; *before: how many placed buffers lie below it. Of many buffers, those for which there is no
+   work left go on top of all. */
 static size_t gcpi_first_fit(gcpi_layout *y, int b, int *before)
 {
     const gcpi_buffer *x = &y->l->buffers[b];
     size_t at = y->floor[b];
+    *before = y->trial_count;
+    if (y->gaps) return gcpi_gaps_fit(y->gaps, b, at);
+    if (y->nearby && y->work < 0) return GCPI_MAX(at, gcpi_round(y->top, y->p->target.align));
+    if (y->nearby) return gcpi_nearby_fit(y->nearby, b, at, &y->work);
     unsigned char meets[GCPI_FIT_LIVES];
     int k = y->trial_count;
     for (int begin = 0; begin < k; begin += GCPI_FIT_LIVES) {
@@ -10217,9 +10505,11 @@ static void gcpi_trial_put(gcpi_layout *y, int k, const gcpi_spot *spot)
 {
     const size_t above = (size_t)(y->trial_count++ - k);
     memmove(y->trial + k + 1, y->trial + k, above * sizeof *y->trial);
+    y->trial[k] = *spot;
+    if (y->nearby) gcpi_nearby_put(y->nearby, y->order[spot->rank], spot->at, spot->next);
+    if (y->many) return;
     memmove(y->first + k + 1, y->first + k, above * sizeof *y->first);
     memmove(y->last + k + 1, y->last + k, above * sizeof *y->last);
-    y->trial[k] = *spot;
     y->first[k] = spot->first; y->last[k] = spot->last;
 }
 
@@ -10275,23 +10565,25 @@ static double gcpi_layout_key(const gcpi_buffer *b, gcpi_order_by by)          /
     }
 }
 
-/* heap sort; equal keys go by buffer, so that the result is unique */
+/* Merge sort; equal keys go by buffer, so that the result is unique. */
 static void gcpi_layout_sort(gcpi_layout *y, gcpi_order_by by)
 {
-    int n = y->count, *o = y->order;
-#define GCPI_BEFORE(a, b) (gcpi_layout_key(&y->l->buffers[a], by) > gcpi_layout_key(&y->l->buffers[b], by) || \
-    (gcpi_layout_key(&y->l->buffers[a], by) == gcpi_layout_key(&y->l->buffers[b], by) && (a) < (b)))
-    for (int start = n / 2 - 1, end = n; end > 1;) {
-        int root;
-        if (start >= 0) root = start--;
-        else { int last = o[--end]; o[end] = o[0]; o[0] = last; root = 0; }
-        for (int child; (child = 2 * root + 1) < end; root = child) {
-            if (child + 1 < end && GCPI_BEFORE(o[child], o[child + 1])) child++;
-            if (!GCPI_BEFORE(o[root], o[child])) break;
-            int swap = o[root]; o[root] = o[child]; o[child] = swap;
+    const gcpi_buffer *all = y->l->buffers;
+    for (int run = 1; run < y->count; run *= 2) {
+        for (int begin = 0; begin < y->count; begin += 2 * run) {
+            const int middle = GCPI_MIN(begin + run, y->count), end = GCPI_MIN(middle + run, y->count);
+            for (int i = begin, j = middle, k = begin; k < end; k++) {
+                int left = j == end;
+                if (i < middle && j < end) {
+                    const double one = gcpi_layout_key(&all[y->order[i]], by),
+                                 other = gcpi_layout_key(&all[y->order[j]], by);
+                    left = one > other || (!(other > one) && y->order[i] < y->order[j]);
+                }
+                y->sorted[k] = y->order[left ? i++ : j++];
+            }
         }
+        int *swap = y->order; y->order = y->sorted; y->sorted = swap;
     }
-#undef GCPI_BEFORE
 }
 
 /* Looks for an order in which all buffers end at `most` or below. The first that does not moves before a random one.
@@ -10316,23 +10608,19 @@ static void gcpi_pack(gcpi_layout *y, size_t most, double work)
     }
 }
 
-/* Where buffers may begin: after the largest workspace of their lives. run: scratch. */
-static void gcpi_floors(gcpi_layout *y, size_t *run)
+/* Where buffers may begin: after the largest workspace of their lives. */
+static void gcpi_floors(gcpi_layout *y, const gcpi_heights *ground)
 {
-    const ptrdiff_t length = GCPI_LAYOUT_RUN;
-    size_t align = y->p->target.align;
-    memset(run, 0, ((size_t)(y->list->count / length) + 1) * sizeof *run);
+    const size_t align = y->p->target.align, front = gcpi_round(y->p->numbers, align);
+    memset(ground->most, 0, 2 * (size_t)ground->leaves * sizeof *ground->most);
     for (ptrdiff_t k = 0; k < y->list->count; k++)
-        run[k / length] = GCPI_MAX(run[k / length], y->p->tasks[y->list->at[k].task].workspace);
+        *gcpi_heights_leaf(ground, k) = front + gcpi_round(y->p->tasks[y->list->at[k].task].workspace, align);
+    gcpi_heights_ready(ground);
+    if (y->many && ground->most[1] - front <= y->l->peak / GCPI_LAYOUT_NEAR)       /* one ground for all */
+        for (int k = 0; k < 2 * ground->leaves; k++) ground->most[k] = ground->most[1];
     for (int i = 0; i < y->count; i++) {
-        const gcpi_buffer *b = &y->l->buffers[y->order[i]];
-        size_t most = 0;
-        for (ptrdiff_t k = b->first; k <= b->last;) {
-            int whole = k % length == 0 && k + length - 1 <= b->last;
-            most = GCPI_MAX(most, whole ? run[k / length] : y->p->tasks[y->list->at[k].task].workspace);
-            k += whole ? length : 1;
-        }
-        y->floor[y->order[i]] = gcpi_round(y->p->numbers, align) + gcpi_round(most, align);
+        const int b = y->order[i];
+        y->floor[b] = gcpi_heights_most(ground, y->l->buffers[b].first, y->l->buffers[b].last);
     }
 }
 
@@ -10464,6 +10752,37 @@ static void gcpi_layout_improve(gcpi_layout *y, const size_t asked, gcpi_fit fit
     }
 }
 
+/* Places all buffers in one order. */
+static void gcpi_layout_once(gcpi_layout *y, gcpi_order_by by, size_t most, double work)
+{
+    gcpi_layout_sort(y, by);
+    y->placed_count = 0; y->work = work;
+    gcpi_place_from(y, 0, most);
+    gcpi_layout_take(y);
+}
+
+/* Many buffers: in order of birth, of death, then of bytes, by what finds places without looking at all of them. */
+static void gcpi_layout_long(gcpi_layout *y, size_t goal, int least, const gcpi_heights *ground, gcp_arena *a)
+{
+    gcpi_gaps gaps;
+    gcpi_nearby nearby;
+    const ptrdiff_t scratch = a->scratch;
+    const size_t most = least ? SIZE_MAX : goal;
+    if (least) goal += goal / GCPI_LAYOUT_NEAR;
+    for (int death = 0; death < 2 && y->best_top > goal; death++) {
+        if (!gcpi_gaps_make(&gaps, y->l, y->list->count, y->p->target.align, a)) break;
+        gcpi_gaps_begin(&gaps, death);
+        y->gaps = &gaps;
+        gcpi_layout_once(y, death ? GCPI_BY_DEATH : GCPI_BY_BIRTH, most, 0);
+        a->scratch = scratch;
+    }
+    y->gaps = NULL;
+    if (y->best_top <= goal || !gcpi_nearby_make(&nearby, y->l, y->order, y->count, ground, y->list->count, a)) return;
+    y->nearby = &nearby;
+    gcpi_layout_once(y, GCPI_BY_BYTES, most, 200.0 * y->count);
+    y->nearby = NULL;
+}
+
 /* Moves, the last resort: a buffer that finds no room for all of its life gets two places. */
 
 /* The task that moves what buffer b holds between instructions t and t + 1, where there are bytes for both places; 0:
@@ -10518,37 +10837,51 @@ static void gcpi_layout_move(gcpi_layout *y, size_t most)
     if (move) { y->l->move = move; y->l->move_at = t + 1; }
 }
 
+static int gcpi_layout_arrays(gcpi_layout *y, gcp_arena *a)
+{
+    const int buffers = y->l->buffer_count;
+    for (int b = 0; b < buffers; b++) y->count += y->l->buffers[b].joined < 0;
+    y->many = y->count >= GCPI_LAYOUT_MANY;
+    y->order = GCPI_SCRATCH(a, int, y->count + 1);
+    y->sorted = GCPI_SCRATCH(a, int, y->count + 1);
+    y->trial = GCPI_SCRATCH(a, gcpi_spot, y->count + 1);
+    y->placed = y->many ? y->trial : GCPI_SCRATCH(a, gcpi_spot, y->count + 1);
+    y->first = GCPI_SCRATCH(a, int, y->many ? 1 : y->count + GCPI_FIT_LIVES);
+    y->last = GCPI_SCRATCH(a, int, y->many ? 1 : y->count + GCPI_FIT_LIVES);
+    y->floor = GCPI_SCRATCH(a, size_t, buffers + 1);
+    y->offset = GCPI_SCRATCH(a, size_t, buffers + 1);
+    if (!y->order || !y->sorted || !y->trial || !y->placed || !y->first || !y->last || !y->floor || !y->offset)
+        return 0;
+    for (int b = 0, k = 0; b < buffers; b++) if (y->l->buffers[b].joined < 0) y->order[k++] = b;
+    return 1;
+}
+
 /* Sets the offsets of l's buffers; returns the slab's bytes, or 0: not enough scratch. A result above fit.enough, where
    that is given, means that no layout was found; the offsets are then not valid. */
 static size_t gcpi_layout_make(const gcpi_problem *p, const gcpi_list *list, gcpi_lives *l, gcpi_fit fit, gcp_arena *a)
 {
     ptrdiff_t scratch = a->scratch;
     gcpi_layout y;
+    gcpi_heights ground;
     memset(&y, 0, sizeof y);
     y.p = p; y.list = list; y.l = l;
     y.best_top = SIZE_MAX; y.random = 88172645463325252ull;
-    y.order = GCPI_SCRATCH(a, int, l->buffer_count + 1);
-    y.placed = GCPI_SCRATCH(a, gcpi_spot, l->buffer_count + 1);
-    y.trial = GCPI_SCRATCH(a, gcpi_spot, l->buffer_count + 1);
-    y.first = GCPI_SCRATCH(a, int, l->buffer_count + GCPI_FIT_LIVES);
-    y.last = GCPI_SCRATCH(a, int, l->buffer_count + GCPI_FIT_LIVES);
-    y.floor = GCPI_SCRATCH(a, size_t, l->buffer_count + 1);
-    y.offset = GCPI_SCRATCH(a, size_t, l->buffer_count + 1);
-    size_t *run = GCPI_SCRATCH(a, size_t, list->count / GCPI_LAYOUT_RUN + 1);
-    if (!y.order || !y.placed || !y.trial || !y.first || !y.last || !y.floor || !y.offset || !run) {
+    if (!gcpi_layout_arrays(&y, a) || !gcpi_heights_arrays(&ground, list->count, a)) {
         a->scratch = scratch;
         return 0;
     }
     size_t goal = gcpi_front(p), top = goal;
-    for (int b = 0; b < l->buffer_count; b++) if (l->buffers[b].joined < 0) y.order[y.count++] = b;
     goal = fit.enough ? fit.enough : goal + l->peak;
     l->move = -1;
-    gcpi_floors(&y, run);
-    gcpi_layout_sort(&y, GCPI_BY_BYTES);
-    gcpi_layout_search(&y, goal, fit.enough == 0, 0);
-    if (y.best_top > goal) gcpi_layout_improve(&y, goal, fit, a);
+    gcpi_floors(&y, &ground);
+    if (y.many) gcpi_layout_long(&y, goal, fit.enough == 0, &ground, a);
+    else {
+        gcpi_layout_sort(&y, GCPI_BY_BYTES);
+        gcpi_layout_search(&y, goal, fit.enough == 0, 0);
+        if (y.best_top > goal) gcpi_layout_improve(&y, goal, fit, a);
+    }
     a->scratch = scratch;
-    if (y.best_top == SIZE_MAX && fit.moves) gcpi_layout_move(&y, fit.enough);
+    if (y.best_top == SIZE_MAX && fit.moves && !y.many) gcpi_layout_move(&y, fit.enough);
     if (y.best_top == SIZE_MAX) return GCPI_MAX(y.top, goal + 1);
     for (ptrdiff_t i = 0; i < list->count; i++)
         top = GCPI_MAX(top, gcpi_front(p) + p->tasks[list->at[i].task].workspace);
@@ -11769,24 +12102,35 @@ static int gcpi_chen_cuts(const gcpi_planner *q, size_t budget, int family, unsi
     return cuts;
 }
 
-static void gcpi_policy_sqrt(gcpi_planner *q)
+/* Above so many tasks fewer numbers of segments are tried, and then some near the best one. */
+enum { GCPI_CHEN_LONG = 8192 };
+typedef struct gcpi_chen {
+    unsigned char *cut, *other;
+    size_t total, budget;             /* saved bytes in all; of the last segments */
+    int k, family;                    /* of the best */
+} gcpi_chen;
+
+/* About k segments. Families often cut alike: in a long chain one of them is enough. */
+static void gcpi_chen_try(gcpi_planner *q, gcpi_chen *c, int k, int family)
+{
+    const size_t budget = c->total / (size_t)k + 1, peak = q->best.peak;
+    const double seconds = q->best.seconds;
+    if (budget == c->budget || !gcpi_chen_cuts(q, budget, family, c->cut)) return;
+    if (family && q->p->forward > GCPI_CHEN_LONG) {
+        gcpi_chen_cuts(q, budget, 0, c->other);
+        if (!memcmp(c->cut, c->other, (size_t)q->p->forward)) return;
+    }
+    c->budget = budget;
+    gcpi_segments_from(q, c->cut);
+    gcpi_try(q);
+    if (q->best.peak != peak || q->best.seconds < seconds || seconds >= HUGE_VAL) { c->k = k; c->family = family; }
+}
+
+/* Moves single cuts of the best choice by one task. */
+static void gcpi_chen_moves(gcpi_planner *q, unsigned char *cut)
 {
     const gcpi_problem *p = q->p;
-    unsigned char *cut = GCPI_SCRATCH(q->a, unsigned char, p->forward + 1);
-    size_t total = 0, last_budget = 0;
-    if (!cut) { q->out_of_memory = 1; return; }
-    for (int f = 0; f < p->forward; f++) total += q->saved[f];
-    for (int family = 0; family < 3; family++)
-        /* about k segments; more than sqrt(8 n) never pays */
-        for (int k = 1; k <= 64; k += q->r->limit ? 1 + k / 8 : 1) {
-            size_t budget = total / (size_t)k + 1;
-            if (k > 4 && (double)k * k > 8.0 * p->forward) break;
-            if (budget == last_budget || !gcpi_chen_cuts(q, budget, family, cut)) continue;
-            last_budget = budget;
-            gcpi_segments_from(q, cut);
-            gcpi_try(q);
-        }
-    for (int round = 0; round < 3 && gcpi_has_best(q); round++) {      /* then move single cuts by one task */
+    for (int round = 0; round < 3 && gcpi_has_best(q); round++)
         for (int f = 0;
              f + 1 < p->forward && q->tries < 400 && (double)q->tries * p->task_count < (q->r->limit ? 1e5 : 5e5);
              f++) {
@@ -11799,7 +12143,24 @@ static void gcpi_policy_sqrt(gcpi_planner *q)
                 gcpi_try(q);
             }
         }
-    }
+}
+
+static void gcpi_policy_sqrt(gcpi_planner *q)
+{
+    const gcpi_problem *p = q->p;
+    const int far_apart = p->forward > GCPI_CHEN_LONG;
+    gcpi_chen c = { NULL, NULL, 0, 0, 0, 0 };
+    c.cut = GCPI_SCRATCH(q->a, unsigned char, p->forward + 1);
+    c.other = GCPI_SCRATCH(q->a, unsigned char, p->forward + 1);
+    if (!c.cut || !c.other) { q->out_of_memory = 1; return; }
+    for (int f = 0; f < p->forward; f++) c.total += q->saved[f];
+    for (int family = 0; family < 3; family++)
+        for (int k = 1; k <= 4 || (double)k * k <= 8.0 * p->forward;        /* more segments never pay */
+             k += far_apart ? 1 + k / 4 : q->r->limit || k >= 64 ? 1 + k / 8 : 1)
+            if (!far_apart || !family || (2 * k > c.k && k < 2 * c.k)) gcpi_chen_try(q, &c, k, family);
+    for (int step = c.k / 8; far_apart && step > 0; step /= 2)
+        for (int side = -1, k = c.k; side < 2; side += 2) gcpi_chen_try(q, &c, k + side * step, c.family);
+    gcpi_chen_moves(q, c.cut);
 }
 
 /* Halves (or k-ths by saved bytes) of a run of tasks, again and again, down to leaves of at most `leaf` tasks. */
@@ -11972,7 +12333,7 @@ enum {
     GCPI_MOST_STAGES = 192,
     GCPI_MOST_GRAINS = 160,
     GCPI_FEW_GRAINS = 48,
-    GCPI_FEW_STAGES = 256,
+    GCPI_FEW_CELLS = 4000000,
     GCPI_SHORT_CHAIN = 201
 };
 static const gcpi_effort gcpi_efforts[] = { { 1.6e6, 6, 20, 12, 96, 100, 1, 6e5, 3e6, 8e3 },
@@ -12362,8 +12723,8 @@ typedef struct gcpi_chain {
        same two with its inputs counted; reverse: while reversed. gradient: gradients when that begins */
     size_t *keep, *own, *reads_own, *save, *pass, *last, *alone, *reverse, *gradient;
     size_t *cross;                    /* cross[s * stages + t]: of L(t), what s..t made */
-    /* C0, C1 and (where tables is 3) C2; grains per byte */
-    float *table[3]; int tables, grains; double per_byte;
+    /* C0, C1 and (where tables is 3) C2; grains per byte, and what is added to them */
+    float *table[3]; int tables, grains; double per_byte, rounding;
     int *first[3], *full[3];          /* per row: the first grains with an order; from which on more change nothing */
     unsigned char *loose;             /* per stage: there is an L(s - 1), and no backward reads it */
     /* stage 0 makes a value that may not be made again and no backward reads: the first cut keeps L(0) for it */
@@ -12572,21 +12933,42 @@ static int gcpi_chain_arrays(gcpi_chain *c, int most, gcp_arena *a)
            c->reverse_seconds && c->cross && c->ran;
 }
 
-/* The greatest number of bytes that divides all sizes. */
-static size_t gcpi_chain_unit(const gcpi_model *m)
+static size_t gcpi_common_divisor(size_t a, size_t b)                /* the greatest; of 0 and b it is b */
 {
-    size_t unit = 0;
-    for (int i = 0; i < m->groups + m->p->task_count; i++) {
-        size_t size = i < m->groups ? m->bytes[i] : m->during[i - m->groups];
-        while (size) { size_t rest = unit % size; unit = size; size = rest; }
-    }
-    return GCPI_MAX(unit, 1);
+    while (b) { const size_t rest = a % b; a = b; b = rest; }
+    return a;
 }
 
-/* At most `most` stages; but where few grains express all sizes exactly, more stages are affordable. */
+/* Bytes of which all sizes are multiples, but for a quarter of them (a loss beside activations: dust); else (0) the
+   greatest number that divides all sizes. */
+static size_t gcpi_chain_unit(const gcpi_model *m, size_t *dust)
+{
+    size_t unit = 0, most = 0, all = 0, rest = 0;
+    *dust = 0;
+    for (int g = 0; g < m->groups; g++) {
+        most = GCPI_MAX(most, m->bytes[g]);
+        all = gcpi_common_divisor(all, m->bytes[g]);
+    }
+    for (int g = 0; g < m->groups; g++)
+        if (m->bytes[g] < most / 64) *dust += m->bytes[g];
+        else unit = gcpi_common_divisor(unit, m->bytes[g]);
+    for (int t = 0; t < m->p->task_count; t++) {
+        all = gcpi_common_divisor(all, m->during[t]);
+        if (unit) rest = GCPI_MAX(rest, (m->during[t] - (m->during[0] - m->workspace[0])) % unit);
+    }
+    *dust += rest;
+    if (*dust && *dust <= unit / 4) return unit;
+    *dust = 0;
+    return GCPI_MAX(all, 1);
+}
+
+/* At most `most` stages; but where few grains express all sizes exactly, as many more as take no more memory. */
 static int gcpi_chain_stages(const gcpi_model *m, size_t bytes, int most)
 {
-    return bytes / gcpi_chain_unit(m) < GCPI_FEW_GRAINS ? GCPI_FEW_STAGES : most;
+    size_t dust;
+    const size_t grains = bytes / gcpi_chain_unit(m, &dust);
+    const double cells = (double)GCPI_FEW_CELLS * GCPI_MIN(most, 96) / 96;
+    return grains < GCPI_FEW_GRAINS ? (int)sqrt(cells / ((double)grains + 5)) : most;
 }
 
 /* Stages and their figures. Returns the most bytes that the reversal of one takes. */
@@ -12666,7 +13048,7 @@ static float *gcpi_chain_row(const gcpi_chain *c, int with, int s, int t)
 
 static int gcpi_chain_grains(const gcpi_chain *c, size_t bytes)
 {
-    double n = (double)(ptrdiff_t)bytes * c->per_byte + (1 - 1e-9);               /* rounds up */
+    double n = (double)(ptrdiff_t)bytes * c->per_byte + c->rounding;              /* rounds up, but for dust */
     return n > c->grains ? c->grains + 1 : (int)n;
 }
 
@@ -12862,11 +13244,12 @@ static int gcpi_chain_make(gcpi_chain *c, const gcpi_model *m, const size_t *cro
     c->tables = gcpi_chain_tables(c);
     a->scratch = scratch;
     if (bytes <= c->constant) return 0;
-    size_t unit = gcpi_chain_unit(m);
+    size_t dust, unit = gcpi_chain_unit(m, &dust);
     if (c->tables == 3) grains = GCPI_MIN(grains, GCPI_MOST_GRAINS * 5 / 8);
     /* exact: a grain is one unit, and nothing is rounded */
     int exact = (bytes - c->constant) / unit <= (size_t)grains;
     c->grains = exact ? GCPI_MIN(grains, (int)((bytes - c->constant) / unit) + 4) : grains;
+    c->rounding = 1 - 1e-9 - (exact ? (double)dust / (double)unit : 0);
     c->per_byte = exact ? 1 / (double)unit : grains / (double)(bytes - c->constant);
     ptrdiff_t rows = (ptrdiff_t)c->stages * (c->stages + 1) / 2;
     for (int with = 0; with < c->tables; with++) {
@@ -13430,9 +13813,9 @@ static void gcpi_chain_try(gcpi_planner *q, int late)
     const size_t bytes = gcpi_bytes_from(1.6 * (double)q->r->limit);       /* the tables count too much */
     ptrdiff_t scratch = q->a->scratch;
     gcpi_chain c;
-    int made = 0, stages = gcpi_efforts[q->r->effort].stages, grains = gcpi_efforts[q->r->effort].grains;
-    if (q->p->forward > 2 * stages) stages /= 2;
-    stages = gcpi_chain_stages(&q->m, bytes, stages);
+    const int most = gcpi_efforts[q->r->effort].stages;
+    int made = 0, stages = gcpi_chain_stages(&q->m, bytes, most), grains = gcpi_efforts[q->r->effort].grains;
+    if (stages <= most && q->p->forward > 2 * stages) stages /= 2;
     if (late && !gcpi_chain_pays_late(&q->m, q->crossing, stages, q->a)) return;
     for (; stages >= 16 && !made; stages /= 2, grains = GCPI_MAX(64, grains / 2)) {
         q->a->scratch = scratch;
@@ -14642,9 +15025,10 @@ static size_t gcpi_keep_all_slab(gcpi_planner *q)
 /* SQRT, RECURSIVE and CHEAP answer with keep-all where that is smaller. */
 static void gcpi_or_keep_all(gcpi_planner *q)
 {
+    const gcpi_fit less = gcpi_fit_of(q->keep_all - 1, GCPI_LAYOUT_WORK, 0);
     gcpi_choice_clear(q);
     if (!gcpi_order_of(q, &q->now, &q->trial) ||
-        (gcpi_has_best(q) && q->keep_all > gcpi_order_slab(q, &q->best, gcpi_fit_free()).bytes))
+        (gcpi_has_best(q) && gcpi_order_slab(q, &q->best, less).bytes < q->keep_all))
         return;
     gcpi_order_copy(&q->best, &q->trial);
     gcpi_choice_copy(q->p, &q->guide, &q->now);
@@ -15474,20 +15858,20 @@ GCPI_DEF size_t gcp_state_bytes(const gcp_tape *t, gcp_optimizer optimizer)
 }
 
 /* Counts for an upper bound of what planning takes. list: instructions of the longest list that the policy can make;
-   listed: their operands. */
-typedef struct gcpi_sizes { size_t tasks, forward, items, operands, list, listed; } gcpi_sizes;
+   listed: their operands; written: those that they write; values: that forward makes. */
+typedef struct gcpi_sizes { size_t tasks, forward, items, operands, list, listed, written, values; } gcpi_sizes;
 
 static size_t gcpi_arena_budget(const gcpi_sizes *n)
 {
     size_t stages = GCPI_MIN(n->forward + 1, (size_t)GCPI_MOST_STAGES), rows = stages * (stages + 1) / 2,
-           sets = n->forward <= GCPI_EXACT_VALUES ? (size_t)1 << GCPI_EXACT_VALUES : 0;
+           sets = n->forward <= GCPI_EXACT_VALUES ? (size_t)1 << GCPI_MIN(n->values, (size_t)GCPI_EXACT_VALUES) : 0;
     size_t chain = 2 * rows * ((GCPI_MOST_GRAINS + 1) * sizeof(float) + 2 * sizeof(int)) +
                    stages * (stages + 16) * sizeof(size_t) + (n->items + n->tasks) * 4 * sizeof(int);
     size_t exact = sets * sizeof(size_t) + sets * (n->tasks + 1) * (sizeof(double) + 4 * sizeof(int)) +
                    (n->tasks + n->items) * 4 * sizeof(int);
     size_t cut = (n->items + n->forward) * 6 * sizeof(size_t) +
                  (n->operands + n->items + n->forward) * 8 * (2 * sizeof(int) + sizeof(double));
-    return GCPI_MAX(chain, exact) + cut + 7 * n->list * sizeof(int) +
+    return GCPI_MAX(GCPI_MAX(chain, exact), cut) + 7 * n->list * sizeof(int) +
            n->items * (sizeof(double) + 1 + (GCPI_STATES + 1) * (1 + sizeof(uint16_t))) + 8192;
 }
 
@@ -15497,10 +15881,10 @@ static size_t gcpi_arena_of(const gcp_tape *t, const gcp_plan_opts *o, const gcp
                      n->operands * (sizeof(gcpi_operand) + sizeof(int)) + n->items * sizeof(int) +
                      n->forward * (4 * sizeof(gcpi_copied) + sizeof(int)) +
                      2 * (size_t)(t->parameter_count + 1) * sizeof(double);
-    size_t lives =
-        (n->listed + n->items) * (sizeof(gcpi_value) + sizeof(gcpi_buffer) + 2 * sizeof(gcpi_spot) + 7 * sizeof(int) +
-                                  2 * sizeof(size_t) + sizeof(gcpi_placed) + sizeof(gcpi_plan_buffer) +
-                                  sizeof(gcpi_rectangle));
+    size_t lives = n->listed * (sizeof(int) + sizeof(gcpi_placed)) +
+                   n->written * (sizeof(gcpi_value) + sizeof(gcpi_buffer) + 2 * sizeof(gcpi_spot) + 6 * sizeof(int) +
+                                 2 * sizeof(size_t) + sizeof(gcpi_plan_buffer) + sizeof(gcpi_rectangle)) +
+                   n->items * 2 * sizeof(int);
     size_t lists = n->list * (5 * sizeof(gcpi_instruction) + 6 * sizeof(size_t) + 13 * sizeof(int) + sizeof(double));
     size_t choice = 2 * (n->items + (n->forward + 4) * 5 * sizeof(int) + 2 * (size_t)t->segment_count * sizeof(int));
     size_t model = n->items * (6 * sizeof(int) + sizeof(size_t) + 2) +
@@ -15510,7 +15894,9 @@ static size_t gcpi_arena_of(const gcp_tape *t, const gcp_plan_opts *o, const gcp
     size_t far =
         o->far ? n->list * (4 * sizeof(int) + 2 * sizeof(size_t) + sizeof(double)) + n->items * 7 * sizeof(int) : 0;
     size_t layout =
-        gcpi_packing_bytes(n->list + n->items, n->list) + n->list + 2 * (size_t)GCPI_FIT_LIVES * sizeof(int);
+        gcpi_packing_bytes(n->written, n->list) + n->list + 2 * (size_t)GCPI_FIT_LIVES * sizeof(int) +
+        2 * gcpi_heights_bytes(n->list) +
+        (n->written < GCPI_LAYOUT_MANY ? 0 : gcpi_nearby_bytes(n->written, n->list));
     return sizeof(gcpi_plan) + problem + lives + lists + choice + model + search + far + layout +
            (o->policy == GCP_POLICY_BUDGET ? gcpi_arena_budget(n) : 0) + 128 * 64;
 }
@@ -15527,14 +15913,16 @@ GCPI_DEF size_t gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts o)
     n.forward = (size_t)t->op_count; n.items = 2 * tensors;
     n.tasks = 2 * n.forward + 3 * parameters + 2; n.operands = 3 * edges + 4 * tensors + 4 * parameters + 1;
     n.list = (size_t)gcpi_order_capacity(&o, (ptrdiff_t)n.tasks, (ptrdiff_t)n.forward, depth);
-    n.listed = n.operands + (n.list - n.tasks) / n.forward * (edges + 2 * tensors);
-    if (o.far) { n.tasks += 3 * tensors; n.operands += 3 * tensors; }
-    if (gcpi_moves(&o)) { n.tasks += 2 * tensors; n.operands += 4 * tensors; }
+    const size_t again = (n.list - n.tasks) / n.forward;
+    n.listed = n.operands + again * (edges + 2 * tensors);
+    n.written = (2 + again) * tensors + n.tasks; n.values = tensors - parameters;
+    if (o.far) { n.tasks += 3 * tensors; n.operands += 3 * tensors; n.written += 3 * tensors; }
+    if (gcpi_moves(&o)) { n.tasks += 2 * tensors; n.operands += 4 * tensors; n.written += 2 * tensors; }
     for (int i = 0; i < t->op_count; i++) widest = GCPI_MAX(widest, 2 * (size_t)(t->ops[i].inputs + t->ops[i].outputs));
     for (const char *c = o.list; c && *c; c++) lines += *c == '\n';
     if (o.list) {
         n.list = lines;
-        n.listed = lines * (widest + parameters);
+        n.listed = n.written = lines * (widest + parameters);
         n.tasks += 3 * tensors;
         n.operands += 3 * tensors;
     }
@@ -15549,13 +15937,14 @@ GCPI_DEF size_t gcp_graph_arena_at(const gcp_tape *t, const char *text, gcp_plan
     gcpi_sizes n;
     if (!text) text = "";
     size_t lines = 2, words = 2, length = strlen(text), line = 0, widest = 2;
-    n.forward = 0;
+    n.forward = n.values = 0;
     for (size_t i = 0; i < length; i++) {
         int begins = text[i] > ' ' && (i == 0 || text[i - 1] <= ' ');
         line = text[i] == '\n' ? 0 : line + (size_t)begins;
         widest = GCPI_MAX(widest, line);
         lines += text[i] == '\n'; words += (size_t)begins;
         n.forward += begins && line == 1 && (text[i] == 'f' || text[i] == 'o');
+        n.values += begins && line == 1 && (text[i] == 'f' || text[i] == 'o' || text[i] == 't');
     }
     n.forward = GCPI_MAX(n.forward, 1); n.tasks = n.items = lines; n.operands = words;
     n.list = (size_t)gcpi_order_capacity(&o, (ptrdiff_t)lines, (ptrdiff_t)lines, 2);
@@ -15565,6 +15954,7 @@ GCPI_DEF size_t gcp_graph_arena_at(const gcp_tape *t, const char *text, gcp_plan
     size_t given = o.list != NULL;
     for (const char *c = o.list; c && *c; c++) given += *c == '\n';
     n.list += given; n.listed += given * widest;
+    n.written = n.listed;
     return gcpi_arena_of(t, &o, &n) + length + lines * (2 * sizeof(char *) + 8 * sizeof(int)) + 1;
 }
 

@@ -2,8 +2,10 @@
    (it may be written in part only, so it never lies on top), then the buffers: by first fit, the largest first; where
    that is not good enough, by skylines, by exact search, and by first fit in an order that is searched: the first
    buffer that finds no room below a limit moves before some other, and the buffers from there on are placed again. */
-enum { GCPI_LAYOUT_WORK = 3000000, GCPI_LAYOUT_RUN = 64,
+enum { GCPI_LAYOUT_WORK = 3000000,
        GCPI_LAYOUT_HARD = 1000000,         /* with so much work all ways are tried */
+       GCPI_LAYOUT_MANY = 8192,            /* buffers from which on it is faster not to look at all */
+       GCPI_LAYOUT_NEAR = 4096,            /* of many buffers a layout may lose so small a part */
        /* moves of a list; buffers above which moves take too long to find */
        GCPI_MOST_MOVES = 8, GCPI_MOVES_LARGE = 3000 };
 
@@ -28,7 +30,9 @@ typedef struct gcpi_layout {
     const gcpi_problem *p; const gcpi_list *list; gcpi_lives *l;
     gcpi_spot *placed, *trial;         /* by offset: of the accepted order; of the order on trial */
     int *first, *last;                 /* of the spots on trial, for gcpi_fit_meets */
-    int *order, count, placed_count, trial_count;
+    int *order, *sorted, count, placed_count, trial_count;
+    int many;                          /* buffers: spots are by rank then, and one of these finds what lies near */
+    gcpi_gaps *gaps; gcpi_nearby *nearby;
     size_t *floor, *offset, top, best_top;
     uint64_t random;
     double work;                       /* placed buffers that may still be looked at */
@@ -48,11 +52,16 @@ static int gcpi_fit_none(const unsigned char *meets)               /* of eight *
     return eight == 0;
 }
 
-/* The lowest place for b; *before: how many placed buffers lie below it. */
+/* The lowest place for b; *before: how many placed buffers lie below it. Of many buffers, those for which there is no
+   work left go on top of all. */
 static size_t gcpi_first_fit(gcpi_layout *y, int b, int *before)
 {
     const gcpi_buffer *x = &y->l->buffers[b];
     size_t at = y->floor[b];
+    *before = y->trial_count;
+    if (y->gaps) return gcpi_gaps_fit(y->gaps, b, at);
+    if (y->nearby && y->work < 0) return GCPI_MAX(at, gcpi_round(y->top, y->p->target.align));
+    if (y->nearby) return gcpi_nearby_fit(y->nearby, b, at, &y->work);
     unsigned char meets[GCPI_FIT_LIVES];
     int k = y->trial_count;
     for (int begin = 0; begin < k; begin += GCPI_FIT_LIVES) {
@@ -80,9 +89,11 @@ static void gcpi_trial_put(gcpi_layout *y, int k, const gcpi_spot *spot)
 {
     const size_t above = (size_t)(y->trial_count++ - k);
     memmove(y->trial + k + 1, y->trial + k, above * sizeof *y->trial);
+    y->trial[k] = *spot;
+    if (y->nearby) gcpi_nearby_put(y->nearby, y->order[spot->rank], spot->at, spot->next);
+    if (y->many) return;
     memmove(y->first + k + 1, y->first + k, above * sizeof *y->first);
     memmove(y->last + k + 1, y->last + k, above * sizeof *y->last);
-    y->trial[k] = *spot;
     y->first[k] = spot->first; y->last[k] = spot->last;
 }
 
@@ -138,23 +149,25 @@ static double gcpi_layout_key(const gcpi_buffer *b, gcpi_order_by by)          /
     }
 }
 
-/* heap sort; equal keys go by buffer, so that the result is unique */
+/* Merge sort; equal keys go by buffer, so that the result is unique. */
 static void gcpi_layout_sort(gcpi_layout *y, gcpi_order_by by)
 {
-    int n = y->count, *o = y->order;
-#define GCPI_BEFORE(a, b) (gcpi_layout_key(&y->l->buffers[a], by) > gcpi_layout_key(&y->l->buffers[b], by) || \
-    (gcpi_layout_key(&y->l->buffers[a], by) == gcpi_layout_key(&y->l->buffers[b], by) && (a) < (b)))
-    for (int start = n / 2 - 1, end = n; end > 1;) {
-        int root;
-        if (start >= 0) root = start--;
-        else { int last = o[--end]; o[end] = o[0]; o[0] = last; root = 0; }
-        for (int child; (child = 2 * root + 1) < end; root = child) {
-            if (child + 1 < end && GCPI_BEFORE(o[child], o[child + 1])) child++;
-            if (!GCPI_BEFORE(o[root], o[child])) break;
-            int swap = o[root]; o[root] = o[child]; o[child] = swap;
+    const gcpi_buffer *all = y->l->buffers;
+    for (int run = 1; run < y->count; run *= 2) {
+        for (int begin = 0; begin < y->count; begin += 2 * run) {
+            const int middle = GCPI_MIN(begin + run, y->count), end = GCPI_MIN(middle + run, y->count);
+            for (int i = begin, j = middle, k = begin; k < end; k++) {
+                int left = j == end;
+                if (i < middle && j < end) {
+                    const double one = gcpi_layout_key(&all[y->order[i]], by),
+                                 other = gcpi_layout_key(&all[y->order[j]], by);
+                    left = one > other || (!(other > one) && y->order[i] < y->order[j]);
+                }
+                y->sorted[k] = y->order[left ? i++ : j++];
+            }
         }
+        int *swap = y->order; y->order = y->sorted; y->sorted = swap;
     }
-#undef GCPI_BEFORE
 }
 
 /* Looks for an order in which all buffers end at `most` or below. The first that does not moves before a random one.
@@ -179,23 +192,19 @@ static void gcpi_pack(gcpi_layout *y, size_t most, double work)
     }
 }
 
-/* Where buffers may begin: after the largest workspace of their lives. run: scratch. */
-static void gcpi_floors(gcpi_layout *y, size_t *run)
+/* Where buffers may begin: after the largest workspace of their lives. */
+static void gcpi_floors(gcpi_layout *y, const gcpi_heights *ground)
 {
-    const ptrdiff_t length = GCPI_LAYOUT_RUN;
-    size_t align = y->p->target.align;
-    memset(run, 0, ((size_t)(y->list->count / length) + 1) * sizeof *run);
+    const size_t align = y->p->target.align, front = gcpi_round(y->p->numbers, align);
+    memset(ground->most, 0, 2 * (size_t)ground->leaves * sizeof *ground->most);
     for (ptrdiff_t k = 0; k < y->list->count; k++)
-        run[k / length] = GCPI_MAX(run[k / length], y->p->tasks[y->list->at[k].task].workspace);
+        *gcpi_heights_leaf(ground, k) = front + gcpi_round(y->p->tasks[y->list->at[k].task].workspace, align);
+    gcpi_heights_ready(ground);
+    if (y->many && ground->most[1] - front <= y->l->peak / GCPI_LAYOUT_NEAR)       /* one ground for all */
+        for (int k = 0; k < 2 * ground->leaves; k++) ground->most[k] = ground->most[1];
     for (int i = 0; i < y->count; i++) {
-        const gcpi_buffer *b = &y->l->buffers[y->order[i]];
-        size_t most = 0;
-        for (ptrdiff_t k = b->first; k <= b->last;) {
-            int whole = k % length == 0 && k + length - 1 <= b->last;
-            most = GCPI_MAX(most, whole ? run[k / length] : y->p->tasks[y->list->at[k].task].workspace);
-            k += whole ? length : 1;
-        }
-        y->floor[y->order[i]] = gcpi_round(y->p->numbers, align) + gcpi_round(most, align);
+        const int b = y->order[i];
+        y->floor[b] = gcpi_heights_most(ground, y->l->buffers[b].first, y->l->buffers[b].last);
     }
 }
 
@@ -327,6 +336,37 @@ static void gcpi_layout_improve(gcpi_layout *y, const size_t asked, gcpi_fit fit
     }
 }
 
+/* Places all buffers in one order. */
+static void gcpi_layout_once(gcpi_layout *y, gcpi_order_by by, size_t most, double work)
+{
+    gcpi_layout_sort(y, by);
+    y->placed_count = 0; y->work = work;
+    gcpi_place_from(y, 0, most);
+    gcpi_layout_take(y);
+}
+
+/* Many buffers: in order of birth, of death, then of bytes, by what finds places without looking at all of them. */
+static void gcpi_layout_long(gcpi_layout *y, size_t goal, int least, const gcpi_heights *ground, gcp_arena *a)
+{
+    gcpi_gaps gaps;
+    gcpi_nearby nearby;
+    const ptrdiff_t scratch = a->scratch;
+    const size_t most = least ? SIZE_MAX : goal;
+    if (least) goal += goal / GCPI_LAYOUT_NEAR;
+    for (int death = 0; death < 2 && y->best_top > goal; death++) {
+        if (!gcpi_gaps_make(&gaps, y->l, y->list->count, y->p->target.align, a)) break;
+        gcpi_gaps_begin(&gaps, death);
+        y->gaps = &gaps;
+        gcpi_layout_once(y, death ? GCPI_BY_DEATH : GCPI_BY_BIRTH, most, 0);
+        a->scratch = scratch;
+    }
+    y->gaps = NULL;
+    if (y->best_top <= goal || !gcpi_nearby_make(&nearby, y->l, y->order, y->count, ground, y->list->count, a)) return;
+    y->nearby = &nearby;
+    gcpi_layout_once(y, GCPI_BY_BYTES, most, 200.0 * y->count);
+    y->nearby = NULL;
+}
+
 /* Moves, the last resort: a buffer that finds no room for all of its life gets two places. */
 
 /* The task that moves what buffer b holds between instructions t and t + 1, where there are bytes for both places; 0:
@@ -381,37 +421,51 @@ static void gcpi_layout_move(gcpi_layout *y, size_t most)
     if (move) { y->l->move = move; y->l->move_at = t + 1; }
 }
 
+static int gcpi_layout_arrays(gcpi_layout *y, gcp_arena *a)
+{
+    const int buffers = y->l->buffer_count;
+    for (int b = 0; b < buffers; b++) y->count += y->l->buffers[b].joined < 0;
+    y->many = y->count >= GCPI_LAYOUT_MANY;
+    y->order = GCPI_SCRATCH(a, int, y->count + 1);
+    y->sorted = GCPI_SCRATCH(a, int, y->count + 1);
+    y->trial = GCPI_SCRATCH(a, gcpi_spot, y->count + 1);
+    y->placed = y->many ? y->trial : GCPI_SCRATCH(a, gcpi_spot, y->count + 1);
+    y->first = GCPI_SCRATCH(a, int, y->many ? 1 : y->count + GCPI_FIT_LIVES);
+    y->last = GCPI_SCRATCH(a, int, y->many ? 1 : y->count + GCPI_FIT_LIVES);
+    y->floor = GCPI_SCRATCH(a, size_t, buffers + 1);
+    y->offset = GCPI_SCRATCH(a, size_t, buffers + 1);
+    if (!y->order || !y->sorted || !y->trial || !y->placed || !y->first || !y->last || !y->floor || !y->offset)
+        return 0;
+    for (int b = 0, k = 0; b < buffers; b++) if (y->l->buffers[b].joined < 0) y->order[k++] = b;
+    return 1;
+}
+
 /* Sets the offsets of l's buffers; returns the slab's bytes, or 0: not enough scratch. A result above fit.enough, where
    that is given, means that no layout was found; the offsets are then not valid. */
 static size_t gcpi_layout_make(const gcpi_problem *p, const gcpi_list *list, gcpi_lives *l, gcpi_fit fit, gcp_arena *a)
 {
     ptrdiff_t scratch = a->scratch;
     gcpi_layout y;
+    gcpi_heights ground;
     memset(&y, 0, sizeof y);
     y.p = p; y.list = list; y.l = l;
     y.best_top = SIZE_MAX; y.random = 88172645463325252ull;
-    y.order = GCPI_SCRATCH(a, int, l->buffer_count + 1);
-    y.placed = GCPI_SCRATCH(a, gcpi_spot, l->buffer_count + 1);
-    y.trial = GCPI_SCRATCH(a, gcpi_spot, l->buffer_count + 1);
-    y.first = GCPI_SCRATCH(a, int, l->buffer_count + GCPI_FIT_LIVES);
-    y.last = GCPI_SCRATCH(a, int, l->buffer_count + GCPI_FIT_LIVES);
-    y.floor = GCPI_SCRATCH(a, size_t, l->buffer_count + 1);
-    y.offset = GCPI_SCRATCH(a, size_t, l->buffer_count + 1);
-    size_t *run = GCPI_SCRATCH(a, size_t, list->count / GCPI_LAYOUT_RUN + 1);
-    if (!y.order || !y.placed || !y.trial || !y.first || !y.last || !y.floor || !y.offset || !run) {
+    if (!gcpi_layout_arrays(&y, a) || !gcpi_heights_arrays(&ground, list->count, a)) {
         a->scratch = scratch;
         return 0;
     }
     size_t goal = gcpi_front(p), top = goal;
-    for (int b = 0; b < l->buffer_count; b++) if (l->buffers[b].joined < 0) y.order[y.count++] = b;
     goal = fit.enough ? fit.enough : goal + l->peak;
     l->move = -1;
-    gcpi_floors(&y, run);
-    gcpi_layout_sort(&y, GCPI_BY_BYTES);
-    gcpi_layout_search(&y, goal, fit.enough == 0, 0);
-    if (y.best_top > goal) gcpi_layout_improve(&y, goal, fit, a);
+    gcpi_floors(&y, &ground);
+    if (y.many) gcpi_layout_long(&y, goal, fit.enough == 0, &ground, a);
+    else {
+        gcpi_layout_sort(&y, GCPI_BY_BYTES);
+        gcpi_layout_search(&y, goal, fit.enough == 0, 0);
+        if (y.best_top > goal) gcpi_layout_improve(&y, goal, fit, a);
+    }
     a->scratch = scratch;
-    if (y.best_top == SIZE_MAX && fit.moves) gcpi_layout_move(&y, fit.enough);
+    if (y.best_top == SIZE_MAX && fit.moves && !y.many) gcpi_layout_move(&y, fit.enough);
     if (y.best_top == SIZE_MAX) return GCPI_MAX(y.top, goal + 1);
     for (ptrdiff_t i = 0; i < list->count; i++)
         top = GCPI_MAX(top, gcpi_front(p) + p->tasks[list->at[i].task].workspace);

@@ -26,6 +26,21 @@ static int gcpi_operand_total(const gcpi_problem *p, const gcpi_list *list)
     return total;
 }
 
+/* As many values as there can be: one for each writing, and those that are there from the start. */
+static int gcpi_value_total(const gcpi_problem *p, const gcpi_list *list)
+{
+    int total = 0;
+    for (int i = 0; i < p->item_count; i++) total += p->items[i].active && p->items[i].pinned == GCPI_PINNED_ALWAYS;
+    for (ptrdiff_t i = 0; i < list->count; i++) {
+        const gcpi_task *t = &p->tasks[list->at[i].task];
+        for (int k = 0; k < t->count; k++) {
+            const int mode = p->operands[t->operands + k].mode;
+            total += mode == GCPI_WRITE || mode == GCPI_ALIAS;
+        }
+    }
+    return total;
+}
+
 static int gcpi_buffer_of(const gcpi_lives *l, int buffer)
 {
     while (l->buffers[buffer].joined >= 0) buffer = l->buffers[buffer].joined;
@@ -147,11 +162,11 @@ static void gcpi_live_bytes(const gcpi_problem *p, const gcpi_list *list, gcpi_l
 /* Fills l, all in scratch of a, which the caller gives back. 0: not enough. */
 static int gcpi_lives_make(const gcpi_problem *p, const gcpi_list *list, gcpi_lives *l, size_t **live, gcp_arena *a)
 {
-    int operands = gcpi_operand_total(p, list), values = operands + p->item_count;
+    const int values = gcpi_value_total(p, list) + 1;
     memset(l, 0, sizeof *l);
     l->values = GCPI_SCRATCH(a, gcpi_value, values);
     l->buffers = GCPI_SCRATCH(a, gcpi_buffer, values);
-    l->operand_value = GCPI_SCRATCH(a, int, operands + 1);
+    l->operand_value = GCPI_SCRATCH(a, int, gcpi_operand_total(p, list) + 1);
     *live = GCPI_SCRATCH(a, size_t, list->count + 2);
     ptrdiff_t scratch = a->scratch;
     int *current = GCPI_SCRATCH(a, int, p->item_count), *order = GCPI_SCRATCH(a, int, values),

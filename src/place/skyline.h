@@ -21,6 +21,7 @@ typedef struct gcpi_skyline {
     /* the lowest step as a tournament: node n plays 2n against 2n + 1, leaf `leaves + t` is t where a step begins
        there, else -1; lowest[1] wins */
     int *lowest, leaves, steps;
+    gcpi_heights crowds;              /* the bytes of each section, for gcpi_skyline_ready */
     size_t align, top;                /* top: where the highest rectangle ends */
     uint64_t random;
     double work;                      /* steps, sections and rectangles that may still be looked at */
@@ -38,7 +39,7 @@ static int gcpi_skyline_arrays(gcpi_skyline *s, int count, int sections, gcp_are
     s->height = GCPI_SCRATCH(a, size_t, sections + 1); s->rest = GCPI_SCRATCH(a, size_t, sections + 1);
     s->lowest = GCPI_SCRATCH(a, int, 4 * (ptrdiff_t)sections + 4);
     return s->all && s->order && s->begin && s->end && s->start && s->ground && s->load && s->height && s->rest &&
-           s->lowest;
+           s->lowest && gcpi_heights_arrays(&s->crowds, sections + 1, a);
 }
 
 /* Once all rectangles are there: sorts them by their first section, and sums up what crowds them. */
@@ -53,11 +54,11 @@ static void gcpi_skyline_ready(gcpi_skyline *s)
     for (int t = 1; t < s->sections; t++) s->load[t] += s->load[t - 1];
     for (int t = 2; t <= s->sections; t++) s->begin[t + 1] += s->begin[t];
     for (int b = 0; b < s->count; b++) s->order[s->begin[s->all[b].first + 1]++] = b;
-    for (int b = 0; b < s->count; b++) {
-        size_t crowd = 0;
-        for (int t = s->all[b].first; t <= s->all[b].last; t++) crowd = GCPI_MAX(crowd, s->ground[t] + s->load[t]);
-        s->all[b].crowd = (double)crowd;
-    }
+    memset(s->crowds.most, 0, 2 * (size_t)s->crowds.leaves * sizeof *s->crowds.most);
+    for (int t = 0; t < s->sections; t++) *gcpi_heights_leaf(&s->crowds, t) = s->ground[t] + s->load[t];
+    gcpi_heights_ready(&s->crowds);
+    for (int b = 0; b < s->count; b++)
+        s->all[b].crowd = (double)gcpi_heights_most(&s->crowds, s->all[b].first, s->all[b].last);
 }
 
 static double gcpi_skyline_chance(gcpi_skyline *s) { return gcpi_below(&s->random, 65536) / 65536.0; }

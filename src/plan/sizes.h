@@ -42,20 +42,20 @@ GCPI_DEF size_t gcp_state_bytes(const gcp_tape *t, gcp_optimizer optimizer)
 }
 
 /* Counts for an upper bound of what planning takes. list: instructions of the longest list that the policy can make;
-   listed: their operands. */
-typedef struct gcpi_sizes { size_t tasks, forward, items, operands, list, listed; } gcpi_sizes;
+   listed: their operands; written: those that they write; values: that forward makes. */
+typedef struct gcpi_sizes { size_t tasks, forward, items, operands, list, listed, written, values; } gcpi_sizes;
 
 static size_t gcpi_arena_budget(const gcpi_sizes *n)
 {
     size_t stages = GCPI_MIN(n->forward + 1, (size_t)GCPI_MOST_STAGES), rows = stages * (stages + 1) / 2,
-           sets = n->forward <= GCPI_EXACT_VALUES ? (size_t)1 << GCPI_EXACT_VALUES : 0;
+           sets = n->forward <= GCPI_EXACT_VALUES ? (size_t)1 << GCPI_MIN(n->values, (size_t)GCPI_EXACT_VALUES) : 0;
     size_t chain = 2 * rows * ((GCPI_MOST_GRAINS + 1) * sizeof(float) + 2 * sizeof(int)) +
                    stages * (stages + 16) * sizeof(size_t) + (n->items + n->tasks) * 4 * sizeof(int);
     size_t exact = sets * sizeof(size_t) + sets * (n->tasks + 1) * (sizeof(double) + 4 * sizeof(int)) +
                    (n->tasks + n->items) * 4 * sizeof(int);
     size_t cut = (n->items + n->forward) * 6 * sizeof(size_t) +
                  (n->operands + n->items + n->forward) * 8 * (2 * sizeof(int) + sizeof(double));
-    return GCPI_MAX(chain, exact) + cut + 7 * n->list * sizeof(int) +
+    return GCPI_MAX(GCPI_MAX(chain, exact), cut) + 7 * n->list * sizeof(int) +
            n->items * (sizeof(double) + 1 + (GCPI_STATES + 1) * (1 + sizeof(uint16_t))) + 8192;
 }
 
@@ -65,10 +65,10 @@ static size_t gcpi_arena_of(const gcp_tape *t, const gcp_plan_opts *o, const gcp
                      n->operands * (sizeof(gcpi_operand) + sizeof(int)) + n->items * sizeof(int) +
                      n->forward * (4 * sizeof(gcpi_copied) + sizeof(int)) +
                      2 * (size_t)(t->parameter_count + 1) * sizeof(double);
-    size_t lives =
-        (n->listed + n->items) * (sizeof(gcpi_value) + sizeof(gcpi_buffer) + 2 * sizeof(gcpi_spot) + 7 * sizeof(int) +
-                                  2 * sizeof(size_t) + sizeof(gcpi_placed) + sizeof(gcpi_plan_buffer) +
-                                  sizeof(gcpi_rectangle));
+    size_t lives = n->listed * (sizeof(int) + sizeof(gcpi_placed)) +
+                   n->written * (sizeof(gcpi_value) + sizeof(gcpi_buffer) + 2 * sizeof(gcpi_spot) + 6 * sizeof(int) +
+                                 2 * sizeof(size_t) + sizeof(gcpi_plan_buffer) + sizeof(gcpi_rectangle)) +
+                   n->items * 2 * sizeof(int);
     size_t lists = n->list * (5 * sizeof(gcpi_instruction) + 6 * sizeof(size_t) + 13 * sizeof(int) + sizeof(double));
     size_t choice = 2 * (n->items + (n->forward + 4) * 5 * sizeof(int) + 2 * (size_t)t->segment_count * sizeof(int));
     size_t model = n->items * (6 * sizeof(int) + sizeof(size_t) + 2) +
@@ -78,7 +78,9 @@ static size_t gcpi_arena_of(const gcp_tape *t, const gcp_plan_opts *o, const gcp
     size_t far =
         o->far ? n->list * (4 * sizeof(int) + 2 * sizeof(size_t) + sizeof(double)) + n->items * 7 * sizeof(int) : 0;
     size_t layout =
-        gcpi_packing_bytes(n->list + n->items, n->list) + n->list + 2 * (size_t)GCPI_FIT_LIVES * sizeof(int);
+        gcpi_packing_bytes(n->written, n->list) + n->list + 2 * (size_t)GCPI_FIT_LIVES * sizeof(int) +
+        2 * gcpi_heights_bytes(n->list) +
+        (n->written < GCPI_LAYOUT_MANY ? 0 : gcpi_nearby_bytes(n->written, n->list));
     return sizeof(gcpi_plan) + problem + lives + lists + choice + model + search + far + layout +
            (o->policy == GCP_POLICY_BUDGET ? gcpi_arena_budget(n) : 0) + 128 * 64;
 }
@@ -95,14 +97,16 @@ GCPI_DEF size_t gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts o)
     n.forward = (size_t)t->op_count; n.items = 2 * tensors;
     n.tasks = 2 * n.forward + 3 * parameters + 2; n.operands = 3 * edges + 4 * tensors + 4 * parameters + 1;
     n.list = (size_t)gcpi_order_capacity(&o, (ptrdiff_t)n.tasks, (ptrdiff_t)n.forward, depth);
-    n.listed = n.operands + (n.list - n.tasks) / n.forward * (edges + 2 * tensors);
-    if (o.far) { n.tasks += 3 * tensors; n.operands += 3 * tensors; }
-    if (gcpi_moves(&o)) { n.tasks += 2 * tensors; n.operands += 4 * tensors; }
+    const size_t again = (n.list - n.tasks) / n.forward;
+    n.listed = n.operands + again * (edges + 2 * tensors);
+    n.written = (2 + again) * tensors + n.tasks; n.values = tensors - parameters;
+    if (o.far) { n.tasks += 3 * tensors; n.operands += 3 * tensors; n.written += 3 * tensors; }
+    if (gcpi_moves(&o)) { n.tasks += 2 * tensors; n.operands += 4 * tensors; n.written += 2 * tensors; }
     for (int i = 0; i < t->op_count; i++) widest = GCPI_MAX(widest, 2 * (size_t)(t->ops[i].inputs + t->ops[i].outputs));
     for (const char *c = o.list; c && *c; c++) lines += *c == '\n';
     if (o.list) {
         n.list = lines;
-        n.listed = lines * (widest + parameters);
+        n.listed = n.written = lines * (widest + parameters);
         n.tasks += 3 * tensors;
         n.operands += 3 * tensors;
     }
@@ -117,13 +121,14 @@ GCPI_DEF size_t gcp_graph_arena_at(const gcp_tape *t, const char *text, gcp_plan
     gcpi_sizes n;
     if (!text) text = "";
     size_t lines = 2, words = 2, length = strlen(text), line = 0, widest = 2;
-    n.forward = 0;
+    n.forward = n.values = 0;
     for (size_t i = 0; i < length; i++) {
         int begins = text[i] > ' ' && (i == 0 || text[i - 1] <= ' ');
         line = text[i] == '\n' ? 0 : line + (size_t)begins;
         widest = GCPI_MAX(widest, line);
         lines += text[i] == '\n'; words += (size_t)begins;
         n.forward += begins && line == 1 && (text[i] == 'f' || text[i] == 'o');
+        n.values += begins && line == 1 && (text[i] == 'f' || text[i] == 'o' || text[i] == 't');
     }
     n.forward = GCPI_MAX(n.forward, 1); n.tasks = n.items = lines; n.operands = words;
     n.list = (size_t)gcpi_order_capacity(&o, (ptrdiff_t)lines, (ptrdiff_t)lines, 2);
@@ -133,5 +138,6 @@ GCPI_DEF size_t gcp_graph_arena_at(const gcp_tape *t, const char *text, gcp_plan
     size_t given = o.list != NULL;
     for (const char *c = o.list; c && *c; c++) given += *c == '\n';
     n.list += given; n.listed += given * widest;
+    n.written = n.listed;
     return gcpi_arena_of(t, &o, &n) + length + lines * (2 * sizeof(char *) + 8 * sizeof(int)) + 1;
 }

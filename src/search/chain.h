@@ -31,7 +31,7 @@ static float *gcpi_chain_row(const gcpi_chain *c, int with, int s, int t)
 
 static int gcpi_chain_grains(const gcpi_chain *c, size_t bytes)
 {
-    double n = (double)(ptrdiff_t)bytes * c->per_byte + (1 - 1e-9);               /* rounds up */
+    double n = (double)(ptrdiff_t)bytes * c->per_byte + c->rounding;              /* rounds up, but for dust */
     return n > c->grains ? c->grains + 1 : (int)n;
 }
 
@@ -227,11 +227,12 @@ static int gcpi_chain_make(gcpi_chain *c, const gcpi_model *m, const size_t *cro
     c->tables = gcpi_chain_tables(c);
     a->scratch = scratch;
     if (bytes <= c->constant) return 0;
-    size_t unit = gcpi_chain_unit(m);
+    size_t dust, unit = gcpi_chain_unit(m, &dust);
     if (c->tables == 3) grains = GCPI_MIN(grains, GCPI_MOST_GRAINS * 5 / 8);
     /* exact: a grain is one unit, and nothing is rounded */
     int exact = (bytes - c->constant) / unit <= (size_t)grains;
     c->grains = exact ? GCPI_MIN(grains, (int)((bytes - c->constant) / unit) + 4) : grains;
+    c->rounding = 1 - 1e-9 - (exact ? (double)dust / (double)unit : 0);
     c->per_byte = exact ? 1 / (double)unit : grains / (double)(bytes - c->constant);
     ptrdiff_t rows = (ptrdiff_t)c->stages * (c->stages + 1) / 2;
     for (int with = 0; with < c->tables; with++) {

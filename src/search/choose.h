@@ -74,9 +74,10 @@ static size_t gcpi_keep_all_slab(gcpi_planner *q)
 /* SQRT, RECURSIVE and CHEAP answer with keep-all where that is smaller. */
 static void gcpi_or_keep_all(gcpi_planner *q)
 {
+    const gcpi_fit less = gcpi_fit_of(q->keep_all - 1, GCPI_LAYOUT_WORK, 0);
     gcpi_choice_clear(q);
     if (!gcpi_order_of(q, &q->now, &q->trial) ||
-        (gcpi_has_best(q) && q->keep_all > gcpi_order_slab(q, &q->best, gcpi_fit_free()).bytes))
+        (gcpi_has_best(q) && gcpi_order_slab(q, &q->best, less).bytes < q->keep_all))
         return;
     gcpi_order_copy(&q->best, &q->trial);
     gcpi_choice_copy(q->p, &q->guide, &q->now);

@@ -47,9 +47,9 @@ static void gcpi_chain_try(gcpi_planner *q, int late)
     const size_t bytes = gcpi_bytes_from(1.6 * (double)q->r->limit);       /* the tables count too much */
     ptrdiff_t scratch = q->a->scratch;
     gcpi_chain c;
-    int made = 0, stages = gcpi_efforts[q->r->effort].stages, grains = gcpi_efforts[q->r->effort].grains;
-    if (q->p->forward > 2 * stages) stages /= 2;
-    stages = gcpi_chain_stages(&q->m, bytes, stages);
+    const int most = gcpi_efforts[q->r->effort].stages;
+    int made = 0, stages = gcpi_chain_stages(&q->m, bytes, most), grains = gcpi_efforts[q->r->effort].grains;
+    if (stages <= most && q->p->forward > 2 * stages) stages /= 2;
     if (late && !gcpi_chain_pays_late(&q->m, q->crossing, stages, q->a)) return;
     for (; stages >= 16 && !made; stages /= 2, grains = GCPI_MAX(64, grains / 2)) {
         q->a->scratch = scratch;

@@ -14,8 +14,8 @@ typedef struct gcpi_chain {
        same two with its inputs counted; reverse: while reversed. gradient: gradients when that begins */
     size_t *keep, *own, *reads_own, *save, *pass, *last, *alone, *reverse, *gradient;
     size_t *cross;                    /* cross[s * stages + t]: of L(t), what s..t made */
-    /* C0, C1 and (where tables is 3) C2; grains per byte */
-    float *table[3]; int tables, grains; double per_byte;
+    /* C0, C1 and (where tables is 3) C2; grains per byte, and what is added to them */
+    float *table[3]; int tables, grains; double per_byte, rounding;
     int *first[3], *full[3];          /* per row: the first grains with an order; from which on more change nothing */
     unsigned char *loose;             /* per stage: there is an L(s - 1), and no backward reads it */
     /* stage 0 makes a value that may not be made again and no backward reads: the first cut keeps L(0) for it */
@@ -224,21 +224,42 @@ static int gcpi_chain_arrays(gcpi_chain *c, int most, gcp_arena *a)
            c->reverse_seconds && c->cross && c->ran;
 }
 
-/* The greatest number of bytes that divides all sizes. */
-static size_t gcpi_chain_unit(const gcpi_model *m)
+static size_t gcpi_common_divisor(size_t a, size_t b)                /* the greatest; of 0 and b it is b */
 {
-    size_t unit = 0;
-    for (int i = 0; i < m->groups + m->p->task_count; i++) {
-        size_t size = i < m->groups ? m->bytes[i] : m->during[i - m->groups];
-        while (size) { size_t rest = unit % size; unit = size; size = rest; }
-    }
-    return GCPI_MAX(unit, 1);
+    while (b) { const size_t rest = a % b; a = b; b = rest; }
+    return a;
 }
 
-/* At most `most` stages; but where few grains express all sizes exactly, more stages are affordable. */
+/* Bytes of which all sizes are multiples, but for a quarter of them (a loss beside activations: dust); else (0) the
+   greatest number that divides all sizes. */
+static size_t gcpi_chain_unit(const gcpi_model *m, size_t *dust)
+{
+    size_t unit = 0, most = 0, all = 0, rest = 0;
+    *dust = 0;
+    for (int g = 0; g < m->groups; g++) {
+        most = GCPI_MAX(most, m->bytes[g]);
+        all = gcpi_common_divisor(all, m->bytes[g]);
+    }
+    for (int g = 0; g < m->groups; g++)
+        if (m->bytes[g] < most / 64) *dust += m->bytes[g];
+        else unit = gcpi_common_divisor(unit, m->bytes[g]);
+    for (int t = 0; t < m->p->task_count; t++) {
+        all = gcpi_common_divisor(all, m->during[t]);
+        if (unit) rest = GCPI_MAX(rest, (m->during[t] - (m->during[0] - m->workspace[0])) % unit);
+    }
+    *dust += rest;
+    if (*dust && *dust <= unit / 4) return unit;
+    *dust = 0;
+    return GCPI_MAX(all, 1);
+}
+
+/* At most `most` stages; but where few grains express all sizes exactly, as many more as take no more memory. */
 static int gcpi_chain_stages(const gcpi_model *m, size_t bytes, int most)
 {
-    return bytes / gcpi_chain_unit(m) < GCPI_FEW_GRAINS ? GCPI_FEW_STAGES : most;
+    size_t dust;
+    const size_t grains = bytes / gcpi_chain_unit(m, &dust);
+    const double cells = (double)GCPI_FEW_CELLS * GCPI_MIN(most, 96) / 96;
+    return grains < GCPI_FEW_GRAINS ? (int)sqrt(cells / ((double)grains + 5)) : most;
 }
 
 /* Stages and their figures. Returns the most bytes that the reversal of one takes. */
