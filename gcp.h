@@ -812,8 +812,8 @@ GCP_API gcp_plan gcp_plan_make_at(gcp_tensor loss, gcp_plan_opts opts);
 /* 1, or 0 where the plan could not be made. Then the tape holds the message (none where the loss is nil and has no
    tape). */
 GCP_API int      gcp_plan_ok(const gcp_plan *plan);
-/* Bytes of arena that are enough for gcp_plan_make, up to some ten times what is used in the end; 0 where the loss is
-   nil. */
+/* Bytes of arena that are enough for gcp_plan_make: as a rule two to ten times what is used at most; more for small
+   networks and GCP_POLICY_RECURSIVE. 0 where the loss is nil. */
 GCP_API size_t   gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts opts);
 /* The least .budget found that works with these options (plan.bytes counts the state too). Leave out .policy and
    .budget. 0 on error. */

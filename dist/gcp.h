@@ -842,8 +842,8 @@ GCP_API gcp_plan gcp_plan_make_at(gcp_tensor loss, gcp_plan_opts opts);
 /* 1, or 0 where the plan could not be made. Then the tape holds the message (none where the loss is nil and has no
    tape). */
 GCP_API int      gcp_plan_ok(const gcp_plan *plan);
-/* Bytes of arena that are enough for gcp_plan_make, up to some ten times what is used in the end; 0 where the loss is
-   nil. */
+/* Bytes of arena that are enough for gcp_plan_make: as a rule two to ten times what is used at most; more for small
+   networks and GCP_POLICY_RECURSIVE. 0 where the loss is nil. */
 GCP_API size_t   gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts opts);
 /* The least .budget found that works with these options (plan.bytes counts the state too). Leave out .policy and
    .budget. 0 on error. */
@@ -9536,9 +9536,9 @@ static int gcpi_lives_make(const gcpi_problem *p, const gcpi_list *list, gcpi_li
 
 /* ==== src/place/heights.h ==== */
 
-/* Heights: the most of any stretch of moments, in logarithmic time. Nodes of a binary tree
-   have the most of what is below them. To raise all moments of a stretch that are at its most is one change at each
-   node that the stretch covers; the nodes below learn of it when they are looked at ("segment tree beats"). */
+/* Heights: the most of any stretch of moments, in logarithmic time. A node of a binary tree has the most of what is
+   below it. To raise all moments of a stretch that are at its most is one change at each node that the stretch covers;
+   the nodes below learn of it when they are looked at ("segment tree beats"). */
 
 typedef struct gcpi_heights { size_t *most; int leaves; } gcpi_heights;    /* node n is above 2n and 2n + 1 */
 
@@ -9604,10 +9604,10 @@ static void gcpi_heights_raise(const gcpi_heights *h, int first, int last, size_
 
 /* ==== src/place/nearby.h ==== */
 
-/* Nearby: what lies near a buffer of a long list. Not all of it is looked at: a tree over the buffers
-   in order of birth knows the last death and the highest end below each node, so those that meet a life above some
-   address are found by going down where there are any. Each moment has a height below which no byte is free: a
-   buffer lies at the most of its life or above, and where all is stacked without gaps it lies there. */
+/* Nearby: what lies near a buffer of a long list. Not all of it is looked at: a tree over the buffers in order of birth
+   knows the last death and the highest end below each node, so those that meet a life above some address are found by
+   going down where there are any. Each moment has a height below which no byte is free: a buffer lies at the most of
+   its life or above, and where all is stacked without gaps it lies there. */
 
 typedef struct gcpi_near { size_t at, next; } gcpi_near;    /* where a placed buffer begins and ends, aligned */
 
@@ -9642,7 +9642,6 @@ static int gcpi_nearby_make(gcpi_nearby *n, const gcpi_lives *l, const int *orde
     if (!n->leaf || !n->born || !n->last || !n->next || !n->at || !n->near) return 0;
     if (!gcpi_heights_arrays(&n->full, list, a)) return 0;
     int *begin = n->born + 1;              /* counting sort by birth; then begin[t] has become the count up to t */
-    memset(n->born, 0, (size_t)(list + 2) * sizeof *n->born);
     for (int k = 0; k < count; k++) begin[n->buffers[order[k]].first + 1]++;
     for (ptrdiff_t t = 1; t <= list; t++) begin[t] += begin[t - 1];
     for (int k = 0; k < count; k++) n->leaf[order[k]] = begin[n->buffers[order[k]].first]++;
@@ -9724,76 +9723,76 @@ typedef struct gcpi_gaps {
     int now, back; ptrdiff_t moments;      /* back: moments are counted from the end of the list */
 } gcpi_gaps;
 
-static int gcpi_gaps_make(gcpi_gaps *s, const gcpi_lives *l, ptrdiff_t list, size_t align, gcp_arena *a)
+static int gcpi_gaps_make(gcpi_gaps *g, const gcpi_lives *l, ptrdiff_t list, size_t align, gcp_arena *a)
 {
-    s->buffers = l->buffers; s->align = align; s->moments = list;
-    s->gaps = GCPI_SCRATCH(a, gcpi_gap, l->buffer_count + 2);
-    s->ends = GCPI_SCRATCH(a, int, list + 1);
-    s->next = GCPI_SCRATCH(a, int, l->buffer_count + 1);
-    s->at = GCPI_SCRATCH(a, size_t, l->buffer_count + 1);
-    return s->gaps && s->ends && s->next && s->at;
+    g->buffers = l->buffers; g->align = align; g->moments = list;
+    g->gaps = GCPI_SCRATCH(a, gcpi_gap, l->buffer_count + 2);
+    g->ends = GCPI_SCRATCH(a, int, list + 1);
+    g->next = GCPI_SCRATCH(a, int, l->buffer_count + 1);
+    g->at = GCPI_SCRATCH(a, size_t, l->buffer_count + 1);
+    return g->gaps && g->ends && g->next && g->at;
 }
-static void gcpi_gaps_begin(gcpi_gaps *s, int back)
+static void gcpi_gaps_begin(gcpi_gaps *g, int back)
 {
-    s->back = back; s->now = 0;
-    s->gap_count = 1;
-    s->gaps[0].from = 0; s->gaps[0].to = SIZE_MAX;
-    for (ptrdiff_t t = 0; t < s->moments; t++) s->ends[t] = -1;
+    g->back = back; g->now = 0;
+    g->gap_count = 1;
+    g->gaps[0].from = 0; g->gaps[0].to = SIZE_MAX;
+    for (ptrdiff_t t = 0; t < g->moments; t++) g->ends[t] = -1;
 }
-static int gcpi_gaps_moment(const gcpi_gaps *s, int b, int end)   /* when buffer b begins or ends */
+static int gcpi_gaps_moment(const gcpi_gaps *g, int b, int end)   /* when buffer b begins or ends */
 {
-    const gcpi_buffer *x = &s->buffers[b];
-    return s->back ? (int)s->moments - 1 - (end ? x->first : x->last) : end ? x->last : x->first;
+    const gcpi_buffer *x = &g->buffers[b];
+    return g->back ? (int)g->moments - 1 - (end ? x->first : x->last) : end ? x->last : x->first;
 }
 
 /* Sets gap k to these bytes, or removes it where there are none. */
-static void gcpi_gaps_set(gcpi_gaps *s, int k, size_t from, size_t to)
+static void gcpi_gaps_set(gcpi_gaps *g, int k, size_t from, size_t to)
 {
-    s->gaps[k].from = from; s->gaps[k].to = to;
-    if (from >= to) memmove(s->gaps + k, s->gaps + k + 1, (size_t)(--s->gap_count - k) * sizeof *s->gaps);
+    g->gaps[k].from = from; g->gaps[k].to = to;
+    if (from >= to) memmove(g->gaps + k, g->gaps + k + 1, (size_t)(--g->gap_count - k) * sizeof *g->gaps);
 }
-static void gcpi_gaps_insert(gcpi_gaps *s, int k, size_t from, size_t to)
+static void gcpi_gaps_insert(gcpi_gaps *g, int k, size_t from, size_t to)
 {
     if (from >= to) return;
-    memmove(s->gaps + k + 1, s->gaps + k, (size_t)(s->gap_count++ - k) * sizeof *s->gaps);
-    s->gaps[k].from = from; s->gaps[k].to = to;
+    memmove(g->gaps + k + 1, g->gaps + k, (size_t)(g->gap_count++ - k) * sizeof *g->gaps);
+    g->gaps[k].from = from; g->gaps[k].to = to;
 }
 
 /* A buffer's bytes are free again. */
-static void gcpi_gaps_free(gcpi_gaps *s, int b)
+static void gcpi_gaps_free(gcpi_gaps *g, int b)
 {
-    const size_t from = s->at[b], to = from + gcpi_round(s->buffers[b].bytes, s->align);
-    int low = 0, high = s->gap_count;      /* the first gap above */
+    const size_t from = g->at[b], to = from + gcpi_round(g->buffers[b].bytes, g->align);
+    int low = 0, high = g->gap_count;      /* the first gap above */
     while (low < high) {
         const int middle = (low + high) / 2;
-        if (s->gaps[middle].from < to) low = middle + 1;
+        if (g->gaps[middle].from < to) low = middle + 1;
         else high = middle;
     }
-    const int under = low > 0 && s->gaps[low - 1].to == from, over = low < s->gap_count && s->gaps[low].from == to;
+    const int under = low > 0 && g->gaps[low - 1].to == from, over = low < g->gap_count && g->gaps[low].from == to;
     if (under && over) {
-        s->gaps[low - 1].to = s->gaps[low].to;
-        gcpi_gaps_set(s, low, 0, 0);
-    } else if (under) s->gaps[low - 1].to = to;
-    else if (over) s->gaps[low].from = from;
-    else gcpi_gaps_insert(s, low, from, to);
+        g->gaps[low - 1].to = g->gaps[low].to;
+        gcpi_gaps_set(g, low, 0, 0);
+    } else if (under) g->gaps[low - 1].to = to;
+    else if (over) g->gaps[low].from = from;
+    else gcpi_gaps_insert(g, low, from, to);
 }
 
 /* The lowest place for the next buffer of the order at `floor` or above, which it takes. */
-static size_t gcpi_gaps_fit(gcpi_gaps *s, int b, size_t floor)
+static size_t gcpi_gaps_fit(gcpi_gaps *g, int b, size_t floor)
 {
-    const size_t bytes = gcpi_round(s->buffers[b].bytes, s->align);
-    const int begin = gcpi_gaps_moment(s, b, 0), end = gcpi_gaps_moment(s, b, 1);
-    for (; s->now < begin; s->now++)
-        for (int dead = s->ends[s->now]; dead >= 0; dead = s->next[dead]) gcpi_gaps_free(s, dead);
+    const size_t bytes = gcpi_round(g->buffers[b].bytes, g->align);
+    const int begin = gcpi_gaps_moment(g, b, 0), end = gcpi_gaps_moment(g, b, 1);
+    for (; g->now < begin; g->now++)
+        for (int dead = g->ends[g->now]; dead >= 0; dead = g->next[dead]) gcpi_gaps_free(g, dead);
     if (!bytes) return floor;
     int k = 0;
-    while (s->gaps[k].to < bytes || GCPI_MAX(s->gaps[k].from, floor) > s->gaps[k].to - bytes) k++;
-    const gcpi_gap gap = s->gaps[k];
+    while (g->gaps[k].to < bytes || GCPI_MAX(g->gaps[k].from, floor) > g->gaps[k].to - bytes) k++;
+    const gcpi_gap gap = g->gaps[k];
     const size_t at = GCPI_MAX(gap.from, floor);
-    gcpi_gaps_set(s, k, at + bytes, gap.to);
-    gcpi_gaps_insert(s, k, gap.from, at);
-    s->at[b] = at;
-    s->next[b] = s->ends[end]; s->ends[end] = b;
+    gcpi_gaps_set(g, k, at + bytes, gap.to);
+    gcpi_gaps_insert(g, k, gap.from, at);
+    g->at[b] = at;
+    g->next[b] = g->ends[end]; g->ends[end] = b;
     return at;
 }
 
@@ -9855,7 +9854,6 @@ static void gcpi_skyline_ready(gcpi_skyline *s)
     for (int t = 1; t < s->sections; t++) s->load[t] += s->load[t - 1];
     for (int t = 2; t <= s->sections; t++) s->begin[t + 1] += s->begin[t];
     for (int b = 0; b < s->count; b++) s->order[s->begin[s->all[b].first + 1]++] = b;
-    memset(s->crowds.most, 0, 2 * (size_t)s->crowds.leaves * sizeof *s->crowds.most);
     for (int t = 0; t < s->sections; t++) *gcpi_heights_leaf(&s->crowds, t) = s->ground[t] + s->load[t];
     gcpi_heights_ready(&s->crowds);
     for (int b = 0; b < s->count; b++)
@@ -10447,8 +10445,8 @@ typedef struct gcpi_layout {
     gcpi_spot *placed, *trial;         /* by offset: of the accepted order; of the order on trial */
     int *first, *last;                 /* of the spots on trial, for gcpi_fit_meets */
     int *order, *sorted, count, placed_count, trial_count;
-    int many;                          /* buffers: spots are by rank then, and one of these finds what lies near */
-    gcpi_gaps *gaps; gcpi_nearby *nearby;
+    /* many buffers: spots are in the order of placing, and one of these (or NULL) finds what lies near */
+    int many; gcpi_gaps *gaps; gcpi_nearby *nearby;
     size_t *floor, *offset, top, best_top;
     uint64_t random;
     double work;                       /* placed buffers that may still be looked at */
@@ -10612,7 +10610,6 @@ static void gcpi_pack(gcpi_layout *y, size_t most, double work)
 static void gcpi_floors(gcpi_layout *y, const gcpi_heights *ground)
 {
     const size_t align = y->p->target.align, front = gcpi_round(y->p->numbers, align);
-    memset(ground->most, 0, 2 * (size_t)ground->leaves * sizeof *ground->most);
     for (ptrdiff_t k = 0; k < y->list->count; k++)
         *gcpi_heights_leaf(ground, k) = front + gcpi_round(y->p->tasks[y->list->at[k].task].workspace, align);
     gcpi_heights_ready(ground);
@@ -10624,12 +10621,18 @@ static void gcpi_floors(gcpi_layout *y, const gcpi_heights *ground)
     }
 }
 
+/* Places all buffers in their order, at `most` or below. */
+static void gcpi_layout_once(gcpi_layout *y, size_t most, double work)
+{
+    y->placed_count = 0; y->work = work;
+    gcpi_place_from(y, 0, most);
+    gcpi_layout_take(y);
+}
+
 /* Searches from one order of the buffers: for the goal at once, or (least) in steps that get smaller. */
 static void gcpi_layout_search(gcpi_layout *y, size_t goal, int least, double work)
 {
-    y->placed_count = 0; y->work = work;
-    gcpi_place_from(y, 0, least ? SIZE_MAX : goal);
-    gcpi_layout_take(y);
+    gcpi_layout_once(y, least ? SIZE_MAX : goal, work);
     y->work = work;
     if (!least) { gcpi_pack(y, goal, work); return; }
     for (double share = 1; share > 0.01 && y->work > 0 && y->best_top > goal;) {
@@ -10752,15 +10755,6 @@ static void gcpi_layout_improve(gcpi_layout *y, const size_t asked, gcpi_fit fit
     }
 }
 
-/* Places all buffers in one order. */
-static void gcpi_layout_once(gcpi_layout *y, gcpi_order_by by, size_t most, double work)
-{
-    gcpi_layout_sort(y, by);
-    y->placed_count = 0; y->work = work;
-    gcpi_place_from(y, 0, most);
-    gcpi_layout_take(y);
-}
-
 /* Many buffers: in order of birth, of death, then of bytes, by what finds places without looking at all of them. */
 static void gcpi_layout_long(gcpi_layout *y, size_t goal, int least, const gcpi_heights *ground, gcp_arena *a)
 {
@@ -10773,13 +10767,15 @@ static void gcpi_layout_long(gcpi_layout *y, size_t goal, int least, const gcpi_
         if (!gcpi_gaps_make(&gaps, y->l, y->list->count, y->p->target.align, a)) break;
         gcpi_gaps_begin(&gaps, death);
         y->gaps = &gaps;
-        gcpi_layout_once(y, death ? GCPI_BY_DEATH : GCPI_BY_BIRTH, most, 0);
+        gcpi_layout_sort(y, death ? GCPI_BY_DEATH : GCPI_BY_BIRTH);
+        gcpi_layout_once(y, most, 0);
         a->scratch = scratch;
     }
     y->gaps = NULL;
     if (y->best_top <= goal || !gcpi_nearby_make(&nearby, y->l, y->order, y->count, ground, y->list->count, a)) return;
     y->nearby = &nearby;
-    gcpi_layout_once(y, GCPI_BY_BYTES, most, 200.0 * y->count);
+    gcpi_layout_sort(y, GCPI_BY_BYTES);
+    gcpi_layout_once(y, most, 200.0 * y->count);
     y->nearby = NULL;
 }
 
@@ -10870,8 +10866,8 @@ static size_t gcpi_layout_make(const gcpi_problem *p, const gcpi_list *list, gcp
         a->scratch = scratch;
         return 0;
     }
-    size_t goal = gcpi_front(p), top = goal;
-    goal = fit.enough ? fit.enough : goal + l->peak;
+    size_t top = gcpi_front(p);
+    const size_t goal = fit.enough ? fit.enough : top + l->peak;
     l->move = -1;
     gcpi_floors(&y, &ground);
     if (y.many) gcpi_layout_long(&y, goal, fit.enough == 0, &ground, a);
@@ -12105,6 +12101,7 @@ static int gcpi_chen_cuts(const gcpi_planner *q, size_t budget, int family, unsi
 /* Above so many tasks fewer numbers of segments are tried, and then some near the best one. */
 enum { GCPI_CHEN_LONG = 8192 };
 typedef struct gcpi_chen {
+    int is_long;
     unsigned char *cut, *other;
     size_t total, budget;             /* saved bytes in all; of the last segments */
     int k, family;                    /* of the best */
@@ -12116,14 +12113,14 @@ static void gcpi_chen_try(gcpi_planner *q, gcpi_chen *c, int k, int family)
     const size_t budget = c->total / (size_t)k + 1, peak = q->best.peak;
     const double seconds = q->best.seconds;
     if (budget == c->budget || !gcpi_chen_cuts(q, budget, family, c->cut)) return;
-    if (family && q->p->forward > GCPI_CHEN_LONG) {
+    if (family && c->is_long) {
         gcpi_chen_cuts(q, budget, 0, c->other);
         if (!memcmp(c->cut, c->other, (size_t)q->p->forward)) return;
     }
     c->budget = budget;
     gcpi_segments_from(q, c->cut);
     gcpi_try(q);
-    if (q->best.peak != peak || q->best.seconds < seconds || seconds >= HUGE_VAL) { c->k = k; c->family = family; }
+    if (q->best.peak != peak || q->best.seconds != seconds) { c->k = k; c->family = family; }
 }
 
 /* Moves single cuts of the best choice by one task. */
@@ -12148,17 +12145,16 @@ static void gcpi_chen_moves(gcpi_planner *q, unsigned char *cut)
 static void gcpi_policy_sqrt(gcpi_planner *q)
 {
     const gcpi_problem *p = q->p;
-    const int far_apart = p->forward > GCPI_CHEN_LONG;
-    gcpi_chen c = { NULL, NULL, 0, 0, 0, 0 };
+    gcpi_chen c = { p->forward > GCPI_CHEN_LONG, NULL, NULL, 0, 0, 0, 0 };
     c.cut = GCPI_SCRATCH(q->a, unsigned char, p->forward + 1);
     c.other = GCPI_SCRATCH(q->a, unsigned char, p->forward + 1);
     if (!c.cut || !c.other) { q->out_of_memory = 1; return; }
     for (int f = 0; f < p->forward; f++) c.total += q->saved[f];
     for (int family = 0; family < 3; family++)
         for (int k = 1; k <= 4 || (double)k * k <= 8.0 * p->forward;        /* more segments never pay */
-             k += far_apart ? 1 + k / 4 : q->r->limit || k >= 64 ? 1 + k / 8 : 1)
-            if (!far_apart || !family || (2 * k > c.k && k < 2 * c.k)) gcpi_chen_try(q, &c, k, family);
-    for (int step = c.k / 8; far_apart && step > 0; step /= 2)
+             k += c.is_long ? 1 + k / 4 : q->r->limit || k >= 64 ? 1 + k / 8 : 1)
+            if (!c.is_long || !family || (2 * k > c.k && k < 2 * c.k)) gcpi_chen_try(q, &c, k, family);
+    for (int step = c.k / 8; c.is_long && step > 0; step /= 2)
         for (int side = -1, k = c.k; side < 2; side += 2) gcpi_chen_try(q, &c, k + side * step, c.family);
     gcpi_chen_moves(q, c.cut);
 }
@@ -12333,7 +12329,7 @@ enum {
     GCPI_MOST_STAGES = 192,
     GCPI_MOST_GRAINS = 160,
     GCPI_FEW_GRAINS = 48,
-    GCPI_FEW_CELLS = 4000000,
+    GCPI_FEW_CELLS = 4000000,      /* stages squared, times grains, where grains are few */
     GCPI_SHORT_CHAIN = 201
 };
 static const gcpi_effort gcpi_efforts[] = { { 1.6e6, 6, 20, 12, 96, 100, 1, 6e5, 3e6, 8e3 },
@@ -12939,8 +12935,8 @@ static size_t gcpi_common_divisor(size_t a, size_t b)                /* the grea
     return a;
 }
 
-/* Bytes of which all sizes are multiples, but for a quarter of them (a loss beside activations: dust); else (0) the
-   greatest number that divides all sizes. */
+/* The unit of sizes: the most bytes of which all are multiples. Small ones (a loss beside activations) are not looked
+   at where all of them together, *dust, are at most a sixteenth of the unit of the others. */
 static size_t gcpi_chain_unit(const gcpi_model *m, size_t *dust)
 {
     size_t unit = 0, most = 0, all = 0, rest = 0;
@@ -12957,12 +12953,13 @@ static size_t gcpi_chain_unit(const gcpi_model *m, size_t *dust)
         if (unit) rest = GCPI_MAX(rest, (m->during[t] - (m->during[0] - m->workspace[0])) % unit);
     }
     *dust += rest;
-    if (*dust && *dust <= unit / 4) return unit;
+    if (*dust && *dust <= unit / 16) return unit;
     *dust = 0;
     return GCPI_MAX(all, 1);
 }
 
-/* At most `most` stages; but where few grains express all sizes exactly, as many more as take no more memory. */
+/* At most `most` stages; but where few grains express all sizes exactly, more of them, as many as the memory of the
+   tables allows. */
 static int gcpi_chain_stages(const gcpi_model *m, size_t bytes, int most)
 {
     size_t dust;
@@ -13246,7 +13243,7 @@ static int gcpi_chain_make(gcpi_chain *c, const gcpi_model *m, const size_t *cro
     if (bytes <= c->constant) return 0;
     size_t dust, unit = gcpi_chain_unit(m, &dust);
     if (c->tables == 3) grains = GCPI_MIN(grains, GCPI_MOST_GRAINS * 5 / 8);
-    /* exact: a grain is one unit, and nothing is rounded */
+    /* exact: a grain is one unit, and nothing but dust is rounded */
     int exact = (bytes - c->constant) / unit <= (size_t)grains;
     c->grains = exact ? GCPI_MIN(grains, (int)((bytes - c->constant) / unit) + 4) : grains;
     c->rounding = 1 - 1e-9 - (exact ? (double)dust / (double)unit : 0);

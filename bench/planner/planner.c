@@ -8,9 +8,10 @@
    and revolve and rotor are empty.
 
        planner [--graph FILE]... [--shares 1/2,1/4] [--effort quick|default|thorough] [--out FOLDER]
-       planner [--layout FILE.csv CAPACITY]...
+       planner [--layout FILE.csv CAPACITY]... [--long OPS]...
 
    --layout: addresses alone, by the exact search; a file as MiniMalloc reads it (support/layouts.h).
+   --long: a chain of so many ops, equal and unequal: processor seconds of planning, scratch an op beside the plan.
 
    Exit status 1: a method was faster than gcp somewhere, or the comparison could not be made. */
 #define _POSIX_C_SOURCE 199309L
@@ -352,13 +353,63 @@ static void verdict(void)
     if (faults) printf("%d lists or policies failed or disagreed (above)\n", faults);
 }
 
+static char *long_chain(int n, int equal)
+{
+    uint64_t random = 88172645463325252ull;
+    size_t *bytes = malloc(((size_t)n + 1) * sizeof *bytes);
+    char *text = malloc(80 * ((size_t)n + 1)), *w = text;
+    if (!bytes || !text) { free(bytes); free(text); return NULL; }
+    for (int i = 0; i <= n; i++) bytes[i] = equal ? 1000 : 64 * (1 + (size_t)gcpi_below(&random, 32));
+    w += sprintf(w, "# gcp-graph 1\no x0 0 %zu 0\n", bytes[0]);
+    for (int i = 1; i < n; i++)
+        w += sprintf(w, "f x%d %u %zu 0 x%d\n", i, equal ? 1 : 1 + gcpi_below(&random, 10), bytes[i], i - 1);
+    w += sprintf(w, "b g%d 1 %zu 0 x%d\n", n, bytes[n], n - 1);
+    for (int i = n - 1; i > 0; i--) w += sprintf(w, "b g%d 1 %zu 0 x%d g%d\n", i, bytes[i], i - 1, i + 1);
+    free(bytes);
+    return text;
+}
+
+static int long_rows(int n)
+{
+    static const struct { const char *name; gcp_policy policy; double share; } rows[] = {
+        { "keep-all", GCP_POLICY_KEEP_ALL, 0 },   { "sqrt", GCP_POLICY_SQRT, 0 },
+        { "recursive", GCP_POLICY_RECURSIVE, 0 }, { "quick, half", GCP_POLICY_BUDGET, 0.5 },
+        { "quick, 1/20", GCP_POLICY_BUDGET, 0.05 },
+    };
+    const gcp_target target = { .threads = 1, .align = 8 };
+    int failed = 0;
+    for (int equal = 1; equal >= 0; equal--) {
+        char *text = long_chain(n, equal);
+        size_t all = 0;
+        double keep = 1;
+        if (!text) { fprintf(stderr, "planner: out of memory\n"); return 1; }
+        for (int i = 0; i < 5; i++) {
+            gcp_plan_opts o = { .policy = rows[i].policy, .target = &target };
+            if (rows[i].share > 0) { o.budget = (size_t)(rows[i].share * (double)all); o.effort = GCP_EFFORT_QUICK; }
+            arena = gcp_arena_from(memory, room);
+            gcp_tape *tape = gcp_tape_make(&arena, .ops = 8);
+            const double begin = clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
+            const gcp_plan plan = gcp_graph_plan_at(tape, text, o);
+            const double seconds = clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - begin;
+            if (i == 0) all = plan.slab_bytes;
+            failed += !gcp_plan_ok(&plan);
+            if (i == 0) keep = plan.seconds;
+            printf("%d ops, %s, %s: %zu bytes (live %zu), %.4f times keep-all; %.2f s, scratch %td bytes an op\n", n,
+                   equal ? "equal" : "unequal", rows[i].name, plan.slab_bytes, plan.live_peak, plan.seconds / keep,
+                   seconds, (arena.high - arena.used) / n);
+        }
+        free(text);
+    }
+    return failed;
+}
+
 int main(int argc, char **argv)
 {
     static const char *const efforts[] = { "default", "quick", "thorough" };
     static char standard[] = "3/4,1/2,1/3,1/4,1/6,1/8";
     char *graphs[MAX_GRAPHS], *shares[MAX_SHARES], *list = standard;
     const char *out = ".";
-    int count = 0, parts = 0, layouts = 0, failed = 0;
+    int count = 0, parts = 0, alone = 0, failed = 0;
     memory = malloc(room);
     if (!memory) { fprintf(stderr, "planner: out of memory\n"); return 1; }
     for (int i = 1; i + 1 < argc; i += 2) {
@@ -367,17 +418,20 @@ int main(int argc, char **argv)
         else if (!strcmp(argv[i], "--out")) out = argv[i + 1];
         else if (!strcmp(argv[i], "--layout") && i + 2 < argc) {
             failed += layout_row(argv[i + 1], (size_t)strtoull(argv[i + 2], NULL, 10));
-            layouts++; i++;
+            alone++; i++;
+        } else if (!strcmp(argv[i], "--long") && atoi(argv[i + 1]) > 1) {
+            failed += long_rows(atoi(argv[i + 1]));
+            alone++;
         } else if (!strcmp(argv[i], "--effort")) {
             for (int e = 0; e < 3; e++)
                 if (!strcmp(argv[i + 1], efforts[e])) effort = (gcp_effort)e;
         } else {
             fprintf(stderr, "planner [--graph FILE]... [--shares LIST] [--effort quick|default|thorough] "
-                            "[--out FOLDER] | [--layout FILE.csv CAPACITY]...\n");
+                            "[--out FOLDER] | [--layout FILE.csv CAPACITY]... [--long OPS]...\n");
             return 1;
         }
     }
-    if (layouts) { free(memory); return failed > 0; }
+    if (alone) { free(memory); return failed > 0; }
     for (char *c = strtok(list, ","); c && parts < MAX_SHARES; c = strtok(NULL, ",")) shares[parts++] = c;
     csv = table_open("planner", out, "planner.csv");
     fprintf(csv, "network,share,budget_bytes,gcp");

@@ -11,75 +11,75 @@ typedef struct gcpi_gaps {
     int now, back; ptrdiff_t moments;      /* back: moments are counted from the end of the list */
 } gcpi_gaps;
 
-static int gcpi_gaps_make(gcpi_gaps *s, const gcpi_lives *l, ptrdiff_t list, size_t align, gcp_arena *a)
+static int gcpi_gaps_make(gcpi_gaps *g, const gcpi_lives *l, ptrdiff_t list, size_t align, gcp_arena *a)
 {
-    s->buffers = l->buffers; s->align = align; s->moments = list;
-    s->gaps = GCPI_SCRATCH(a, gcpi_gap, l->buffer_count + 2);
-    s->ends = GCPI_SCRATCH(a, int, list + 1);
-    s->next = GCPI_SCRATCH(a, int, l->buffer_count + 1);
-    s->at = GCPI_SCRATCH(a, size_t, l->buffer_count + 1);
-    return s->gaps && s->ends && s->next && s->at;
+    g->buffers = l->buffers; g->align = align; g->moments = list;
+    g->gaps = GCPI_SCRATCH(a, gcpi_gap, l->buffer_count + 2);
+    g->ends = GCPI_SCRATCH(a, int, list + 1);
+    g->next = GCPI_SCRATCH(a, int, l->buffer_count + 1);
+    g->at = GCPI_SCRATCH(a, size_t, l->buffer_count + 1);
+    return g->gaps && g->ends && g->next && g->at;
 }
-static void gcpi_gaps_begin(gcpi_gaps *s, int back)
+static void gcpi_gaps_begin(gcpi_gaps *g, int back)
 {
-    s->back = back; s->now = 0;
-    s->gap_count = 1;
-    s->gaps[0].from = 0; s->gaps[0].to = SIZE_MAX;
-    for (ptrdiff_t t = 0; t < s->moments; t++) s->ends[t] = -1;
+    g->back = back; g->now = 0;
+    g->gap_count = 1;
+    g->gaps[0].from = 0; g->gaps[0].to = SIZE_MAX;
+    for (ptrdiff_t t = 0; t < g->moments; t++) g->ends[t] = -1;
 }
-static int gcpi_gaps_moment(const gcpi_gaps *s, int b, int end)   /* when buffer b begins or ends */
+static int gcpi_gaps_moment(const gcpi_gaps *g, int b, int end)   /* when buffer b begins or ends */
 {
-    const gcpi_buffer *x = &s->buffers[b];
-    return s->back ? (int)s->moments - 1 - (end ? x->first : x->last) : end ? x->last : x->first;
+    const gcpi_buffer *x = &g->buffers[b];
+    return g->back ? (int)g->moments - 1 - (end ? x->first : x->last) : end ? x->last : x->first;
 }
 
 /* Sets gap k to these bytes, or removes it where there are none. */
-static void gcpi_gaps_set(gcpi_gaps *s, int k, size_t from, size_t to)
+static void gcpi_gaps_set(gcpi_gaps *g, int k, size_t from, size_t to)
 {
-    s->gaps[k].from = from; s->gaps[k].to = to;
-    if (from >= to) memmove(s->gaps + k, s->gaps + k + 1, (size_t)(--s->gap_count - k) * sizeof *s->gaps);
+    g->gaps[k].from = from; g->gaps[k].to = to;
+    if (from >= to) memmove(g->gaps + k, g->gaps + k + 1, (size_t)(--g->gap_count - k) * sizeof *g->gaps);
 }
-static void gcpi_gaps_insert(gcpi_gaps *s, int k, size_t from, size_t to)
+static void gcpi_gaps_insert(gcpi_gaps *g, int k, size_t from, size_t to)
 {
     if (from >= to) return;
-    memmove(s->gaps + k + 1, s->gaps + k, (size_t)(s->gap_count++ - k) * sizeof *s->gaps);
-    s->gaps[k].from = from; s->gaps[k].to = to;
+    memmove(g->gaps + k + 1, g->gaps + k, (size_t)(g->gap_count++ - k) * sizeof *g->gaps);
+    g->gaps[k].from = from; g->gaps[k].to = to;
 }
 
 /* A buffer's bytes are free again. */
-static void gcpi_gaps_free(gcpi_gaps *s, int b)
+static void gcpi_gaps_free(gcpi_gaps *g, int b)
 {
-    const size_t from = s->at[b], to = from + gcpi_round(s->buffers[b].bytes, s->align);
-    int low = 0, high = s->gap_count;      /* the first gap above */
+    const size_t from = g->at[b], to = from + gcpi_round(g->buffers[b].bytes, g->align);
+    int low = 0, high = g->gap_count;      /* the first gap above */
     while (low < high) {
         const int middle = (low + high) / 2;
-        if (s->gaps[middle].from < to) low = middle + 1;
+        if (g->gaps[middle].from < to) low = middle + 1;
         else high = middle;
     }
-    const int under = low > 0 && s->gaps[low - 1].to == from, over = low < s->gap_count && s->gaps[low].from == to;
+    const int under = low > 0 && g->gaps[low - 1].to == from, over = low < g->gap_count && g->gaps[low].from == to;
     if (under && over) {
-        s->gaps[low - 1].to = s->gaps[low].to;
-        gcpi_gaps_set(s, low, 0, 0);
-    } else if (under) s->gaps[low - 1].to = to;
-    else if (over) s->gaps[low].from = from;
-    else gcpi_gaps_insert(s, low, from, to);
+        g->gaps[low - 1].to = g->gaps[low].to;
+        gcpi_gaps_set(g, low, 0, 0);
+    } else if (under) g->gaps[low - 1].to = to;
+    else if (over) g->gaps[low].from = from;
+    else gcpi_gaps_insert(g, low, from, to);
 }
 
 /* The lowest place for the next buffer of the order at `floor` or above, which it takes. */
-static size_t gcpi_gaps_fit(gcpi_gaps *s, int b, size_t floor)
+static size_t gcpi_gaps_fit(gcpi_gaps *g, int b, size_t floor)
 {
-    const size_t bytes = gcpi_round(s->buffers[b].bytes, s->align);
-    const int begin = gcpi_gaps_moment(s, b, 0), end = gcpi_gaps_moment(s, b, 1);
-    for (; s->now < begin; s->now++)
-        for (int dead = s->ends[s->now]; dead >= 0; dead = s->next[dead]) gcpi_gaps_free(s, dead);
+    const size_t bytes = gcpi_round(g->buffers[b].bytes, g->align);
+    const int begin = gcpi_gaps_moment(g, b, 0), end = gcpi_gaps_moment(g, b, 1);
+    for (; g->now < begin; g->now++)
+        for (int dead = g->ends[g->now]; dead >= 0; dead = g->next[dead]) gcpi_gaps_free(g, dead);
     if (!bytes) return floor;
     int k = 0;
-    while (s->gaps[k].to < bytes || GCPI_MAX(s->gaps[k].from, floor) > s->gaps[k].to - bytes) k++;
-    const gcpi_gap gap = s->gaps[k];
+    while (g->gaps[k].to < bytes || GCPI_MAX(g->gaps[k].from, floor) > g->gaps[k].to - bytes) k++;
+    const gcpi_gap gap = g->gaps[k];
     const size_t at = GCPI_MAX(gap.from, floor);
-    gcpi_gaps_set(s, k, at + bytes, gap.to);
-    gcpi_gaps_insert(s, k, gap.from, at);
-    s->at[b] = at;
-    s->next[b] = s->ends[end]; s->ends[end] = b;
+    gcpi_gaps_set(g, k, at + bytes, gap.to);
+    gcpi_gaps_insert(g, k, gap.from, at);
+    g->at[b] = at;
+    g->next[b] = g->ends[end]; g->ends[end] = b;
     return at;
 }

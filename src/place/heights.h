@@ -1,6 +1,6 @@
-/* Heights: the most of any stretch of moments, in logarithmic time. Nodes of a binary tree
-   have the most of what is below them. To raise all moments of a stretch that are at its most is one change at each
-   node that the stretch covers; the nodes below learn of it when they are looked at ("segment tree beats"). */
+/* Heights: the most of any stretch of moments, in logarithmic time. A node of a binary tree has the most of what is
+   below it. To raise all moments of a stretch that are at its most is one change at each node that the stretch covers;
+   the nodes below learn of it when they are looked at ("segment tree beats"). */
 
 typedef struct gcpi_heights { size_t *most; int leaves; } gcpi_heights;    /* node n is above 2n and 2n + 1 */
 

@@ -31,8 +31,8 @@ typedef struct gcpi_layout {
     gcpi_spot *placed, *trial;         /* by offset: of the accepted order; of the order on trial */
     int *first, *last;                 /* of the spots on trial, for gcpi_fit_meets */
     int *order, *sorted, count, placed_count, trial_count;
-    int many;                          /* buffers: spots are by rank then, and one of these finds what lies near */
-    gcpi_gaps *gaps; gcpi_nearby *nearby;
+    /* many buffers: spots are in the order of placing, and one of these (or NULL) finds what lies near */
+    int many; gcpi_gaps *gaps; gcpi_nearby *nearby;
     size_t *floor, *offset, top, best_top;
     uint64_t random;
     double work;                       /* placed buffers that may still be looked at */
@@ -196,7 +196,6 @@ static void gcpi_pack(gcpi_layout *y, size_t most, double work)
 static void gcpi_floors(gcpi_layout *y, const gcpi_heights *ground)
 {
     const size_t align = y->p->target.align, front = gcpi_round(y->p->numbers, align);
-    memset(ground->most, 0, 2 * (size_t)ground->leaves * sizeof *ground->most);
     for (ptrdiff_t k = 0; k < y->list->count; k++)
         *gcpi_heights_leaf(ground, k) = front + gcpi_round(y->p->tasks[y->list->at[k].task].workspace, align);
     gcpi_heights_ready(ground);
@@ -208,12 +207,18 @@ static void gcpi_floors(gcpi_layout *y, const gcpi_heights *ground)
     }
 }
 
+/* Places all buffers in their order, at `most` or below. */
+static void gcpi_layout_once(gcpi_layout *y, size_t most, double work)
+{
+    y->placed_count = 0; y->work = work;
+    gcpi_place_from(y, 0, most);
+    gcpi_layout_take(y);
+}
+
 /* Searches from one order of the buffers: for the goal at once, or (least) in steps that get smaller. */
 static void gcpi_layout_search(gcpi_layout *y, size_t goal, int least, double work)
 {
-    y->placed_count = 0; y->work = work;
-    gcpi_place_from(y, 0, least ? SIZE_MAX : goal);
-    gcpi_layout_take(y);
+    gcpi_layout_once(y, least ? SIZE_MAX : goal, work);
     y->work = work;
     if (!least) { gcpi_pack(y, goal, work); return; }
     for (double share = 1; share > 0.01 && y->work > 0 && y->best_top > goal;) {
@@ -336,15 +341,6 @@ static void gcpi_layout_improve(gcpi_layout *y, const size_t asked, gcpi_fit fit
     }
 }
 
-/* Places all buffers in one order. */
-static void gcpi_layout_once(gcpi_layout *y, gcpi_order_by by, size_t most, double work)
-{
-    gcpi_layout_sort(y, by);
-    y->placed_count = 0; y->work = work;
-    gcpi_place_from(y, 0, most);
-    gcpi_layout_take(y);
-}
-
 /* Many buffers: in order of birth, of death, then of bytes, by what finds places without looking at all of them. */
 static void gcpi_layout_long(gcpi_layout *y, size_t goal, int least, const gcpi_heights *ground, gcp_arena *a)
 {
@@ -357,13 +353,15 @@ static void gcpi_layout_long(gcpi_layout *y, size_t goal, int least, const gcpi_
         if (!gcpi_gaps_make(&gaps, y->l, y->list->count, y->p->target.align, a)) break;
         gcpi_gaps_begin(&gaps, death);
         y->gaps = &gaps;
-        gcpi_layout_once(y, death ? GCPI_BY_DEATH : GCPI_BY_BIRTH, most, 0);
+        gcpi_layout_sort(y, death ? GCPI_BY_DEATH : GCPI_BY_BIRTH);
+        gcpi_layout_once(y, most, 0);
         a->scratch = scratch;
     }
     y->gaps = NULL;
     if (y->best_top <= goal || !gcpi_nearby_make(&nearby, y->l, y->order, y->count, ground, y->list->count, a)) return;
     y->nearby = &nearby;
-    gcpi_layout_once(y, GCPI_BY_BYTES, most, 200.0 * y->count);
+    gcpi_layout_sort(y, GCPI_BY_BYTES);
+    gcpi_layout_once(y, most, 200.0 * y->count);
     y->nearby = NULL;
 }
 
@@ -454,8 +452,8 @@ static size_t gcpi_layout_make(const gcpi_problem *p, const gcpi_list *list, gcp
         a->scratch = scratch;
         return 0;
     }
-    size_t goal = gcpi_front(p), top = goal;
-    goal = fit.enough ? fit.enough : goal + l->peak;
+    size_t top = gcpi_front(p);
+    const size_t goal = fit.enough ? fit.enough : top + l->peak;
     l->move = -1;
     gcpi_floors(&y, &ground);
     if (y.many) gcpi_layout_long(&y, goal, fit.enough == 0, &ground, a);

@@ -1,7 +1,7 @@
-/* Nearby: what lies near a buffer of a long list. Not all of it is looked at: a tree over the buffers
-   in order of birth knows the last death and the highest end below each node, so those that meet a life above some
-   address are found by going down where there are any. Each moment has a height below which no byte is free: a
-   buffer lies at the most of its life or above, and where all is stacked without gaps it lies there. */
+/* Nearby: what lies near a buffer of a long list. Not all of it is looked at: a tree over the buffers in order of birth
+   knows the last death and the highest end below each node, so those that meet a life above some address are found by
+   going down where there are any. Each moment has a height below which no byte is free: a buffer lies at the most of
+   its life or above, and where all is stacked without gaps it lies there. */
 
 typedef struct gcpi_near { size_t at, next; } gcpi_near;    /* where a placed buffer begins and ends, aligned */
 
@@ -36,7 +36,6 @@ static int gcpi_nearby_make(gcpi_nearby *n, const gcpi_lives *l, const int *orde
     if (!n->leaf || !n->born || !n->last || !n->next || !n->at || !n->near) return 0;
     if (!gcpi_heights_arrays(&n->full, list, a)) return 0;
     int *begin = n->born + 1;              /* counting sort by birth; then begin[t] has become the count up to t */
-    memset(n->born, 0, (size_t)(list + 2) * sizeof *n->born);
     for (int k = 0; k < count; k++) begin[n->buffers[order[k]].first + 1]++;
     for (ptrdiff_t t = 1; t <= list; t++) begin[t] += begin[t - 1];
     for (int k = 0; k < count; k++) n->leaf[order[k]] = begin[n->buffers[order[k]].first]++;

@@ -54,7 +54,6 @@ static void gcpi_skyline_ready(gcpi_skyline *s)
     for (int t = 1; t < s->sections; t++) s->load[t] += s->load[t - 1];
     for (int t = 2; t <= s->sections; t++) s->begin[t + 1] += s->begin[t];
     for (int b = 0; b < s->count; b++) s->order[s->begin[s->all[b].first + 1]++] = b;
-    memset(s->crowds.most, 0, 2 * (size_t)s->crowds.leaves * sizeof *s->crowds.most);
     for (int t = 0; t < s->sections; t++) *gcpi_heights_leaf(&s->crowds, t) = s->ground[t] + s->load[t];
     gcpi_heights_ready(&s->crowds);
     for (int b = 0; b < s->count; b++)

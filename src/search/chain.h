@@ -229,7 +229,7 @@ static int gcpi_chain_make(gcpi_chain *c, const gcpi_model *m, const size_t *cro
     if (bytes <= c->constant) return 0;
     size_t dust, unit = gcpi_chain_unit(m, &dust);
     if (c->tables == 3) grains = GCPI_MIN(grains, GCPI_MOST_GRAINS * 5 / 8);
-    /* exact: a grain is one unit, and nothing is rounded */
+    /* exact: a grain is one unit, and nothing but dust is rounded */
     int exact = (bytes - c->constant) / unit <= (size_t)grains;
     c->grains = exact ? GCPI_MIN(grains, (int)((bytes - c->constant) / unit) + 4) : grains;
     c->rounding = 1 - 1e-9 - (exact ? (double)dust / (double)unit : 0);

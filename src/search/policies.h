@@ -123,6 +123,7 @@ static int gcpi_chen_cuts(const gcpi_planner *q, size_t budget, int family, unsi
 /* Above so many tasks fewer numbers of segments are tried, and then some near the best one. */
 enum { GCPI_CHEN_LONG = 8192 };
 typedef struct gcpi_chen {
+    int is_long;
     unsigned char *cut, *other;
     size_t total, budget;             /* saved bytes in all; of the last segments */
     int k, family;                    /* of the best */
@@ -134,14 +135,14 @@ static void gcpi_chen_try(gcpi_planner *q, gcpi_chen *c, int k, int family)
     const size_t budget = c->total / (size_t)k + 1, peak = q->best.peak;
     const double seconds = q->best.seconds;
     if (budget == c->budget || !gcpi_chen_cuts(q, budget, family, c->cut)) return;
-    if (family && q->p->forward > GCPI_CHEN_LONG) {
+    if (family && c->is_long) {
         gcpi_chen_cuts(q, budget, 0, c->other);
         if (!memcmp(c->cut, c->other, (size_t)q->p->forward)) return;
     }
     c->budget = budget;
     gcpi_segments_from(q, c->cut);
     gcpi_try(q);
-    if (q->best.peak != peak || q->best.seconds < seconds || seconds >= HUGE_VAL) { c->k = k; c->family = family; }
+    if (q->best.peak != peak || q->best.seconds != seconds) { c->k = k; c->family = family; }
 }
 
 /* Moves single cuts of the best choice by one task. */
@@ -166,17 +167,16 @@ static void gcpi_chen_moves(gcpi_planner *q, unsigned char *cut)
 static void gcpi_policy_sqrt(gcpi_planner *q)
 {
     const gcpi_problem *p = q->p;
-    const int far_apart = p->forward > GCPI_CHEN_LONG;
-    gcpi_chen c = { NULL, NULL, 0, 0, 0, 0 };
+    gcpi_chen c = { p->forward > GCPI_CHEN_LONG, NULL, NULL, 0, 0, 0, 0 };
     c.cut = GCPI_SCRATCH(q->a, unsigned char, p->forward + 1);
     c.other = GCPI_SCRATCH(q->a, unsigned char, p->forward + 1);
     if (!c.cut || !c.other) { q->out_of_memory = 1; return; }
     for (int f = 0; f < p->forward; f++) c.total += q->saved[f];
     for (int family = 0; family < 3; family++)
         for (int k = 1; k <= 4 || (double)k * k <= 8.0 * p->forward;        /* more segments never pay */
-             k += far_apart ? 1 + k / 4 : q->r->limit || k >= 64 ? 1 + k / 8 : 1)
-            if (!far_apart || !family || (2 * k > c.k && k < 2 * c.k)) gcpi_chen_try(q, &c, k, family);
-    for (int step = c.k / 8; far_apart && step > 0; step /= 2)
+             k += c.is_long ? 1 + k / 4 : q->r->limit || k >= 64 ? 1 + k / 8 : 1)
+            if (!c.is_long || !family || (2 * k > c.k && k < 2 * c.k)) gcpi_chen_try(q, &c, k, family);
+    for (int step = c.k / 8; c.is_long && step > 0; step /= 2)
         for (int side = -1, k = c.k; side < 2; side += 2) gcpi_chen_try(q, &c, k + side * step, c.family);
     gcpi_chen_moves(q, c.cut);
 }

@@ -14,7 +14,7 @@ enum {
     GCPI_MOST_STAGES = 192,
     GCPI_MOST_GRAINS = 160,
     GCPI_FEW_GRAINS = 48,
-    GCPI_FEW_CELLS = 4000000,
+    GCPI_FEW_CELLS = 4000000,      /* stages squared, times grains, where grains are few */
     GCPI_SHORT_CHAIN = 201
 };
 static const gcpi_effort gcpi_efforts[] = { { 1.6e6, 6, 20, 12, 96, 100, 1, 6e5, 3e6, 8e3 },

@@ -230,8 +230,8 @@ static size_t gcpi_common_divisor(size_t a, size_t b)                /* the grea
     return a;
 }
 
-/* Bytes of which all sizes are multiples, but for a quarter of them (a loss beside activations: dust); else (0) the
-   greatest number that divides all sizes. */
+/* The unit of sizes: the most bytes of which all are multiples. Small ones (a loss beside activations) are not looked
+   at where all of them together, *dust, are at most a sixteenth of the unit of the others. */
 static size_t gcpi_chain_unit(const gcpi_model *m, size_t *dust)
 {
     size_t unit = 0, most = 0, all = 0, rest = 0;
@@ -248,12 +248,13 @@ static size_t gcpi_chain_unit(const gcpi_model *m, size_t *dust)
         if (unit) rest = GCPI_MAX(rest, (m->during[t] - (m->during[0] - m->workspace[0])) % unit);
     }
     *dust += rest;
-    if (*dust && *dust <= unit / 4) return unit;
+    if (*dust && *dust <= unit / 16) return unit;
     *dust = 0;
     return GCPI_MAX(all, 1);
 }
 
-/* At most `most` stages; but where few grains express all sizes exactly, as many more as take no more memory. */
+/* At most `most` stages; but where few grains express all sizes exactly, more of them, as many as the memory of the
+   tables allows. */
 static int gcpi_chain_stages(const gcpi_model *m, size_t bytes, int most)
 {
     size_t dust;
