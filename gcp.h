@@ -1239,6 +1239,7 @@ GCPI_WARM                              /* again at the user's level of optimisat
 #include "src/place/skyline.h"         /* Skylines: places for rectangles in time and address */
 #include "src/place/packing.h"         /* Packing: an exact search for places at a goal or below */
 #include "src/place/layout.h"          /* Layout: gives each buffer its offset */
+#include "src/place/arrange.h"         /* Arrangement: lives and addresses of a list */
 #include "src/place/verify.h"          /* The verifier: no list runs that it has not passed */
 
 /* search: a request in, an answer out */

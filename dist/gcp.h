@@ -10418,7 +10418,8 @@ static gcpi_packed gcpi_packing_exact(gcpi_skyline *s, size_t goal, double *work
    buffer that finds no room below a limit moves before some other, and the buffers from there on are placed again. */
 enum { GCPI_LAYOUT_WORK = 3000000,
        GCPI_LAYOUT_HARD = 1000000,         /* with so much work all ways are tried */
-       GCPI_LAYOUT_MANY = 8192,            /* buffers from which on it is faster not to look at all */
+       /* buffers from which on it is tried first, or alone, not to look at all of them */
+       GCPI_LAYOUT_MANY = 8192, GCPI_LAYOUT_MOST = 32768,
        GCPI_LAYOUT_NEAR = 4096,            /* of many buffers a layout may lose so small a part */
        /* moves of a list; buffers above which moves take too long to find */
        GCPI_MOST_MOVES = 8, GCPI_MOVES_LARGE = 3000 };
@@ -10755,8 +10756,9 @@ static void gcpi_layout_improve(gcpi_layout *y, const size_t asked, gcpi_fit fit
     }
 }
 
-/* Many buffers: in order of birth, of death, then of bytes, by what finds places without looking at all of them. */
-static void gcpi_layout_long(gcpi_layout *y, size_t goal, int least, const gcpi_heights *ground, gcp_arena *a)
+/* Many buffers: in order of birth and of death, and of too many, too, of bytes, by what finds places without looking at
+   all of them. 1: it is good enough. */
+static int gcpi_layout_long(gcpi_layout *y, size_t goal, int least, const gcpi_heights *ground, gcp_arena *a)
 {
     gcpi_gaps gaps;
     gcpi_nearby nearby;
@@ -10772,14 +10774,20 @@ static void gcpi_layout_long(gcpi_layout *y, size_t goal, int least, const gcpi_
         a->scratch = scratch;
     }
     y->gaps = NULL;
-    if (y->best_top <= goal || !gcpi_nearby_make(&nearby, y->l, y->order, y->count, ground, y->list->count, a)) return;
+    if (y->best_top <= goal || y->count < GCPI_LAYOUT_MOST) return y->best_top <= goal;
+    if (!gcpi_nearby_make(&nearby, y->l, y->order, y->count, ground, y->list->count, a)) return 0;
     y->nearby = &nearby;
     gcpi_layout_sort(y, GCPI_BY_BYTES);
     gcpi_layout_once(y, most, 200.0 * y->count);
     y->nearby = NULL;
+    a->scratch = scratch;
+    return y->best_top <= goal;
 }
 
-/* Moves, the last resort: a buffer that finds no room for all of its life gets two places. */
+/* ==== src/place/arrange.h ==== */
+
+/* Arrangement: lives and addresses of a list. Where no layout is found, moves are the last resort: a buffer that finds
+   no room for all of its life gets two places. */
 
 /* The task that moves what buffer b holds between instructions t and t + 1, where there are bytes for both places; 0:
    none. */
@@ -10837,13 +10845,14 @@ static int gcpi_layout_arrays(gcpi_layout *y, gcp_arena *a)
 {
     const int buffers = y->l->buffer_count;
     for (int b = 0; b < buffers; b++) y->count += y->l->buffers[b].joined < 0;
+    const int alone = y->count >= GCPI_LAYOUT_MOST;
     y->many = y->count >= GCPI_LAYOUT_MANY;
     y->order = GCPI_SCRATCH(a, int, y->count + 1);
     y->sorted = GCPI_SCRATCH(a, int, y->count + 1);
     y->trial = GCPI_SCRATCH(a, gcpi_spot, y->count + 1);
-    y->placed = y->many ? y->trial : GCPI_SCRATCH(a, gcpi_spot, y->count + 1);
-    y->first = GCPI_SCRATCH(a, int, y->many ? 1 : y->count + GCPI_FIT_LIVES);
-    y->last = GCPI_SCRATCH(a, int, y->many ? 1 : y->count + GCPI_FIT_LIVES);
+    y->placed = alone ? y->trial : GCPI_SCRATCH(a, gcpi_spot, y->count + 1);
+    y->first = GCPI_SCRATCH(a, int, alone ? 1 : y->count + GCPI_FIT_LIVES);
+    y->last = GCPI_SCRATCH(a, int, alone ? 1 : y->count + GCPI_FIT_LIVES);
     y->floor = GCPI_SCRATCH(a, size_t, buffers + 1);
     y->offset = GCPI_SCRATCH(a, size_t, buffers + 1);
     if (!y->order || !y->sorted || !y->trial || !y->placed || !y->first || !y->last || !y->floor || !y->offset)
@@ -10870,8 +10879,9 @@ static size_t gcpi_layout_make(const gcpi_problem *p, const gcpi_list *list, gcp
     const size_t goal = fit.enough ? fit.enough : top + l->peak;
     l->move = -1;
     gcpi_floors(&y, &ground);
-    if (y.many) gcpi_layout_long(&y, goal, fit.enough == 0, &ground, a);
-    else {
+    const int done = y.many && (gcpi_layout_long(&y, goal, fit.enough == 0, &ground, a) || y.count >= GCPI_LAYOUT_MOST);
+    if (!done) {
+        if (y.many) { y.many = 0; gcpi_floors(&y, &ground); }
         gcpi_layout_sort(&y, GCPI_BY_BYTES);
         gcpi_layout_search(&y, goal, fit.enough == 0, 0);
         if (y.best_top > goal) gcpi_layout_improve(&y, goal, fit, a);
