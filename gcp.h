@@ -612,6 +612,7 @@ typedef struct gcp_plan {
     double seconds, keep_all_seconds; /* by the cost model */
     double stall_seconds;           /* the part of seconds that waits for copies to and from far memory */
     size_t least_bytes;             /* where GCP_POLICY_BUDGET made no plan: the least budget found that works */
+    int    least_proven;            /* not 0: no list takes fewer, whatever its order, addresses and moves */
     int    costed;                  /* ops whose seconds .costs gave; the others' come from FLOPs and bytes */
     double bound_seconds;           /* GCP_POLICY_BUDGET: no list within the budget takes less; else 0 */
     int    coarse;                  /* GCP_POLICY_BUDGET: 1: the plan's arena had no room for all of the search; 2:
@@ -1253,8 +1254,10 @@ GCPI_WARM                              /* again at the user's level of optimisat
 #include "src/search/chain.h"          /* GCP_POLICY_BUDGET: dynamic programming over a chain of stages */
 #include "src/search/cuts.h"           /* GCP_POLICY_BUDGET: minimum cuts, the bound */
 GCPI_COLD                              /* at -Og: code that runs once per plan or step */
-#include "src/search/exact.h"          /* GCP_POLICY_BUDGET: exact search of small graphs */
+#include "src/search/exact.h"          /* GCP_POLICY_BUDGET: exact search of small graphs by live bytes */
+#include "src/search/places.h"         /* GCP_POLICY_BUDGET: exact search of small graphs with addresses */
 #include "src/search/portfolio.h"      /* GCP_POLICY_BUDGET: what its methods try */
+#include "src/search/joins.h"          /* GCP_POLICY_BUDGET: joins */
 #include "src/search/relaxed.h"        /* GCP_POLICY_BUDGET: a bound for all choices of views */
 #include "src/search/least.h"          /* GCP_POLICY_BUDGET: the least budget, and the way there */
 #include "src/search/budget.h"         /* GCP_POLICY_BUDGET: the methods in turn */

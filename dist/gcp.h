@@ -642,6 +642,7 @@ typedef struct gcp_plan {
     double seconds, keep_all_seconds; /* by the cost model */
     double stall_seconds;           /* the part of seconds that waits for copies to and from far memory */
     size_t least_bytes;             /* where GCP_POLICY_BUDGET made no plan: the least budget found that works */
+    int    least_proven;            /* not 0: no list takes fewer, whatever its order, addresses and moves */
     int    costed;                  /* ops whose seconds .costs gave; the others' come from FLOPs and bytes */
     double bound_seconds;           /* GCP_POLICY_BUDGET: no list within the budget takes less; else 0 */
     int    coarse;                  /* GCP_POLICY_BUDGET: 1: the plan's arena had no room for all of the search; 2:
@@ -11339,6 +11340,18 @@ static void gcpi_model_task(gcpi_model *m, int task, int *reads, int *writes)
     }
 }
 
+static int gcpi_keep_all_list(const gcpi_problem *p, gcpi_list *list, gcp_arena *a)         /* 0: not enough scratch */
+{
+    memset(list, 0, sizeof *list);
+    list->count = p->task_count;
+    list->at = GCPI_SCRATCH(a, gcpi_instruction, p->task_count);
+    for (int i = 0; list->at && i < p->task_count; i++) {
+        list->at[i].task = i;
+        list->at[i].letter = gcpi_letters[p->tasks[i].kind];
+    }
+    return list->at != NULL;
+}
+
 /* Bytes of what no choice changes, from the lifetimes of keep-all. */
 static int gcpi_model_fixed(gcpi_model *m, gcp_arena *a)
 {
@@ -11347,14 +11360,7 @@ static int gcpi_model_fixed(gcpi_model *m, gcp_arena *a)
     gcpi_list list;
     gcpi_lives lives;
     size_t *live, now = 0, across = 0;
-    memset(&list, 0, sizeof list);
-    list.count = p->task_count;
-    list.at = GCPI_SCRATCH(a, gcpi_instruction, p->task_count);
-    for (int i = 0; list.at && i < p->task_count; i++) {
-        list.at[i].task = i;
-        list.at[i].letter = gcpi_letters[p->tasks[i].kind];
-    }
-    if (!list.at || !gcpi_lives_make(p, &list, &lives, &live, a)) return 0;
+    if (!gcpi_keep_all_list(p, &list, a) || !gcpi_lives_make(p, &list, &lives, &live, a)) return 0;
     for (int b = 0; b < lives.buffer_count; b++) {
         const gcpi_buffer *x = &lives.buffers[b];
         if (x->joined >= 0 || p->items[x->root].kind == GCPI_FORWARD_ITEM) continue;
@@ -11506,10 +11512,19 @@ static size_t gcpi_pass_task(const gcpi_model *m, int task, size_t *live)
 typedef struct gcpi_pass { size_t live; int next, valid; } gcpi_pass;
 #define GCPI_DEAD SIZE_MAX
 
-/* One entry of an order: the live bytes while it runs, or GCPI_DEAD for a run again that nobody reads. */
+/* A move: both places of what it moves. */
+static size_t gcpi_pass_move(const gcpi_model *m, int task, const gcpi_pass *pass)
+{
+    const int item = m->p->tasks[task].item, v = m->value_of[item];
+    if (v >= 0 && !m->live[v]) return GCPI_DEAD;
+    return pass->live + m->before[pass->next] + gcpi_round(m->p->items[item].bytes, m->p->target.align);
+}
+
+/* One entry of an order: the live bytes while it runs, or GCPI_DEAD for a run again or a move that nobody reads. */
 static size_t gcpi_pass_code(const gcpi_model *m, int code, gcpi_pass *pass)
 {
     int task = code < 0 ? ~code : code;
+    if (task >= m->p->task_count + m->p->far_count) return gcpi_pass_move(m, task, pass);
     if (code >= 0 && task < m->p->task_count) {
         pass->next = task;
         return gcpi_pass_task(m, task, &pass->live) + m->during[task];
@@ -11597,9 +11612,9 @@ typedef struct gcpi_request {
     gcpi_watch *watch; gcpi_portion portion;
 } gcpi_request;
 
-/* Where nothing fits: the smallest slab found, 0: none; the task at its peak; bytes there of weight gradients, and of
-   what grows with the batch. */
-typedef struct gcpi_lowest { size_t slab; int task; size_t gradients, batch; } gcpi_lowest;
+/* Where nothing fits: the smallest slab found, 0: none; whether none is smaller; the task at its peak; bytes there of
+   weight gradients, and of what grows with the batch. */
+typedef struct gcpi_lowest { size_t slab; int proven, task; size_t gradients, batch; } gcpi_lowest;
 
 /* The answer. order: in scratch, NULL: nothing fits; keep_all: slab of keep-all, SIZE_MAX: not known. coarse: some part
    of the search did not fit in the arena. */
@@ -12329,11 +12344,12 @@ static void gcpi_policy_keep_all(gcpi_planner *q) { gcpi_choice_clear(q); gcpi_t
 /* What .effort means. visits: instructions that the search simulates, in large problems up to `growth` times as many;
    prices: of cuts; places: tasks for bounds; stages, grains: of the chain; policies: each is tried, even if something
    fits; layout: placed buffers that a layout looks at; hard: the same, for the last layout of what nearly fits; least:
-   visits per forward op on the way to the least budget. */
+   visits per forward op on the way to the least budget; nodes: of the exact search with addresses. */
 typedef struct gcpi_effort {
     double visits, growth;
     int prices, places, stages, grains, policies;
     double layout, hard, least;
+    int nodes;
 } gcpi_effort;
 enum {
     GCPI_MOST_STAGES = 192,
@@ -12342,10 +12358,10 @@ enum {
     GCPI_FEW_CELLS = 4000000,      /* stages squared, times grains, where grains are few */
     GCPI_SHORT_CHAIN = 201
 };
-static const gcpi_effort gcpi_efforts[] = { { 1.6e6, 6, 20, 12, 96, 100, 1, 6e5, 3e6, 8e3 },
-                                            { 1.5e5, 1, 12, 4, 48, 64, 0, 1e5, 3e5, 2e3 },
+static const gcpi_effort gcpi_efforts[] = { { 1.6e6, 6, 20, 12, 96, 100, 1, 6e5, 3e6, 8e3, 3000 },
+                                            { 1.5e5, 1, 12, 4, 48, 64, 0, 1e5, 3e5, 2e3, 1000 },
                                             { 4e7, 6, 24, 32, GCPI_MOST_STAGES, GCPI_MOST_GRAINS, 1, 1.5e6, 1.2e7,
-                                              1e5 } };
+                                              1e5, 400000 } };
 
 /* Local search: annealing with a fixed seed. A move takes a run out, puts one in, or shifts one nearer to its reader.
    Bytes above the limit cost a price, which rises while the present order does not fit and falls while it does. So the
@@ -13584,7 +13600,7 @@ GCPI_COLD                              /* at -Og: code that runs once per plan o
 
 /* ==== src/search/exact.h ==== */
 
-/* GCP_POLICY_BUDGET: exact search of small graphs. At most 14 forward ops and values: Dijkstra over (next task, set
+/* GCP_POLICY_BUDGET: exact search of small graphs by live bytes. At most 14 forward ops and values: Dijkstra over (next task, set
    of live values). Edges: the next task; a task again; a value dropped. Least seconds within a limit, or (limit 0)
    the least peak that any order has. */
 enum { GCPI_EXACT_VALUES = 14 };
@@ -13594,7 +13610,7 @@ typedef struct gcpi_exact {
     size_t limit, *bytes;             /* bytes: per set */
     /* sets of values; mates: per value, those of its group; useful: per next task, what may still be read */
     unsigned *mates, *useful, *reads, *writes, *clashes;
-    double *cost;                     /* per state: (next task << values) + set */
+    double *cost;                     /* per state: (next task << values) + set; to it, or from there on */
     int *heap, *place, count;         /* states; per state, its index in the heap + 1, -1: settled */
     /* per state: how it was reached: task, ~task for a task again, INT32_MAX: a value dropped */
     int *edge;
@@ -13637,14 +13653,28 @@ static void gcpi_exact_reach(gcpi_exact *x, int next, unsigned set, double cost,
     gcpi_exact_sift(x, x->place[state] - 1);
 }
 
+/* Whether task, the next one or one again, may run on a set. */
+static int gcpi_exact_may(const gcpi_exact *x, int next, unsigned set, int task)
+{
+    const int again = task != next;
+    if (again && (!x->m->again[task] || !(x->writes[task] & x->useful[next] & ~set))) return 0;
+    return !(x->reads[task] & ~set) && !(again && (next > x->m->until[task] || x->clashes[task] & set));
+}
+
+/* Bytes beside forward values while task runs before `next`. */
+static size_t gcpi_exact_beside(const gcpi_exact *x, int next, int task)
+{
+    return task == next ? x->m->during[task] : x->m->before[next] + x->m->workspace[task];
+}
+
 /* Runs task (the next one, or one again) on a set, with each way of working in place. */
 static void gcpi_exact_run(gcpi_exact *x, int next, unsigned set, int task, double cost)
 {
     const gcpi_model *m = x->m;
     int again = task != next;
     unsigned all = set | x->writes[task];
-    if ((x->reads[task] & ~set) || (again && (next > m->until[task] || x->clashes[task] & set))) return;
-    size_t fixed = again ? m->before[next] + m->workspace[task] : m->during[task];
+    if (!gcpi_exact_may(x, next, set, task)) return;
+    size_t fixed = gcpi_exact_beside(x, next, task);
     for (int side = -1; side < (m->over[task] < 0 ? 0 : 2); side++) {
         unsigned after = all;
         size_t bytes = x->bytes[all] + fixed;
@@ -13748,8 +13778,7 @@ static int gcpi_exact_search(gcpi_exact *x, size_t limit, gcpi_order *out)
         }
         if (next == tasks) continue;
         gcpi_exact_run(x, next, set, next, cost);
-        for (int f = 0; f < m->p->forward && f < next; f++)
-            if (m->again[f] && x->writes[f] & x->useful[next] & ~set) gcpi_exact_run(x, next, set, f, cost);
+        for (int f = 0; f < m->p->forward && f < next; f++) gcpi_exact_run(x, next, set, f, cost);
         for (int v = 0; v < m->values; v++)
             if (set >> v & 1) gcpi_exact_reach(x, next, set & ~(1u << v), cost, INT32_MAX, set);
     }
@@ -13767,6 +13796,514 @@ static int gcpi_exact_other(gcpi_exact *x, int i, size_t *limit, gcpi_order *out
     const int found = *limit > 0 && gcpi_exact_search(x, *limit, out);
     x->noise = 0;
     return found;
+}
+
+/* From the end: the least seconds from each state to the end within the limit. */
+
+static int gcpi_exact_state(const gcpi_exact *x, int next, unsigned set)
+{
+    return (int)(((unsigned)next << x->m->values) + (set & x->useful[next]));
+}
+
+static void gcpi_exact_back(gcpi_exact *x, int next, unsigned set, int task, int *better)
+{
+    const gcpi_model *m = x->m;
+    const int then = task == next ? next + 1 : next, state = gcpi_exact_state(x, next, set);
+    const unsigned all = set | x->writes[task];
+    if (!gcpi_exact_may(x, next, set, task)) return;
+    for (int side = -1; side < (m->over[task] < 0 ? 0 : 2); side++) {
+        unsigned after = all;
+        size_t bytes = x->bytes[all] + gcpi_exact_beside(x, next, task);
+        if (side >= 0) {
+            const int under = m->under[2 * task + side], z = m->over[task];
+            if (under < 0) continue;
+            after &= ~(1u << under);
+            if (set & x->mates[z] || after & x->mates[under]) continue;
+            bytes -= m->bytes[m->group[z]];
+        }
+        const double cost = m->p->tasks[task].seconds + x->cost[gcpi_exact_state(x, then, after)];
+        if (bytes > x->limit || cost >= x->cost[state]) continue;
+        x->cost[state] = cost;
+        *better = 1;
+    }
+}
+
+/* The states before `next`, from those behind it. A task again leads to a larger set, a drop to a smaller one. */
+static void gcpi_exact_layer(gcpi_exact *x, int next)
+{
+    const unsigned all = x->useful[next];
+    const size_t beside = x->m->before[next];
+    for (int better = 1, first = 1; better; first = 0) {
+        unsigned set = all;
+        better = 0;
+        do {
+            if (x->bytes[set] + beside > x->limit) continue;
+            if (first) gcpi_exact_back(x, next, set, next, &better);
+            for (int f = 0; f < x->m->p->forward && f < next; f++) gcpi_exact_back(x, next, set, f, &better);
+        } while ((set = (set - 1) & all) != all);
+        for (set = all & (0 - all); set; set = (set - all) & all) {
+            double *cost = &x->cost[gcpi_exact_state(x, next, set)];
+            for (int v = 0; v < x->m->values; v++) {
+                const double less = set >> v & 1 ? x->cost[gcpi_exact_state(x, next, set & ~(1u << v))] : HUGE_VAL;
+                if (less < *cost) { *cost = less; better = 1; }
+            }
+        }
+    }
+}
+
+/* Sets x->cost, HUGE_VAL: the end is out of reach. Returns the least seconds of a step. */
+static double gcpi_exact_costs(gcpi_exact *x, size_t limit)
+{
+    const int tasks = x->m->p->task_count;
+    const ptrdiff_t states = ((ptrdiff_t)tasks + 1) << x->m->values;
+    x->limit = limit;
+    for (ptrdiff_t i = 0; i < states; i++) x->cost[i] = HUGE_VAL;
+    x->cost[gcpi_exact_state(x, tasks, x->useful[tasks])] = 0;
+    for (int next = tasks - 1; next >= 0; next--) gcpi_exact_layer(x, next);
+    return x->cost[0];
+}
+
+/* ==== src/search/places.h ==== */
+
+/* GCP_POLICY_BUDGET: exact search of small graphs with addresses. A* (Hart, Nilsson, Raphael 1968) over (next task, pile of
+   live buffers); what exact.h says from there on is the estimate, which is never too high. Ways on: the next task, a
+   task again, a move. A value dies where it was last read or made, as in lists. What is found is the fastest list that
+   has a layout, moves included; where nothing is left to try, there is none.
+
+   A new buffer goes between two that lie one above the other. Where exactly is left open: a pile says in which order
+   buffers lie, and how far apart any two are at least, for all that lay between them in their lives. So there is a layout
+   as long as the floor and the ceiling are far enough apart. */
+enum { GCPI_PILE_MOST = 20, GCPI_PLACES_THINGS = 64, GCPI_PLACES_UNITS = 60000 };
+
+typedef enum gcpi_placing { GCPI_PLACED, GCPI_CANNOT_PLACE, GCPI_PLACING_UNDECIDED } gcpi_placing;
+
+/* A buffer, in units. Those of groups come first; then those whose lives no choice changes, from task first to last. */
+typedef struct gcpi_thing { size_t bytes; int size, highest, first, last; } gcpi_thing;
+
+/* thing: from the floor up; apart[i][k]: from where i begins to where k does, at least; 0 is the floor, count + 1 the
+   ceiling, in between are the things */
+typedef struct gcpi_pile { int count, thing[GCPI_PILE_MOST], apart[GCPI_PILE_MOST + 2][GCPI_PILE_MOST + 2]; } gcpi_pile;
+
+/* rank: cost and estimate, rounded so that equals are equal; pile: where in the pool; other: the next with the same
+   task, set and order of things; dead: another is no dearer, and nowhere tighter */
+typedef struct gcpi_node {
+    double cost; int64_t rank;
+    int parent, code, other, dead, next; unsigned set;
+    size_t pile;
+} gcpi_node;
+
+typedef struct gcpi_places {
+    const gcpi_exact *x;
+    const gcpi_model *m;
+    gcpi_thing *thing; int things, units;
+    size_t unit;
+    int *floor;                       /* per task, in units: its workspace */
+    int *mover;                       /* of a buffer of fixed life, before a task: the task that moves it, or 0 */
+    gcpi_node *node; int *heap, *slot, nodes, most, heaped, slots;
+    uint16_t *pool; size_t pooled, pool_size;           /* piles */
+    int full;                         /* a node was left out */
+    int timed; double below;          /* seconds count, and must be below; else any order will do */
+    /* the step from a node: the task; what lives while it runs, and after it; things to be placed */
+    int from, task, code, fresh[GCPI_PILE_MOST], fresh_count;
+    unsigned all, after;
+} gcpi_places;
+
+/* Piles. */
+
+static int gcpi_pile_size(const gcpi_places *p, const gcpi_pile *pile, int i)
+{
+    return i ? p->thing[pile->thing[i - 1]].size : 0;
+}
+
+static int gcpi_pile_find(const gcpi_pile *pile, int thing)          /* 0: it is not there */
+{
+    for (int i = 0; i < pile->count; i++) if (pile->thing[i] == thing) return i + 1;
+    return 0;
+}
+
+/* The thing goes above the one at `below`. 0: there is no room. */
+static int gcpi_pile_put(const gcpi_places *p, gcpi_pile *pile, int below, int thing)
+{
+    const int at = below + 1, end = pile->count + 2;
+    if (pile->count == GCPI_PILE_MOST) return 0;
+    for (int i = end - 1; i >= 0; i--)
+        for (int k = end - 1; k > i; k--) pile->apart[i + (i >= at)][k + (k >= at)] = pile->apart[i][k];
+    for (int i = pile->count; i > below; i--) pile->thing[i] = pile->thing[i - 1];
+    pile->thing[below] = thing;
+    pile->count++;
+    for (int i = 0; i < at; i++)
+        pile->apart[i][at] = (i < below ? pile->apart[i][below] : 0) + gcpi_pile_size(p, pile, below);
+    for (int k = at + 1; k <= end; k++)
+        pile->apart[at][k] = p->thing[thing].size + (k > at + 1 ? pile->apart[at + 1][k] : 0);
+    pile->apart[at][end] = GCPI_MAX(pile->apart[at][end], p->units - p->thing[thing].highest);
+    for (int i = 0; i < at; i++)
+        for (int k = at + 1; k <= end; k++)
+            pile->apart[i][k] = GCPI_MAX(pile->apart[i][k], pile->apart[i][at] + pile->apart[at][k]);
+    return pile->apart[0][end] <= p->units;
+}
+
+/* All things lie above the task's workspace. 0: there is no room. */
+static int gcpi_pile_raise(const gcpi_places *p, gcpi_pile *pile, int floor)
+{
+    const int end = pile->count + 1;
+    for (int i = 1; i < end; i++) {
+        if (!gcpi_pile_size(p, pile, i)) continue;
+        pile->apart[0][i] = GCPI_MAX(pile->apart[0][i], floor);
+        for (int k = i + 1; k <= end; k++)
+            pile->apart[0][k] = GCPI_MAX(pile->apart[0][k], pile->apart[0][i] + pile->apart[i][k]);
+    }
+    return pile->apart[0][end] <= p->units;
+}
+
+static void gcpi_pile_take(gcpi_pile *pile, int at)
+{
+    const int end = pile->count + 1;
+    for (int i = 0; i < end; i++)
+        for (int k = i + 1; k < end; k++) pile->apart[i][k] = pile->apart[i + (i >= at)][k + (k >= at)];
+    for (int i = at; i < pile->count; i++) pile->thing[i - 1] = pile->thing[i];
+    pile->count--;
+}
+
+/* In the pool: how many things, these, then how far apart. Returns how many numbers. */
+static size_t gcpi_pile_numbers(int count) { return 1 + (size_t)count + (size_t)(count + 2) * (size_t)(count + 1) / 2; }
+static void gcpi_pile_write(const gcpi_pile *pile, uint16_t *to)
+{
+    *to++ = (uint16_t)pile->count;
+    for (int i = 0; i < pile->count; i++) *to++ = (uint16_t)pile->thing[i];
+    for (int i = 0; i < pile->count + 2; i++)
+        for (int k = i + 1; k < pile->count + 2; k++) *to++ = (uint16_t)pile->apart[i][k];
+}
+static void gcpi_pile_read(gcpi_pile *pile, const uint16_t *from)
+{
+    pile->count = *from++;
+    for (int i = 0; i < pile->count; i++) pile->thing[i] = *from++;
+    for (int i = 0; i < pile->count + 2; i++)
+        for (int k = i + 1; k < pile->count + 2; k++) pile->apart[i][k] = *from++;
+}
+
+/* Of two piles in the same order: bit 0: a is nowhere tighter than b; bit 1: b nowhere tighter than a. */
+static int gcpi_pile_compare(const uint16_t *a, const uint16_t *b)
+{
+    int result = 3;
+    for (size_t i = 1 + a[0], n = gcpi_pile_numbers(a[0]); i < n && result; i++)
+        result &= a[i] < b[i] ? 1 : a[i] > b[i] ? 2 : 3;
+    return result;
+}
+
+/* The nodes: a table by task, set and order; a heap by rank. */
+
+static int gcpi_node_before(const gcpi_places *p, int a, int b)     /* of equals the one nearer to the end, then the newer */
+{
+    const gcpi_node *x = &p->node[a], *y = &p->node[b];
+    if (x->rank != y->rank) return x->rank < y->rank;
+    return x->next != y->next ? x->next > y->next : a > b;
+}
+
+static void gcpi_places_sift(gcpi_places *p, int i)
+{
+    const int n = p->heap[i];
+    for (; i > 0 && gcpi_node_before(p, n, p->heap[(i - 1) / 2]); i = (i - 1) / 2) p->heap[i] = p->heap[(i - 1) / 2];
+    for (int child; (child = 2 * i + 1) < p->heaped; i = child) {
+        if (child + 1 < p->heaped && gcpi_node_before(p, p->heap[child + 1], p->heap[child])) child++;
+        if (!gcpi_node_before(p, p->heap[child], n)) break;
+        p->heap[i] = p->heap[child];
+    }
+    p->heap[i] = n;
+}
+
+static int gcpi_places_pop(gcpi_places *p)
+{
+    const int n = p->heap[0];
+    p->heap[0] = p->heap[--p->heaped];
+    if (p->heaped) gcpi_places_sift(p, 0);
+    return n;
+}
+
+/* The first node of the same task, set and order of things as the pile; or where it goes. */
+static int *gcpi_places_slot(const gcpi_places *p, const uint16_t *pile, int next, unsigned set)
+{
+    uint64_t hash = (uint64_t)next << 32 | set;
+    for (int i = 0; i <= pile[0]; i++) { hash = (hash ^ pile[i]) * 0x9E3779B97F4A7C15u; hash ^= hash >> 29; }
+    for (int k = (int)(hash % (uint64_t)p->slots);; k = k + 1 < p->slots ? k + 1 : 0) {
+        const int n = p->slot[k] - 1;
+        if (n < 0 || (p->node[n].next == next && p->node[n].set == set &&
+                      !memcmp(p->pool + p->node[n].pile, pile, (size_t)(pile[0] + 1) * sizeof *pile)))
+            return &p->slot[k];
+    }
+}
+
+/* Where seconds do not count, depth first, and of these what has the most room. */
+static int64_t gcpi_places_rank(const gcpi_places *p, const gcpi_pile *pile, int next, double seconds)
+{
+    if (p->timed) return (int64_t)(seconds / p->m->seconds * 1e9 + 0.5);
+    return pile->apart[0][pile->count + 1] - (int64_t)next * GCPI_PLACES_UNITS;
+}
+
+/* A pile is reached, with these values live. */
+static void gcpi_places_reach(gcpi_places *p, const gcpi_pile *pile, int next, unsigned set, double seconds)
+{
+    const double rest = p->x->cost[gcpi_exact_state(p->x, next, set)], cost = p->timed ? seconds : 0;
+    const size_t numbers = gcpi_pile_numbers(pile->count);
+    if (!(cost + rest < p->below) || p->full) return;
+    if (p->nodes == p->most || p->pooled + numbers > p->pool_size) { p->full = 1; return; }
+    uint16_t *written = p->pool + p->pooled;
+    gcpi_pile_write(pile, written);
+    int *slot = gcpi_places_slot(p, written, next, set);
+    for (int n = *slot - 1; n >= 0; n = p->node[n].other) {
+        const int compared = p->node[n].dead ? 0 : gcpi_pile_compare(p->pool + p->node[n].pile, written);
+        if (compared & 1 && p->node[n].cost <= cost) return;
+        p->node[n].dead |= compared >> 1 && p->node[n].cost >= cost;
+    }
+    gcpi_node *x = &p->node[p->nodes];
+    x->cost = cost; x->next = next; x->set = set; x->parent = p->from; x->code = p->code; x->dead = 0;
+    x->rank = gcpi_places_rank(p, pile, next, cost + rest);
+    x->pile = p->pooled;
+    p->pooled += numbers;
+    x->other = *slot - 1;
+    *slot = p->nodes + 1;
+    p->heap[p->heaped] = p->nodes++;
+    gcpi_places_sift(p, p->heaped++);
+}
+
+/* The steps. */
+
+/* The task has run: what is dead is taken out. */
+static void gcpi_places_after(gcpi_places *p, const gcpi_pile *pile)
+{
+    const gcpi_node *from = &p->node[p->from];
+    const int next = from->next + (p->code >= 0);
+    gcpi_pile left = *pile;
+    for (int i = left.count; i > 0; i--) {
+        const int thing = left.thing[i - 1];
+        int lives = thing >= p->m->groups && p->thing[thing].last >= next;
+        for (int v = 0; v < p->m->values; v++) lives |= p->after >> v & 1 && p->m->group[v] == thing;
+        if (!lives) gcpi_pile_take(&left, i);
+    }
+    gcpi_places_reach(p, &left, next, p->after, from->cost + p->m->p->tasks[p->task].seconds);
+}
+
+/* Places the k-th new thing, and those after it, in all ways. */
+static void gcpi_places_put(gcpi_places *p, const gcpi_pile *pile, int k)
+{
+    gcpi_pile more;
+    for (int below = 0; below <= pile->count && !p->full; below++) {
+        more = *pile;
+        if (!gcpi_pile_put(p, &more, below, p->fresh[k])) continue;
+        if (k + 1 < p->fresh_count) gcpi_places_put(p, &more, k + 1);
+        else if (gcpi_pile_raise(p, &more, p->floor[p->task])) gcpi_places_after(p, &more);
+    }
+}
+
+/* The input that the task writes on: the first that dies, as in lists. -1: none. */
+static int gcpi_places_under(const gcpi_places *p, unsigned before)
+{
+    const gcpi_model *m = p->m;
+    const int over = m->over[p->task];
+    if (over < 0 || before & p->x->mates[over]) return -1;
+    for (int side = 0; side < 2; side++) {
+        const int under = m->under[2 * p->task + side];
+        if (under >= 0 && p->all >> under & 1 && !(p->after & p->x->mates[under])) return under;
+    }
+    return -1;
+}
+
+/* The step that leaves p->after live. */
+static void gcpi_places_step(gcpi_places *p, gcpi_pile pile)
+{
+    const gcpi_model *m = p->m;
+    const gcpi_node *from = &p->node[p->from];
+    const int under = gcpi_places_under(p, from->set);
+    size_t bytes = p->x->bytes[p->all] + gcpi_exact_beside(p->x, from->next, p->task);
+    if (under >= 0) bytes -= m->bytes[m->group[m->over[p->task]]];
+    if (bytes > p->x->limit) return;
+    p->fresh_count = 0;
+    for (int v = 0; v < m->values; v++) {
+        const int group = m->group[v];
+        int known = gcpi_pile_find(&pile, group) || !m->bytes[group];
+        for (int i = 0; i < p->fresh_count; i++) known |= p->fresh[i] == group;
+        if (!(p->x->writes[p->task] >> v & 1) || known) continue;
+        if (under < 0 || v != m->over[p->task]) p->fresh[p->fresh_count++] = group;
+        else pile.thing[gcpi_pile_find(&pile, m->group[under]) - 1] = group;
+    }
+    for (int i = m->groups; i < p->things && p->code >= 0; i++)
+        if (p->thing[i].first == p->task && p->fresh_count < GCPI_PILE_MOST) p->fresh[p->fresh_count++] = i;
+    if (p->fresh_count) gcpi_places_put(p, &pile, 0);
+    else if (gcpi_pile_raise(p, &pile, p->floor[p->task])) gcpi_places_after(p, &pile);
+}
+
+/* Runs task, with each choice of what dies behind it. A run again makes nothing that is there. */
+static void gcpi_places_run(gcpi_places *p, const gcpi_pile *pile, int task)
+{
+    const gcpi_exact *x = p->x;
+    const unsigned set = p->node[p->from].set, touched = x->reads[task] | x->writes[task];
+    const int next = p->node[p->from].next, again = task != next;
+    if (!gcpi_exact_may(x, next, set, task) || (again && x->writes[task] & set)) return;
+    p->task = task; p->code = again ? ~task : task;
+    p->all = set | x->writes[task];
+    for (unsigned dead = touched;; dead = (dead - 1) & touched) {
+        p->after = p->all & ~dead;
+        if (!(p->after & ~x->useful[next + !again]) && !(again && !(p->after & x->writes[task])))
+            gcpi_places_step(p, *pile);
+        if (!dead) return;
+    }
+}
+
+/* The task that moves a thing before `next`; 0: none can. */
+static int gcpi_places_mover(const gcpi_places *p, int thing)
+{
+    const gcpi_model *m = p->m;
+    const gcpi_node *from = &p->node[p->from];
+    int value = -1;
+    if (thing >= m->groups) return p->mover[(thing - m->groups) * (m->p->task_count + 1) + from->next];
+    for (int v = 0; v < m->values; v++) if (from->set >> v & 1 && m->group[v] == thing) value = v;
+    return value >= 0 && gcpi_alone(m->p, m->item[value]) ? m->p->items[m->item[value]].move : 0;
+}
+
+static void gcpi_places_moves(gcpi_places *p, const gcpi_pile *pile)
+{
+    gcpi_pile moved;
+    for (int i = 1; i <= pile->count; i++) {
+        const int thing = pile->thing[i - 1];
+        if ((p->code = gcpi_places_mover(p, thing)) == 0) continue;
+        for (int below = 0; below <= pile->count; below++) {
+            moved = *pile;
+            if (!gcpi_pile_put(p, &moved, below, thing)) continue;
+            gcpi_pile_take(&moved, i + (i > below));
+            gcpi_places_reach(p, &moved, p->node[p->from].next, p->node[p->from].set,
+                              p->node[p->from].cost + p->m->p->tasks[p->code].seconds);
+        }
+    }
+}
+
+static void gcpi_places_order(const gcpi_places *p, int node, gcpi_order *out)
+{
+    int count = out->capacity;
+    for (; p->node[node].parent >= 0 && count > 0; node = p->node[node].parent) out->at[--count] = p->node[node].code;
+    out->count = out->capacity - count;
+    memmove(out->at, out->at + count, (size_t)out->count * sizeof *out->at);
+    gcpi_simulate(p->m, out, NULL);
+    out->valid &= count > 0;
+}
+
+/* An order with a layout, within the limit for which x has costs: the fastest, if it is below `below` (timed), or any.
+   *least: no order takes fewer seconds. */
+static gcpi_placing gcpi_places_search(gcpi_places *p, int timed, double below, gcpi_order *out, double *least)
+{
+    const gcpi_exact *x = p->x;
+    gcpi_pile pile;
+    p->nodes = p->heaped = p->full = 0; p->pooled = 0;
+    p->from = -1; p->code = 0; p->timed = timed; p->below = below;
+    memset(p->slot, 0, (size_t)p->slots * sizeof *p->slot);
+    pile.count = 0; pile.apart[0][1] = 0;
+    gcpi_places_reach(p, &pile, 0, 0, 0);
+    while (p->heaped && !p->full) {
+        const int n = p->from = gcpi_places_pop(p), next = p->node[n].next;
+        if (p->node[n].dead) continue;
+        *least = p->node[n].cost + x->cost[gcpi_exact_state(x, next, p->node[n].set)];
+        if (next == p->m->p->task_count) { gcpi_places_order(p, n, out); return GCPI_PLACED; }
+        gcpi_pile_read(&pile, p->pool + p->node[n].pile);
+        gcpi_places_run(p, &pile, next);
+        for (int f = 0; f < p->m->p->forward && f < next; f++) gcpi_places_run(p, &pile, f);
+        if (next > 0) gcpi_places_moves(p, &pile);
+    }
+    if (!p->full) *least = below;
+    return p->full ? GCPI_PLACING_UNDECIDED : GCPI_CANNOT_PLACE;
+}
+
+/* Setting up. */
+
+/* Buffers whose lives no choice changes, and what moves them, from the lifetimes of keep-all. 0: not enough scratch, or
+   too many. */
+static int gcpi_places_fixed(gcpi_places *p, gcp_arena *a)
+{
+    const gcpi_problem *problem = p->m->p;
+    gcpi_list list;
+    gcpi_lives l;
+    size_t *live;
+    if (!gcpi_keep_all_list(problem, &list, a) || !gcpi_lives_make(problem, &list, &l, &live, a)) return 0;
+    for (int b = 0; b < l.buffer_count; b++) {
+        const gcpi_buffer *buffer = &l.buffers[b];
+        if (buffer->joined >= 0 || problem->items[buffer->root].kind == GCPI_FORWARD_ITEM || !buffer->bytes) continue;
+        if (p->things == GCPI_PLACES_THINGS) return 0;
+        gcpi_thing *thing = &p->thing[p->things];
+        int *mover = p->mover + (p->things++ - p->m->groups) * (problem->task_count + 1);
+        thing->bytes = buffer->bytes; thing->first = buffer->first; thing->last = buffer->last;
+        for (int next = buffer->first + 1; next <= buffer->last; next++) {
+            int values = 0;
+            for (int v = 0; v < l.value_count; v++) {
+                const gcpi_value *value = &l.values[v];
+                if (value->first >= next || value->last < next || gcpi_buffer_of(&l, value->buffer) != b) continue;
+                mover[next] = gcpi_alone(problem, value->item) && !values++ ? problem->items[value->item].move : 0;
+            }
+        }
+    }
+    return 1;
+}
+
+/* The unit, which divides all sizes, and these in it. 0: there are too many units. */
+static int gcpi_places_sizes(gcpi_places *p, size_t slab)
+{
+    const gcpi_model *m = p->m;
+    const size_t align = m->p->target.align;
+    for (int i = 0; i < p->things; i++) p->unit = gcpi_common_divisor(p->unit, gcpi_round(p->thing[i].bytes, align));
+    for (int t = 0; t < m->p->task_count; t++) p->unit = gcpi_common_divisor(p->unit, m->workspace[t]);
+    if (!p->unit || gcpi_round(slab, align) / p->unit >= GCPI_PLACES_UNITS) return 0;
+    p->units = (int)(gcpi_round(slab, align) / p->unit);
+    for (int t = 0; t < m->p->task_count; t++) p->floor[t] = (int)GCPI_MIN(m->workspace[t] / p->unit, (size_t)p->units);
+    for (int i = 0; i < p->things; i++) {
+        gcpi_thing *thing = &p->thing[i];
+        if (thing->bytes > slab) return 0;
+        thing->size = (int)(gcpi_round(thing->bytes, align) / p->unit);
+        thing->highest = (int)((slab - thing->bytes) / p->unit);
+    }
+    return 1;
+}
+
+/* A pile takes this many numbers in the pool, on average. */
+enum { GCPI_PILE_NUMBERS = 40 };
+static int gcpi_places_nodes(gcpi_places *p, int most, gcp_arena *a)
+{
+    p->most = most;
+    p->slots = 2 * most;
+    p->pool_size = GCPI_PILE_NUMBERS * (size_t)most;
+    p->node = GCPI_SCRATCH(a, gcpi_node, most);
+    p->pool = GCPI_SCRATCH(a, uint16_t, (ptrdiff_t)p->pool_size);
+    p->heap = GCPI_SCRATCH(a, int, most);
+    p->slot = GCPI_SCRATCH(a, int, p->slots);
+    return p->node && p->pool && p->heap && p->slot;
+}
+
+/* An upper bound of the scratch that all of this takes, beside the lives of keep-all. */
+static size_t gcpi_places_bytes(size_t tasks, size_t nodes)
+{
+    return GCPI_PLACES_THINGS * (sizeof(gcpi_thing) + (tasks + 1) * sizeof(int)) + tasks * sizeof(int) +
+           nodes * (sizeof(gcpi_node) + GCPI_PILE_NUMBERS * sizeof(uint16_t) + 3 * sizeof(int));
+}
+
+/* Whether a live group always takes all of its bytes: no value is a part of it. */
+static int gcpi_values_whole(const gcpi_model *m)
+{
+    for (int v = 0; v < m->values; v++) {
+        const gcpi_item *item = &m->p->items[m->item[v]];
+        if (item->offset || item->bytes != m->p->items[item->root].bytes) return 0;
+    }
+    return 1;
+}
+
+/* For slabs of `slab` bytes behind the step's numbers; `most` nodes. 0: not for this graph, or not enough scratch. */
+static int gcpi_places_make(gcpi_places *p, const gcpi_exact *x, size_t slab, int most, gcp_arena *a)
+{
+    const gcpi_model *m = x->m;
+    const gcpi_problem *problem = m->p;
+    memset(p, 0, sizeof *p);
+    p->x = x; p->m = m; p->things = m->groups;
+    p->thing = GCPI_SCRATCH(a, gcpi_thing, GCPI_PLACES_THINGS);
+    p->floor = GCPI_SCRATCH(a, int, problem->task_count);
+    p->mover = GCPI_SCRATCH(a, int, GCPI_PLACES_THINGS * (problem->task_count + 1));
+    if (!p->thing || !p->floor || !p->mover || !gcpi_values_whole(m)) return 0;
+    for (int v = 0; v < m->values; v++)
+        p->thing[m->group[v]].bytes = problem->items[problem->items[m->item[v]].root].bytes;
+    return gcpi_places_fixed(p, a) && gcpi_places_sizes(p, slab) && gcpi_places_nodes(p, most, a);
 }
 
 /* ==== src/search/portfolio.h ==== */
@@ -14019,8 +14556,23 @@ static void gcpi_budget_copies(gcpi_planner *q)
     }
 }
 
-/* The fastest order within the limit; where that has no layout that fits, others. */
-static void gcpi_budget_exact(gcpi_planner *q)
+/* With addresses: what is faster than the plan so far, or the proof that nothing is. */
+static void gcpi_budget_places(gcpi_planner *q, gcpi_exact *x)
+{
+    const gcpi_effort *e = &gcpi_efforts[q->r->effort];
+    const gcpi_fit fit = gcpi_fit_of(q->r->limit, e->hard, 0);
+    gcpi_places p;
+    double least = 0;
+    gcpi_exact_costs(x, gcpi_room(q));
+    if (!gcpi_places_make(&p, x, q->r->limit - q->front, e->nodes, q->a)) return;
+    const gcpi_placing found = gcpi_places_search(&p, 1, q->kept.order.seconds, &q->trial, &least);
+    q->bound = GCPI_MAX(q->bound, least);
+    if (found == GCPI_PLACED && gcpi_order_slab(q, &q->trial, fit).bytes <= q->r->limit)
+        gcpi_keep(&q->kept, &q->trial, q->method, fit);
+}
+
+/* The fastest order within the limit; where that has no layout that fits, others. 1: nothing is faster. */
+static int gcpi_budget_exact(gcpi_planner *q)
 {
     ptrdiff_t scratch = q->a->scratch;
     size_t limit = gcpi_room(q);
@@ -14031,7 +14583,9 @@ static void gcpi_budget_exact(gcpi_planner *q)
         if (i == 0 && !q->r->far) q->bound = q->trial.seconds;
         if (gcpi_offer(q, &q->trial) <= q->r->limit) break;
     }
+    if (made && !q->r->far && q->bound < q->kept.order.seconds) gcpi_budget_places(q, &x);
     q->a->scratch = scratch;
+    return made && !q->r->far && gcpi_has(&q->kept) && q->bound >= q->kept.order.seconds;
 }
 
 /* The bound with copies. What is away at any moment was copied out before and is copied back later. In T seconds it is
@@ -14456,6 +15010,7 @@ static double gcpi_relaxed_bound(const gcpi_request *asked, gcp_arena *a)
 typedef struct gcpi_least {
     gcpi_order order, path;
     size_t slab, floor;
+    int proven;                       /* nothing has a slab of fewer bytes */
 } gcpi_least;
 
 /* Whether nothing fits yet, or what does is so far from the bound that the way down may pass a faster order. No more
@@ -14627,6 +15182,46 @@ static int gcpi_least_exact(gcpi_planner *q, gcpi_least *least)
     return done;
 }
 
+/* Whether nothing is below the least slab. What fits there is taken over: *better. */
+static int gcpi_least_below(gcpi_planner *q, gcpi_least *least, gcpi_exact *x, int *better)
+{
+    const gcpi_effort *e = &gcpi_efforts[q->r->effort];
+    const size_t slab = least->slab - 1 - q->front, before = least->slab;
+    const ptrdiff_t scratch = q->a->scratch;
+    double seconds = 0;
+    gcpi_places p;
+    gcpi_placing found = GCPI_PLACING_UNDECIDED;
+    if (!(gcpi_exact_costs(x, gcpi_round(slab, q->p->target.align)) < HUGE_VAL)) return 1;
+    if (gcpi_places_make(&p, x, slab, e->nodes, q->a)) found = gcpi_places_search(&p, 0, HUGE_VAL, &q->trial, &seconds);
+    q->a->scratch = scratch;
+    if (found == GCPI_PLACED) gcpi_least_offer(q, least, &q->trial, gcpi_fit_of(before - 1, e->hard, 0));
+    *better = least->slab < before;
+    return found == GCPI_CANNOT_PLACE;
+}
+
+/* Bytes that a slab may be below its live bytes: these are rounded up, its last byte is not. */
+static size_t gcpi_least_padding(const gcpi_problem *p)
+{
+    const size_t align = p->target.align;
+    size_t most = 0;
+    for (int i = 0; i < p->item_count; i++)
+        most = GCPI_MAX(most, gcpi_round(p->items[i].bytes, align) - p->items[i].bytes);
+    for (int t = 0; t < p->task_count; t++)
+        most = GCPI_MAX(most, gcpi_round(p->tasks[t].workspace, align) - p->tasks[t].workspace);
+    return most;
+}
+
+/* Nothing is below the bytes that one task takes. Small graphs: with addresses, down until nothing is below. */
+static void gcpi_least_prove(gcpi_planner *q, gcpi_least *least)
+{
+    const ptrdiff_t scratch = q->a->scratch;
+    gcpi_exact x;
+    int better = !q->r->no_exact && gcpi_values_whole(&q->m) && gcpi_exact_make(&x, &q->m, q->a);
+    least->proven = least->slab + gcpi_least_padding(q->p) <= q->front + least->floor;
+    while (better && !least->proven) least->proven = gcpi_least_below(q, least, &x, &better);
+    q->a->scratch = scratch;
+}
+
 /* keep-all with copies, for limits from the least up: the first few that are reached */
 static int gcpi_least_copies(gcpi_planner *q, gcpi_least *least)
 {
@@ -14710,10 +15305,11 @@ static void gcpi_budget_way_down(gcpi_planner *q, gcpi_portion portion)
         gcpi_order_make(&least.path, q->trial.capacity, q->a) && gcpi_cut_make(&cut, &q->m, q->a)) {
         least.floor = gcpi_least_bytes(&cut);
         gcpi_least_find(q, &least, portion);
+        if (!q->r->far && !gcpi_has(&q->kept)) gcpi_least_prove(q, &least);
     }
     /* no order: the arena is too small to lay anything out */
     if (least.order.count && (!q->lowest.slab || least.slab < q->lowest.slab)) {
-        q->lowest.slab = least.slab;
+        q->lowest.slab = least.slab; q->lowest.proven = least.proven;
         gcpi_least_holds(q, &least.order);
     }
     q->a->scratch = scratch;
@@ -14747,9 +15343,8 @@ static int gcpi_method_bound(gcpi_planner *q, gcpi_portion portion)
 }
 static int gcpi_method_exact(gcpi_planner *q, gcpi_portion portion)
 {
-    gcpi_budget_exact(q);
     (void)portion;
-    return 0;
+    return gcpi_budget_exact(q);
 }
 static int gcpi_method_chain(gcpi_planner *q, gcpi_portion portion)
 {
@@ -14893,6 +15488,16 @@ static int gcpi_budget_enough(const gcpi_planner *q)
     return q->r->rough || (known > 0 && gcpi_has(&q->kept) && q->kept.order.seconds > known + 0.03 * q->m.seconds);
 }
 
+/* Small graphs: what was found lately leaves less to look through with addresses. */
+static void gcpi_budget_last(gcpi_planner *q)
+{
+    const ptrdiff_t scratch = q->a->scratch;
+    gcpi_exact x;
+    q->method = "exact";
+    if (!q->r->no_exact && !q->r->far && gcpi_exact_make(&x, &q->m, q->a)) gcpi_budget_places(q, &x);
+    q->a->scratch = scratch;
+}
+
 /* What is kept, or `loose`, is what answers this request best. */
 static void gcpi_budget_run(gcpi_planner *q, gcpi_portion portion)
 {
@@ -14905,6 +15510,7 @@ static void gcpi_budget_run(gcpi_planner *q, gcpi_portion portion)
         if (GCPI_MIN(q->kept.order.seconds, q->loose.order.seconds) < found)      /* from that order */
             gcpi_budget_search(q, 0, GCPI_TURNS, 1, gcpi_part_of(portion, 0.7, 1));
         gcpi_budget_more(q, gcpi_part_of(portion, 0.7, 1));
+        if (gcpi_has(&q->kept) && q->bound < q->kept.order.seconds) gcpi_budget_last(q);
     }
     if (gcpi_has(&q->kept)) gcpi_order_copy(&q->best, &q->kept.order);
 }
@@ -14946,12 +15552,34 @@ static void gcpi_budget_parts(gcpi_planner *q, gcpi_portion portion)
     q->a->scratch = scratch;
 }
 
+/* What a request for a byte less than the least slab finds is the least; where it fits the limit, it is kept. */
+static void gcpi_budget_below(gcpi_planner *q)
+{
+    const gcpi_request *asked = q->r;
+    gcpi_request less = *asked;
+    const gcpi_portion end = gcpi_part_of(asked->portion, 1, 1);
+    for (int found = 1; found && q->lowest.slab > 1 && !q->lowest.proven && !gcpi_has(&q->kept);) {
+        less.limit = q->lowest.slab - 1;
+        q->r = &less;
+        gcpi_budget_find(q, end);
+        q->r = asked;
+        found = gcpi_has(&q->kept);
+        if (!found) return;
+        q->lowest.slab = gcpi_order_slab(q, &q->kept.order, q->kept.fit).bytes;
+        gcpi_least_holds(q, &q->kept.order);
+        if (q->lowest.slab <= asked->limit) gcpi_order_copy(&q->best, &q->kept.order);
+        else gcpi_none(&q->kept);
+    }
+}
+
 static void gcpi_policy_budget(gcpi_planner *q)
 {
     if (!q->p->training) { gcpi_budget_inference(q); return; }
+    enum { SMALL = 64 };                   /* larger problems have no time to ask again */
     const int both = q->r->far && !q->r->far_only;
     if (both) gcpi_budget_parts(q, gcpi_part_of(q->r->portion, 0, 0.5));
     gcpi_budget_run(q, gcpi_part_of(q->r->portion, both ? 0.5 : 0, 1));
+    if (!q->r->far && !q->r->no_least && q->p->forward <= SMALL) gcpi_budget_below(q);
 }
 
 /* ==== src/search/choose.h ==== */
@@ -15728,9 +16356,10 @@ static void gcpi_budget_fail(const gcpi_plan *core, const gcpi_watch *watch, gcp
     gcpi_outcome_fail(out, GCP_E_BUDGET,
                       ".budget allows %zu bytes; the least found to work is %zu%s; %s %.48s (%s:%d) sets it%s",
                       core->opts.budget, core->state_bytes + lowest->slab,
-                      watch->stopped ? " (.progress stopped the search)"
-                      : out->coarse  ? " (the plan's arena had no room for all of the search: gcp_plan_arena)"
-                                     : "",
+                      lowest->proven   ? " (proven: no schedule takes less)"
+                      : watch->stopped ? " (.progress stopped the search)"
+                      : out->coarse    ? " (the plan's arena had no room for all of the search: gcp_plan_arena)"
+                                       : "",
                       lowest->task < core->p.forward ? "forward of" : "backward of",
                       gcpi_task_name(&core->p, task, name, sizeof name), gcpi_basename(at.file), at.line, help);
 }
@@ -15766,6 +16395,7 @@ static gcpi_outcome gcpi_plan_choose(const gcpi_plan *core, const gcpi_request *
     memset(&out, 0, sizeof out);
     if (!gcpi_choose(&q, r, a, &found)) return out;
     out.lowest = found.lowest;
+    out.lowest.proven &= !gcpi_views_open(&core->p);          /* another choice may take less */
     out.coarse = found.coarse; out.bound = found.bound; out.seconds = found.seconds; out.segments = found.segments;
     out.method = found.method; out.fit = found.fit;
     out.keep_all = core->unfused < SIZE_MAX ? core->unfused : found.keep_all < SIZE_MAX ? found.keep_all : 0;
@@ -15868,14 +16498,14 @@ GCPI_DEF size_t gcp_state_bytes(const gcp_tape *t, gcp_optimizer optimizer)
    listed: their operands; written: those that they write; values: that forward makes. */
 typedef struct gcpi_sizes { size_t tasks, forward, items, operands, list, listed, written, values; } gcpi_sizes;
 
-static size_t gcpi_arena_budget(const gcpi_sizes *n)
+static size_t gcpi_arena_budget(const gcpi_sizes *n, size_t nodes)
 {
     size_t stages = GCPI_MIN(n->forward + 1, (size_t)GCPI_MOST_STAGES), rows = stages * (stages + 1) / 2,
            sets = n->forward <= GCPI_EXACT_VALUES ? (size_t)1 << GCPI_MIN(n->values, (size_t)GCPI_EXACT_VALUES) : 0;
     size_t chain = 2 * rows * ((GCPI_MOST_GRAINS + 1) * sizeof(float) + 2 * sizeof(int)) +
                    stages * (stages + 16) * sizeof(size_t) + (n->items + n->tasks) * 4 * sizeof(int);
     size_t exact = sets * sizeof(size_t) + sets * (n->tasks + 1) * (sizeof(double) + 4 * sizeof(int)) +
-                   (n->tasks + n->items) * 4 * sizeof(int);
+                   (n->tasks + n->items) * 4 * sizeof(int) + (sets ? gcpi_places_bytes(n->tasks, nodes) : 0);
     size_t cut = (n->items + n->forward) * 6 * sizeof(size_t) +
                  (n->operands + n->items + n->forward) * 8 * (2 * sizeof(int) + sizeof(double));
     return GCPI_MAX(GCPI_MAX(chain, exact), cut) + 7 * n->list * sizeof(int) +
@@ -15905,7 +16535,7 @@ static size_t gcpi_arena_of(const gcp_tape *t, const gcp_plan_opts *o, const gcp
         2 * gcpi_heights_bytes(n->list) +
         (n->written < GCPI_LAYOUT_MANY ? 0 : gcpi_nearby_bytes(n->written, n->list));
     return sizeof(gcpi_plan) + problem + lives + lists + choice + model + search + far + layout +
-           (o->policy == GCP_POLICY_BUDGET ? gcpi_arena_budget(n) : 0) + 128 * 64;
+           (o->policy == GCP_POLICY_BUDGET ? gcpi_arena_budget(n, (size_t)gcpi_efforts[GCPI_MIN((unsigned)o->effort, 2u)].nodes) : 0) + 128 * 64;
 }
 
 GCPI_DEF size_t gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts o)
@@ -16333,6 +16963,7 @@ static int gcpi_plan_take(gcp_plan *plan, const gcpi_outcome *out)
 {
     gcpi_plan *core = plan->core;
     plan->least_bytes = out->lowest.slab ? core->state_bytes + out->lowest.slab : 0;
+    plan->least_proven = out->lowest.proven;
     plan->checkpoint_bytes = out->checkpoints;
     if (out->coarse) plan->coarse = 1;
     core->list = out->list; core->fit = out->fit; core->method = out->method;
@@ -16620,9 +17251,9 @@ static void gcpi_plan_end(gcp_plan *plan, int made, const gcp_arena *was, size_t
                   "make, or use two arenas in turn)",
                   was->size - was->used - was->scratch, enough, call, freed);
     size_t least = core && t->code == GCP_E_BUDGET ? plan->least_bytes : 0;
-    int coarse = least > 0 ? plan->coarse : 0;
+    int coarse = least > 0 ? plan->coarse : 0, proven = least > 0 ? plan->least_proven : 0;
     memset(plan, 0, sizeof *plan);
-    plan->tape = t; plan->least_bytes = least; plan->coarse = coarse;
+    plan->tape = t; plan->least_bytes = least; plan->least_proven = proven; plan->coarse = coarse;
     a->used = was->used;
 }
 

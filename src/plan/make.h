@@ -256,9 +256,9 @@ static void gcpi_plan_end(gcp_plan *plan, int made, const gcp_arena *was, size_t
                   "make, or use two arenas in turn)",
                   was->size - was->used - was->scratch, enough, call, freed);
     size_t least = core && t->code == GCP_E_BUDGET ? plan->least_bytes : 0;
-    int coarse = least > 0 ? plan->coarse : 0;
+    int coarse = least > 0 ? plan->coarse : 0, proven = least > 0 ? plan->least_proven : 0;
     memset(plan, 0, sizeof *plan);
-    plan->tape = t; plan->least_bytes = least; plan->coarse = coarse;
+    plan->tape = t; plan->least_bytes = least; plan->least_proven = proven; plan->coarse = coarse;
     a->used = was->used;
 }
 

@@ -93,9 +93,10 @@ static void gcpi_budget_fail(const gcpi_plan *core, const gcpi_watch *watch, gcp
     gcpi_outcome_fail(out, GCP_E_BUDGET,
                       ".budget allows %zu bytes; the least found to work is %zu%s; %s %.48s (%s:%d) sets it%s",
                       core->opts.budget, core->state_bytes + lowest->slab,
-                      watch->stopped ? " (.progress stopped the search)"
-                      : out->coarse  ? " (the plan's arena had no room for all of the search: gcp_plan_arena)"
-                                     : "",
+                      lowest->proven   ? " (proven: no schedule takes less)"
+                      : watch->stopped ? " (.progress stopped the search)"
+                      : out->coarse    ? " (the plan's arena had no room for all of the search: gcp_plan_arena)"
+                                       : "",
                       lowest->task < core->p.forward ? "forward of" : "backward of",
                       gcpi_task_name(&core->p, task, name, sizeof name), gcpi_basename(at.file), at.line, help);
 }
@@ -131,6 +132,7 @@ static gcpi_outcome gcpi_plan_choose(const gcpi_plan *core, const gcpi_request *
     memset(&out, 0, sizeof out);
     if (!gcpi_choose(&q, r, a, &found)) return out;
     out.lowest = found.lowest;
+    out.lowest.proven &= !gcpi_views_open(&core->p);          /* another choice may take less */
     out.coarse = found.coarse; out.bound = found.bound; out.seconds = found.seconds; out.segments = found.segments;
     out.method = found.method; out.fit = found.fit;
     out.keep_all = core->unfused < SIZE_MAX ? core->unfused : found.keep_all < SIZE_MAX ? found.keep_all : 0;

@@ -45,14 +45,14 @@ GCPI_DEF size_t gcp_state_bytes(const gcp_tape *t, gcp_optimizer optimizer)
    listed: their operands; written: those that they write; values: that forward makes. */
 typedef struct gcpi_sizes { size_t tasks, forward, items, operands, list, listed, written, values; } gcpi_sizes;
 
-static size_t gcpi_arena_budget(const gcpi_sizes *n)
+static size_t gcpi_arena_budget(const gcpi_sizes *n, size_t nodes)
 {
     size_t stages = GCPI_MIN(n->forward + 1, (size_t)GCPI_MOST_STAGES), rows = stages * (stages + 1) / 2,
            sets = n->forward <= GCPI_EXACT_VALUES ? (size_t)1 << GCPI_MIN(n->values, (size_t)GCPI_EXACT_VALUES) : 0;
     size_t chain = 2 * rows * ((GCPI_MOST_GRAINS + 1) * sizeof(float) + 2 * sizeof(int)) +
                    stages * (stages + 16) * sizeof(size_t) + (n->items + n->tasks) * 4 * sizeof(int);
     size_t exact = sets * sizeof(size_t) + sets * (n->tasks + 1) * (sizeof(double) + 4 * sizeof(int)) +
-                   (n->tasks + n->items) * 4 * sizeof(int);
+                   (n->tasks + n->items) * 4 * sizeof(int) + (sets ? gcpi_places_bytes(n->tasks, nodes) : 0);
     size_t cut = (n->items + n->forward) * 6 * sizeof(size_t) +
                  (n->operands + n->items + n->forward) * 8 * (2 * sizeof(int) + sizeof(double));
     return GCPI_MAX(GCPI_MAX(chain, exact), cut) + 7 * n->list * sizeof(int) +
@@ -69,7 +69,7 @@ static size_t gcpi_arena_of(const gcp_tape *t, const gcp_plan_opts *o, const gcp
                    n->written * (sizeof(gcpi_value) + sizeof(gcpi_buffer) + 2 * sizeof(gcpi_spot) + 6 * sizeof(int) +
                                  2 * sizeof(size_t) + sizeof(gcpi_plan_buffer) + sizeof(gcpi_rectangle)) +
                    n->items * 2 * sizeof(int);
-    size_t lists = n->list * (5 * sizeof(gcpi_instruction) + 6 * sizeof(size_t) + 13 * sizeof(int) + sizeof(double));
+    size_t lists = n->list * (5 * sizeof(gcpi_instruction) + 6 * sizeof(size_t) + 15 * sizeof(int) + sizeof(double));
     size_t choice = 2 * (n->items + (n->forward + 4) * 5 * sizeof(int) + 2 * (size_t)t->segment_count * sizeof(int));
     size_t model = n->items * (6 * sizeof(int) + sizeof(size_t) + 2) +
                    n->tasks * (6 * sizeof(int) + 3 * sizeof(size_t) + 2) + 2 * n->operands * sizeof(int);
@@ -82,7 +82,7 @@ static size_t gcpi_arena_of(const gcp_tape *t, const gcp_plan_opts *o, const gcp
         2 * gcpi_heights_bytes(n->list) +
         (n->written < GCPI_LAYOUT_MANY ? 0 : gcpi_nearby_bytes(n->written, n->list));
     return sizeof(gcpi_plan) + problem + lives + lists + choice + model + search + far + layout +
-           (o->policy == GCP_POLICY_BUDGET ? gcpi_arena_budget(n) : 0) + 128 * 64;
+           (o->policy == GCP_POLICY_BUDGET ? gcpi_arena_budget(n, (size_t)gcpi_efforts[GCPI_MIN((unsigned)o->effort, 2u)].nodes) : 0) + 128 * 64;
 }
 
 GCPI_DEF size_t gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts o)

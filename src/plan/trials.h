@@ -364,6 +364,7 @@ static int gcpi_plan_take(gcp_plan *plan, const gcpi_outcome *out)
 {
     gcpi_plan *core = plan->core;
     plan->least_bytes = out->lowest.slab ? core->state_bytes + out->lowest.slab : 0;
+    plan->least_proven = out->lowest.proven;
     plan->checkpoint_bytes = out->checkpoints;
     if (out->coarse) plan->coarse = 1;
     core->list = out->list; core->fit = out->fit; core->method = out->method;

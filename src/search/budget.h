@@ -24,9 +24,8 @@ static int gcpi_method_bound(gcpi_planner *q, gcpi_portion portion)
 }
 static int gcpi_method_exact(gcpi_planner *q, gcpi_portion portion)
 {
-    gcpi_budget_exact(q);
     (void)portion;
-    return 0;
+    return gcpi_budget_exact(q);
 }
 static int gcpi_method_chain(gcpi_planner *q, gcpi_portion portion)
 {
@@ -95,6 +94,7 @@ static void gcpi_budget_find(gcpi_planner *q, gcpi_portion portion)
     double done = 0;
     q->bound = 0;
     gcpi_none(&q->loose);
+    q->over[0].count = q->over[1].count = 0;
     for (size_t k = 0; k < sizeof gcpi_methods / sizeof *gcpi_methods; k++) {
         const gcpi_method *method = &gcpi_methods[k];
         q->method = method->name;
@@ -170,6 +170,26 @@ static int gcpi_budget_enough(const gcpi_planner *q)
     return q->r->rough || (known > 0 && gcpi_has(&q->kept) && q->kept.order.seconds > known + 0.03 * q->m.seconds);
 }
 
+/* Joins; the search goes on from one that is clearly faster. */
+static void gcpi_budget_join(gcpi_planner *q, gcpi_portion portion)
+{
+    const double before = q->kept.order.seconds;
+    q->method = "joins";
+    if (!q->r->far && !gcpi_search_over(q)) gcpi_joins_try(q);
+    if (q->kept.order.seconds < before - 0.003 * q->m.seconds)
+        gcpi_budget_search(q, GCPI_TURNS, GCPI_TURNS + 1, 1, portion);
+}
+
+/* Small graphs: what was found lately leaves less to look through with addresses. */
+static void gcpi_budget_last(gcpi_planner *q)
+{
+    const ptrdiff_t scratch = q->a->scratch;
+    gcpi_exact x;
+    q->method = "exact";
+    if (!q->r->no_exact && !q->r->far && gcpi_exact_make(&x, &q->m, q->a)) gcpi_budget_places(q, &x);
+    q->a->scratch = scratch;
+}
+
 /* What is kept, or `loose`, is what answers this request best. */
 static void gcpi_budget_run(gcpi_planner *q, gcpi_portion portion)
 {
@@ -182,6 +202,8 @@ static void gcpi_budget_run(gcpi_planner *q, gcpi_portion portion)
         if (GCPI_MIN(q->kept.order.seconds, q->loose.order.seconds) < found)      /* from that order */
             gcpi_budget_search(q, 0, GCPI_TURNS, 1, gcpi_part_of(portion, 0.7, 1));
         gcpi_budget_more(q, gcpi_part_of(portion, 0.7, 1));
+        gcpi_budget_join(q, gcpi_part_of(portion, 1, 1));
+        if (gcpi_has(&q->kept) && q->bound < q->kept.order.seconds) gcpi_budget_last(q);
     }
     if (gcpi_has(&q->kept)) gcpi_order_copy(&q->best, &q->kept.order);
 }
@@ -223,10 +245,61 @@ static void gcpi_budget_parts(gcpi_planner *q, gcpi_portion portion)
     q->a->scratch = scratch;
 }
 
+/* A greater effort is never slower: what lesser ones find is a candidate. It comes last, for all else to begin as it
+   would without. */
+static void gcpi_budget_lesser(gcpi_planner *q, gcpi_portion portion)
+{
+    static const gcp_effort efforts[] = { GCP_EFFORT_QUICK, GCP_EFFORT_DEFAULT, GCP_EFFORT_THOROUGH };
+    const gcpi_request *asked = q->r;
+    gcpi_request lesser = *asked;
+    const ptrdiff_t scratch = q->a->scratch;
+    gcpi_candidate own;
+    memset(&own, 0, sizeof own);
+    if (!gcpi_order_make(&own.order, q->trial.capacity, q->a)) { q->coarse = 1; return; }
+    lesser.no_least = 1;
+    for (int e = 0; efforts[e] != asked->effort && !gcpi_search_over(q); e++) {
+        const double bound = q->bound;
+        gcpi_keep(&own, &q->kept.order, q->kept.method, q->kept.fit);
+        gcpi_none(&q->kept);
+        lesser.effort = efforts[e];
+        q->r = &lesser;
+        gcpi_budget_run(q, portion);
+        q->r = asked;
+        q->bound = GCPI_MAX(q->bound, bound);
+        if (own.order.seconds <= q->kept.order.seconds) gcpi_keep(&q->kept, &own.order, own.method, own.fit);
+    }
+    if (gcpi_has(&q->kept)) gcpi_order_copy(&q->best, &q->kept.order);
+    q->a->scratch = scratch;
+}
+
+/* What a request for a byte less than the least slab finds is the least; where it fits the limit, it is kept. */
+static void gcpi_budget_below(gcpi_planner *q)
+{
+    const gcpi_request *asked = q->r;
+    gcpi_request less = *asked;
+    const gcpi_portion end = gcpi_part_of(asked->portion, 1, 1);
+    for (int found = 1; found && q->lowest.slab > 1 && !q->lowest.proven && !gcpi_has(&q->kept);) {
+        less.limit = q->lowest.slab - 1;
+        q->r = &less;
+        gcpi_budget_find(q, end);
+        q->r = asked;
+        found = gcpi_has(&q->kept);
+        if (!found) return;
+        q->lowest.slab = gcpi_order_slab(q, &q->kept.order, q->kept.fit).bytes;
+        gcpi_least_holds(q, &q->kept.order);
+        if (q->lowest.slab <= asked->limit) gcpi_order_copy(&q->best, &q->kept.order);
+        else gcpi_none(&q->kept);
+    }
+}
+
 static void gcpi_policy_budget(gcpi_planner *q)
 {
     if (!q->p->training) { gcpi_budget_inference(q); return; }
+    enum { SMALL = 64 };                   /* larger problems have no time to ask again */
     const int both = q->r->far && !q->r->far_only;
     if (both) gcpi_budget_parts(q, gcpi_part_of(q->r->portion, 0, 0.5));
     gcpi_budget_run(q, gcpi_part_of(q->r->portion, both ? 0.5 : 0, 1));
+    if (gcpi_has(&q->kept) || (q->r->limit > 1 && q->p->forward <= SMALL))
+        gcpi_budget_lesser(q, gcpi_part_of(q->r->portion, 1, 1));
+    if (!q->r->far && !q->r->no_least && q->p->forward <= SMALL) gcpi_budget_below(q);
 }

@@ -53,8 +53,9 @@ static int gcpi_planner_make(gcpi_planner *q)
     q->judgement = q->r->by_peak ? GCPI_BY_PEAK : GCPI_BY_LAYOUT;
     q->layout = GCPI_LAYOUT_WORK; q->kept.fit = gcpi_fit_free();
     int ok = q->list.at && gcpi_model_make(&q->m, p, q->a) && (!q->r->far || gcpi_far_make(q, (int)capacity));
-    gcpi_order *const orders[] = { &q->trial, &q->best, &q->kept.order, &q->loose.order };
-    for (int i = 0; ok && i < 4; i++) ok = gcpi_order_make(orders[i], (int)capacity, q->a);
+    gcpi_order *const orders[] = { &q->trial, &q->best, &q->kept.order, &q->loose.order, &q->over[0], &q->over[1] };
+    const int count = q->r->limit ? 6 : 4;
+    for (int i = 0; ok && i < count; i++) ok = gcpi_order_make(orders[i], (int)capacity, q->a);
     gcpi_none(&q->kept); gcpi_none(&q->loose);
     q->best.seconds = HUGE_VAL;
     return ok;

@@ -1,4 +1,4 @@
-/* GCP_POLICY_BUDGET: exact search of small graphs. At most 14 forward ops and values: Dijkstra over (next task, set
+/* GCP_POLICY_BUDGET: exact search of small graphs by live bytes. At most 14 forward ops and values: Dijkstra over (next task, set
    of live values). Edges: the next task; a task again; a value dropped. Least seconds within a limit, or (limit 0)
    the least peak that any order has. */
 enum { GCPI_EXACT_VALUES = 14 };
@@ -8,7 +8,7 @@ typedef struct gcpi_exact {
     size_t limit, *bytes;             /* bytes: per set */
     /* sets of values; mates: per value, those of its group; useful: per next task, what may still be read */
     unsigned *mates, *useful, *reads, *writes, *clashes;
-    double *cost;                     /* per state: (next task << values) + set */
+    double *cost;                     /* per state: (next task << values) + set; to it, or from there on */
     int *heap, *place, count;         /* states; per state, its index in the heap + 1, -1: settled */
     /* per state: how it was reached: task, ~task for a task again, INT32_MAX: a value dropped */
     int *edge;
@@ -51,14 +51,28 @@ static void gcpi_exact_reach(gcpi_exact *x, int next, unsigned set, double cost,
     gcpi_exact_sift(x, x->place[state] - 1);
 }
 
+/* Whether task, the next one or one again, may run on a set. */
+static int gcpi_exact_may(const gcpi_exact *x, int next, unsigned set, int task)
+{
+    const int again = task != next;
+    if (again && (!x->m->again[task] || !(x->writes[task] & x->useful[next] & ~set))) return 0;
+    return !(x->reads[task] & ~set) && !(again && (next > x->m->until[task] || x->clashes[task] & set));
+}
+
+/* Bytes beside forward values while task runs before `next`. */
+static size_t gcpi_exact_beside(const gcpi_exact *x, int next, int task)
+{
+    return task == next ? x->m->during[task] : x->m->before[next] + x->m->workspace[task];
+}
+
 /* Runs task (the next one, or one again) on a set, with each way of working in place. */
 static void gcpi_exact_run(gcpi_exact *x, int next, unsigned set, int task, double cost)
 {
     const gcpi_model *m = x->m;
     int again = task != next;
     unsigned all = set | x->writes[task];
-    if ((x->reads[task] & ~set) || (again && (next > m->until[task] || x->clashes[task] & set))) return;
-    size_t fixed = again ? m->before[next] + m->workspace[task] : m->during[task];
+    if (!gcpi_exact_may(x, next, set, task)) return;
+    size_t fixed = gcpi_exact_beside(x, next, task);
     for (int side = -1; side < (m->over[task] < 0 ? 0 : 2); side++) {
         unsigned after = all;
         size_t bytes = x->bytes[all] + fixed;
@@ -162,8 +176,7 @@ static int gcpi_exact_search(gcpi_exact *x, size_t limit, gcpi_order *out)
         }
         if (next == tasks) continue;
         gcpi_exact_run(x, next, set, next, cost);
-        for (int f = 0; f < m->p->forward && f < next; f++)
-            if (m->again[f] && x->writes[f] & x->useful[next] & ~set) gcpi_exact_run(x, next, set, f, cost);
+        for (int f = 0; f < m->p->forward && f < next; f++) gcpi_exact_run(x, next, set, f, cost);
         for (int v = 0; v < m->values; v++)
             if (set >> v & 1) gcpi_exact_reach(x, next, set & ~(1u << v), cost, INT32_MAX, set);
     }
@@ -181,4 +194,69 @@ static int gcpi_exact_other(gcpi_exact *x, int i, size_t *limit, gcpi_order *out
     const int found = *limit > 0 && gcpi_exact_search(x, *limit, out);
     x->noise = 0;
     return found;
+}
+
+/* From the end: the least seconds from each state to the end within the limit. */
+
+static int gcpi_exact_state(const gcpi_exact *x, int next, unsigned set)
+{
+    return (int)(((unsigned)next << x->m->values) + (set & x->useful[next]));
+}
+
+static void gcpi_exact_back(gcpi_exact *x, int next, unsigned set, int task, int *better)
+{
+    const gcpi_model *m = x->m;
+    const int then = task == next ? next + 1 : next, state = gcpi_exact_state(x, next, set);
+    const unsigned all = set | x->writes[task];
+    if (!gcpi_exact_may(x, next, set, task)) return;
+    for (int side = -1; side < (m->over[task] < 0 ? 0 : 2); side++) {
+        unsigned after = all;
+        size_t bytes = x->bytes[all] + gcpi_exact_beside(x, next, task);
+        if (side >= 0) {
+            const int under = m->under[2 * task + side], z = m->over[task];
+            if (under < 0) continue;
+            after &= ~(1u << under);
+            if (set & x->mates[z] || after & x->mates[under]) continue;
+            bytes -= m->bytes[m->group[z]];
+        }
+        const double cost = m->p->tasks[task].seconds + x->cost[gcpi_exact_state(x, then, after)];
+        if (bytes > x->limit || cost >= x->cost[state]) continue;
+        x->cost[state] = cost;
+        *better = 1;
+    }
+}
+
+/* The states before `next`, from those behind it. A task again leads to a larger set, a drop to a smaller one. */
+static void gcpi_exact_layer(gcpi_exact *x, int next)
+{
+    const unsigned all = x->useful[next];
+    const size_t beside = x->m->before[next];
+    for (int better = 1, first = 1; better; first = 0) {
+        unsigned set = all;
+        better = 0;
+        do {
+            if (x->bytes[set] + beside > x->limit) continue;
+            if (first) gcpi_exact_back(x, next, set, next, &better);
+            for (int f = 0; f < x->m->p->forward && f < next; f++) gcpi_exact_back(x, next, set, f, &better);
+        } while ((set = (set - 1) & all) != all);
+        for (set = all & (0 - all); set; set = (set - all) & all) {
+            double *cost = &x->cost[gcpi_exact_state(x, next, set)];
+            for (int v = 0; v < x->m->values; v++) {
+                const double less = set >> v & 1 ? x->cost[gcpi_exact_state(x, next, set & ~(1u << v))] : HUGE_VAL;
+                if (less < *cost) { *cost = less; better = 1; }
+            }
+        }
+    }
+}
+
+/* Sets x->cost, HUGE_VAL: the end is out of reach. Returns the least seconds of a step. */
+static double gcpi_exact_costs(gcpi_exact *x, size_t limit)
+{
+    const int tasks = x->m->p->task_count;
+    const ptrdiff_t states = ((ptrdiff_t)tasks + 1) << x->m->values;
+    x->limit = limit;
+    for (ptrdiff_t i = 0; i < states; i++) x->cost[i] = HUGE_VAL;
+    x->cost[gcpi_exact_state(x, tasks, x->useful[tasks])] = 0;
+    for (int next = tasks - 1; next >= 0; next--) gcpi_exact_layer(x, next);
+    return x->cost[0];
 }

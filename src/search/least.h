@@ -5,6 +5,7 @@
 typedef struct gcpi_least {
     gcpi_order order, path;
     size_t slab, floor;
+    int proven;                       /* nothing has a slab of fewer bytes */
 } gcpi_least;
 
 /* Whether nothing fits yet, or what does is so far from the bound that the way down may pass a faster order. No more
@@ -176,6 +177,46 @@ static int gcpi_least_exact(gcpi_planner *q, gcpi_least *least)
     return done;
 }
 
+/* Whether nothing is below the least slab. What fits there is taken over: *better. */
+static int gcpi_least_below(gcpi_planner *q, gcpi_least *least, gcpi_exact *x, int *better)
+{
+    const gcpi_effort *e = &gcpi_efforts[q->r->effort];
+    const size_t slab = least->slab - 1 - q->front, before = least->slab;
+    const ptrdiff_t scratch = q->a->scratch;
+    double seconds = 0;
+    gcpi_places p;
+    gcpi_placing found = GCPI_PLACING_UNDECIDED;
+    if (!(gcpi_exact_costs(x, gcpi_round(slab, q->p->target.align)) < HUGE_VAL)) return 1;
+    if (gcpi_places_make(&p, x, slab, e->nodes, q->a)) found = gcpi_places_search(&p, 0, HUGE_VAL, &q->trial, &seconds);
+    q->a->scratch = scratch;
+    if (found == GCPI_PLACED) gcpi_least_offer(q, least, &q->trial, gcpi_fit_of(before - 1, e->hard, 0));
+    *better = least->slab < before;
+    return found == GCPI_CANNOT_PLACE;
+}
+
+/* Bytes that a slab may be below its live bytes: these are rounded up, its last byte is not. */
+static size_t gcpi_least_padding(const gcpi_problem *p)
+{
+    const size_t align = p->target.align;
+    size_t most = 0;
+    for (int i = 0; i < p->item_count; i++)
+        most = GCPI_MAX(most, gcpi_round(p->items[i].bytes, align) - p->items[i].bytes);
+    for (int t = 0; t < p->task_count; t++)
+        most = GCPI_MAX(most, gcpi_round(p->tasks[t].workspace, align) - p->tasks[t].workspace);
+    return most;
+}
+
+/* Nothing is below the bytes that one task takes. Small graphs: with addresses, down until nothing is below. */
+static void gcpi_least_prove(gcpi_planner *q, gcpi_least *least)
+{
+    const ptrdiff_t scratch = q->a->scratch;
+    gcpi_exact x;
+    int better = !q->r->no_exact && gcpi_values_whole(&q->m) && gcpi_exact_make(&x, &q->m, q->a);
+    least->proven = least->slab + gcpi_least_padding(q->p) <= q->front + least->floor;
+    while (better && !least->proven) least->proven = gcpi_least_below(q, least, &x, &better);
+    q->a->scratch = scratch;
+}
+
 /* keep-all with copies, for limits from the least up: the first few that are reached */
 static int gcpi_least_copies(gcpi_planner *q, gcpi_least *least)
 {
@@ -259,10 +300,11 @@ static void gcpi_budget_way_down(gcpi_planner *q, gcpi_portion portion)
         gcpi_order_make(&least.path, q->trial.capacity, q->a) && gcpi_cut_make(&cut, &q->m, q->a)) {
         least.floor = gcpi_least_bytes(&cut);
         gcpi_least_find(q, &least, portion);
+        if (!q->r->far && !gcpi_has(&q->kept)) gcpi_least_prove(q, &least);
     }
     /* no order: the arena is too small to lay anything out */
     if (least.order.count && (!q->lowest.slab || least.slab < q->lowest.slab)) {
-        q->lowest.slab = least.slab;
+        q->lowest.slab = least.slab; q->lowest.proven = least.proven;
         gcpi_least_holds(q, &least.order);
     }
     q->a->scratch = scratch;

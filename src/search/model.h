@@ -86,6 +86,18 @@ static void gcpi_model_task(gcpi_model *m, int task, int *reads, int *writes)
     }
 }
 
+static int gcpi_keep_all_list(const gcpi_problem *p, gcpi_list *list, gcp_arena *a)         /* 0: not enough scratch */
+{
+    memset(list, 0, sizeof *list);
+    list->count = p->task_count;
+    list->at = GCPI_SCRATCH(a, gcpi_instruction, p->task_count);
+    for (int i = 0; list->at && i < p->task_count; i++) {
+        list->at[i].task = i;
+        list->at[i].letter = gcpi_letters[p->tasks[i].kind];
+    }
+    return list->at != NULL;
+}
+
 /* Bytes of what no choice changes, from the lifetimes of keep-all. */
 static int gcpi_model_fixed(gcpi_model *m, gcp_arena *a)
 {
@@ -94,14 +106,7 @@ static int gcpi_model_fixed(gcpi_model *m, gcp_arena *a)
     gcpi_list list;
     gcpi_lives lives;
     size_t *live, now = 0, across = 0;
-    memset(&list, 0, sizeof list);
-    list.count = p->task_count;
-    list.at = GCPI_SCRATCH(a, gcpi_instruction, p->task_count);
-    for (int i = 0; list.at && i < p->task_count; i++) {
-        list.at[i].task = i;
-        list.at[i].letter = gcpi_letters[p->tasks[i].kind];
-    }
-    if (!list.at || !gcpi_lives_make(p, &list, &lives, &live, a)) return 0;
+    if (!gcpi_keep_all_list(p, &list, a) || !gcpi_lives_make(p, &list, &lives, &live, a)) return 0;
     for (int b = 0; b < lives.buffer_count; b++) {
         const gcpi_buffer *x = &lives.buffers[b];
         if (x->joined >= 0 || p->items[x->root].kind == GCPI_FORWARD_ITEM) continue;
@@ -253,10 +258,19 @@ static size_t gcpi_pass_task(const gcpi_model *m, int task, size_t *live)
 typedef struct gcpi_pass { size_t live; int next, valid; } gcpi_pass;
 #define GCPI_DEAD SIZE_MAX
 
-/* One entry of an order: the live bytes while it runs, or GCPI_DEAD for a run again that nobody reads. */
+/* A move: both places of what it moves. */
+static size_t gcpi_pass_move(const gcpi_model *m, int task, const gcpi_pass *pass)
+{
+    const int item = m->p->tasks[task].item, v = m->value_of[item];
+    if (v >= 0 && !m->live[v]) return GCPI_DEAD;
+    return pass->live + m->before[pass->next] + gcpi_round(m->p->items[item].bytes, m->p->target.align);
+}
+
+/* One entry of an order: the live bytes while it runs, or GCPI_DEAD for a run again or a move that nobody reads. */
 static size_t gcpi_pass_code(const gcpi_model *m, int code, gcpi_pass *pass)
 {
     int task = code < 0 ? ~code : code;
+    if (task >= m->p->task_count + m->p->far_count) return gcpi_pass_move(m, task, pass);
     if (code >= 0 && task < m->p->task_count) {
         pass->next = task;
         return gcpi_pass_task(m, task, &pass->live) + m->during[task];

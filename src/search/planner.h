@@ -33,9 +33,9 @@ typedef struct gcpi_request {
     gcpi_watch *watch; gcpi_portion portion;
 } gcpi_request;
 
-/* Where nothing fits: the smallest slab found, 0: none; the task at its peak; bytes there of weight gradients, and of
-   what grows with the batch. */
-typedef struct gcpi_lowest { size_t slab; int task; size_t gradients, batch; } gcpi_lowest;
+/* Where nothing fits: the smallest slab found, 0: none; whether none is smaller; the task at its peak; bytes there of
+   weight gradients, and of what grows with the batch. */
+typedef struct gcpi_lowest { size_t slab; int proven, task; size_t gradients, batch; } gcpi_lowest;
 
 /* The answer. order: in scratch, NULL: nothing fits; keep_all: slab of keep-all, SIZE_MAX: not known. coarse: some part
    of the search did not fit in the arena. */
@@ -67,6 +67,7 @@ typedef struct gcpi_planner {
     double layout;                    /* layout work for each candidate */
     size_t front, keep_all;           /* bytes of the step's numbers; slab of keep-all */
     gcpi_candidate kept, loose;       /* the fastest whose slab fits; whose bytes fit, but not its slab */
+    gcpi_order over[2];               /* of cuts, of a chain: the order of the fewest bytes that does not fit */
     const char *method;               /* of the current candidate */
     gcpi_far far;                     /* where .far is given */
     double bound;

@@ -33,6 +33,8 @@ static void gcpi_cuts_try(gcpi_planner *q, int prices)
     }
     while (fits-- > 0)
         if (gcpi_cut_order(q, &c, fit[fits]) && gcpi_offer(q, &q->trial) <= q->r->limit) break;
+    if (!gcpi_cut_order(q, &c, q->m.seconds / GCPI_MAX(all, 1) * exp2(low)) && q->trial.valid)
+        gcpi_order_copy(&q->over[0], &q->trial);
     /* lower prices keep too much, and copies take the excess away */
     for (double price = high; q->r->far && price > -12; price -= 0.5) {
         gcpi_cut_order(q, &c, q->m.seconds / GCPI_MAX(all, 1) * exp2(price));
@@ -58,7 +60,7 @@ static void gcpi_chain_try(gcpi_planner *q, int late)
     }
     for (int k = made ? c.grains : 0, after = 0; k > 0 && after < 4; k--) {
         if (!gcpi_chain_order(&c, &q->trial, k)) continue;
-        if (q->trial.peak > gcpi_room(q)) continue;
+        if (q->trial.peak > gcpi_room(q)) { gcpi_order_copy(&q->over[1], &q->trial); continue; }
         gcpi_offer(q, &q->trial);
         after += q->kept.order.seconds <= q->trial.seconds;
     }
@@ -246,8 +248,23 @@ static void gcpi_budget_copies(gcpi_planner *q)
     }
 }
 
-/* The fastest order within the limit; where that has no layout that fits, others. */
-static void gcpi_budget_exact(gcpi_planner *q)
+/* With addresses: what is faster than the plan so far, or the proof that nothing is. */
+static void gcpi_budget_places(gcpi_planner *q, gcpi_exact *x)
+{
+    const gcpi_effort *e = &gcpi_efforts[q->r->effort];
+    const gcpi_fit fit = gcpi_fit_of(q->r->limit, e->hard, 0);
+    gcpi_places p;
+    double least = 0;
+    gcpi_exact_costs(x, gcpi_room(q));
+    if (!gcpi_places_make(&p, x, q->r->limit - q->front, e->nodes, q->a)) return;
+    const gcpi_placing found = gcpi_places_search(&p, 1, q->kept.order.seconds, &q->trial, &least);
+    q->bound = GCPI_MAX(q->bound, least);
+    if (found == GCPI_PLACED && gcpi_order_slab(q, &q->trial, fit).bytes <= q->r->limit)
+        gcpi_keep(&q->kept, &q->trial, q->method, fit);
+}
+
+/* The fastest order within the limit; where that has no layout that fits, others. 1: nothing is faster. */
+static int gcpi_budget_exact(gcpi_planner *q)
 {
     ptrdiff_t scratch = q->a->scratch;
     size_t limit = gcpi_room(q);
@@ -258,7 +275,9 @@ static void gcpi_budget_exact(gcpi_planner *q)
         if (i == 0 && !q->r->far) q->bound = q->trial.seconds;
         if (gcpi_offer(q, &q->trial) <= q->r->limit) break;
     }
+    if (made && !q->r->far && q->bound < q->kept.order.seconds) gcpi_budget_places(q, &x);
     q->a->scratch = scratch;
+    return made && !q->r->far && gcpi_has(&q->kept) && q->bound >= q->kept.order.seconds;
 }
 
 /* The bound with copies. What is away at any moment was copied out before and is copied back later. In T seconds it is

@@ -4,11 +4,12 @@
 /* What .effort means. visits: instructions that the search simulates, in large problems up to `growth` times as many;
    prices: of cuts; places: tasks for bounds; stages, grains: of the chain; policies: each is tried, even if something
    fits; layout: placed buffers that a layout looks at; hard: the same, for the last layout of what nearly fits; least:
-   visits per forward op on the way to the least budget. */
+   visits per forward op on the way to the least budget; nodes: of the exact search with addresses. */
 typedef struct gcpi_effort {
     double visits, growth;
     int prices, places, stages, grains, policies;
     double layout, hard, least;
+    int nodes;
 } gcpi_effort;
 enum {
     GCPI_MOST_STAGES = 192,
@@ -17,10 +18,10 @@ enum {
     GCPI_FEW_CELLS = 4000000,      /* stages squared, times grains, where grains are few */
     GCPI_SHORT_CHAIN = 201
 };
-static const gcpi_effort gcpi_efforts[] = { { 1.6e6, 6, 20, 12, 96, 100, 1, 6e5, 3e6, 8e3 },
-                                            { 1.5e5, 1, 12, 4, 48, 64, 0, 1e5, 3e5, 2e3 },
+static const gcpi_effort gcpi_efforts[] = { { 1.6e6, 6, 20, 12, 96, 100, 1, 6e5, 3e6, 8e3, 3000 },
+                                            { 1.5e5, 1, 12, 4, 48, 64, 0, 1e5, 3e5, 2e3, 1000 },
                                             { 4e7, 6, 24, 32, GCPI_MOST_STAGES, GCPI_MOST_GRAINS, 1, 1.5e6, 1.2e7,
-                                              1e5 } };
+                                              1e5, 400000 } };
 
 /* Local search: annealing with a fixed seed. A move takes a run out, puts one in, or shifts one nearer to its reader.
    Bytes above the limit cost a price, which rises while the present order does not fit and falls while it does. So the
