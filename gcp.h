@@ -618,7 +618,7 @@ typedef struct gcp_plan {
     int    coarse;                  /* GCP_POLICY_BUDGET: 1: the plan's arena had no room for all of the search; 2:
                                        .progress stopped it */
     const char *method;             /* GCP_POLICY_BUDGET: what found the schedule: a policy, "cuts", "chain", "search",
-                                       "exact"; else NULL */
+                                       "least", "binomial", "joins", "exact"; else NULL */
     double forward_flops, rerun_flops;  /* floating-point operations of one forward, and of what runs again */
     int    units, reruns;           /* units of the network; how often units are run again, in all */
     int    instructions, segments;  /* segments of the plan: 1 = keep-all */
@@ -1257,6 +1257,7 @@ GCPI_COLD                              /* at -Og: code that runs once per plan o
 #include "src/search/exact.h"          /* GCP_POLICY_BUDGET: exact search of small graphs by live bytes */
 #include "src/search/places.h"         /* GCP_POLICY_BUDGET: exact search of small graphs with addresses */
 #include "src/search/portfolio.h"      /* GCP_POLICY_BUDGET: what its methods try */
+#include "src/search/binomial.h"       /* GCP_POLICY_BUDGET: binomial checkpoints (Griewank 1992) */
 #include "src/search/joins.h"          /* GCP_POLICY_BUDGET: joins */
 #include "src/search/relaxed.h"        /* GCP_POLICY_BUDGET: a bound for all choices of views */
 #include "src/search/least.h"          /* GCP_POLICY_BUDGET: the least budget, and the way there */

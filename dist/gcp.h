@@ -648,7 +648,7 @@ typedef struct gcp_plan {
     int    coarse;                  /* GCP_POLICY_BUDGET: 1: the plan's arena had no room for all of the search; 2:
                                        .progress stopped it */
     const char *method;             /* GCP_POLICY_BUDGET: what found the schedule: a policy, "cuts", "chain", "search",
-                                       "exact"; else NULL */
+                                       "least", "binomial", "joins", "exact"; else NULL */
     double forward_flops, rerun_flops;  /* floating-point operations of one forward, and of what runs again */
     int    units, reruns;           /* units of the network; how often units are run again, in all */
     int    instructions, segments;  /* segments of the plan: 1 = keep-all */
@@ -10897,7 +10897,7 @@ static size_t gcpi_layout_make(const gcpi_problem *p, const gcpi_list *list, gcp
             l->buffers[b].offset = y.offset[b];
             top = GCPI_MAX(top, y.offset[b] + l->buffers[b].bytes);
         }
-    return top;
+    return GCPI_MAX(top, 1);               /* 0 would say that scratch was short */
 }
 
 /* Lifetimes and layout of a list, to which moves may be added. Returns the slab's bytes as gcpi_layout_make does; l and
@@ -10958,7 +10958,7 @@ static gcpi_region gcpi_region_of(const gcpi_problem *p, int item, size_t at)
 
 static int gcpi_overlap(const gcpi_region *a, const gcpi_region *b)
 {
-    if (a->at >= b->end || b->at >= a->end) return 0;
+    if (a->at >= b->end || b->at >= a->end || a->at == a->end || b->at == b->end) return 0;
     if (a->pitch != b->pitch) return 1;
     size_t shift = (b->at % a->pitch + a->pitch - a->at % a->pitch) % a->pitch;     /* from a's columns to b's */
     return shift < a->width || shift + b->width > a->pitch;
@@ -11274,6 +11274,7 @@ typedef struct gcpi_model {
     /* per task: bytes other than forward values: while it runs; while others run again before it; its own workspace */
     size_t *during, *before, *workspace;
     double seconds;                   /* of keep-all */
+    int mixed;                        /* a gradient may be written on a forward value: bytes may be fewer than here */
     /* of the pass: per value, whether it is live; per group, right after these, how many of its values are */
     unsigned char *live; uint16_t *members;
     size_t state_bytes;               /* of both */
@@ -11328,6 +11329,8 @@ static void gcpi_model_task(gcpi_model *m, int task, int *reads, int *writes)
         m->written[(*writes)++] = v;
         m->shares[task] |= p->items[p->items[o[k].item].root].next >= 0 && !t->free;
     }
+    for (int side = 0; side < 2 && t->over >= 0 && m->value_of[o[t->over].item] < 0; side++)
+        m->mixed |= t->under[side] >= 0 && m->value_of[o[t->under[side]].item] >= 0;
     if (t->over < 0 || m->value_of[o[t->over].item] < 0 || !gcpi_whole(p, o[t->over].item)) return;
     m->over[task] = m->value_of[o[t->over].item];
     for (int side = 0; side < 2; side++) {
@@ -11646,6 +11649,7 @@ typedef struct gcpi_planner {
     double layout;                    /* layout work for each candidate */
     size_t front, keep_all;           /* bytes of the step's numbers; slab of keep-all */
     gcpi_candidate kept, loose;       /* the fastest whose slab fits; whose bytes fit, but not its slab */
+    gcpi_order over[2];               /* of cuts, of a chain: the order of the fewest bytes that does not fit */
     const char *method;               /* of the current candidate */
     gcpi_far far;                     /* where .far is given */
     double bound;
@@ -12184,6 +12188,15 @@ static void gcpi_policy_sqrt(gcpi_planner *q)
     gcpi_chen_moves(q, c.cut);
 }
 
+/* Where [begin, end) is cut off with fewer bytes crossing: there, or up to three tasks earlier. */
+static int gcpi_cheap_cut(const gcpi_planner *q, int begin, int end, int last)
+{
+    int best = end - 1;
+    for (int g = best; g >= GCPI_MAX(begin, end - 4) && end < last; g--)
+        if (q->crossing[g] < q->crossing[best]) best = g;
+    return best + 1;
+}
+
 /* Halves (or k-ths by saved bytes) of a run of tasks, again and again, down to leaves of at most `leaf` tasks. */
 static void gcpi_divide(gcpi_planner *q, int first, int last, int segment, int parts, int leaf)
 {
@@ -12194,10 +12207,9 @@ static void gcpi_divide(gcpi_planner *q, int first, int last, int segment, int p
     for (int f = first; f < last && done + 1 < parts; f++) {
         sum += q->saved[f];
         if (sum < total / (size_t)parts * (size_t)(done + 1) || f + 1 >= last) continue;
-        int best = f;
-        for (int g = f; g >= GCPI_MAX(begin, f - 3); g--) if (q->crossing[g] < q->crossing[best]) best = g;
-        gcpi_divide(q, begin, best + 1, gcpi_segment_add(&q->now, segment), parts, leaf);
-        begin = best + 1;
+        const int end = gcpi_cheap_cut(q, begin, f + 1, last);
+        gcpi_divide(q, begin, end, gcpi_segment_add(&q->now, segment), parts, leaf);
+        begin = end;
         done++;
     }
     if (begin > first && begin < last) gcpi_divide(q, begin, last, gcpi_segment_add(&q->now, segment), parts, leaf);
@@ -13600,9 +13612,9 @@ GCPI_COLD                              /* at -Og: code that runs once per plan o
 
 /* ==== src/search/exact.h ==== */
 
-/* GCP_POLICY_BUDGET: exact search of small graphs by live bytes. At most 14 forward ops and values: Dijkstra over (next task, set
-   of live values). Edges: the next task; a task again; a value dropped. Least seconds within a limit, or (limit 0)
-   the least peak that any order has. */
+/* GCP_POLICY_BUDGET: exact search of small graphs by live bytes. At most 14 forward ops and values: Dijkstra over (next
+   task, set of live values). Edges: the next task; a task again; a value dropped. Least seconds within a limit, or
+   (limit 0) the least peak that any order has. */
 enum { GCPI_EXACT_VALUES = 14 };
 
 typedef struct gcpi_exact {
@@ -13774,7 +13786,7 @@ static int gcpi_exact_search(gcpi_exact *x, size_t limit, gcpi_order *out)
         x->place[state] = -1;
         if (next == tasks && set == x->useful[tasks]) {
             if (limit) { gcpi_exact_order(x, state, out); return out->valid; }
-            return gcpi_exact_search(x, (size_t)cost, out);             /* of those with this peak, the fastest */
+            return gcpi_exact_search(x, GCPI_MAX((size_t)cost, 1), out);     /* of those with this peak, the fastest */
         }
         if (next == tasks) continue;
         gcpi_exact_run(x, next, set, next, cost);
@@ -13865,14 +13877,14 @@ static double gcpi_exact_costs(gcpi_exact *x, size_t limit)
 
 /* ==== src/search/places.h ==== */
 
-/* GCP_POLICY_BUDGET: exact search of small graphs with addresses. A* (Hart, Nilsson, Raphael 1968) over (next task, pile of
-   live buffers); what exact.h says from there on is the estimate, which is never too high. Ways on: the next task, a
-   task again, a move. A value dies where it was last read or made, as in lists. What is found is the fastest list that
-   has a layout, moves included; where nothing is left to try, there is none.
+/* GCP_POLICY_BUDGET: exact search of small graphs with addresses. A* (Hart, Nilsson, Raphael 1968) over (next task,
+   pile of live buffers); what exact.h says from there on is the estimate, which is never too high. Ways on: the next
+   task, a task again, a move. A value dies where it was last read or made, as in lists. What is found is the fastest
+   list that has a layout, moves included; where nothing is left to try, there is none.
 
    A new buffer goes between two that lie one above the other. Where exactly is left open: a pile says in which order
-   buffers lie, and how far apart any two are at least, for all that lay between them in their lives. So there is a layout
-   as long as the floor and the ceiling are far enough apart. */
+   buffers lie, and how far apart any two are at least, for all that lay between them in their lives. So there is a
+   layout as long as the floor and the ceiling are far enough apart. */
 enum { GCPI_PILE_MOST = 20, GCPI_PLACES_THINGS = 64, GCPI_PLACES_UNITS = 60000 };
 
 typedef enum gcpi_placing { GCPI_PLACED, GCPI_CANNOT_PLACE, GCPI_PLACING_UNDECIDED } gcpi_placing;
@@ -13922,10 +13934,10 @@ static int gcpi_pile_find(const gcpi_pile *pile, int thing)          /* 0: it is
 }
 
 /* The thing goes above the one at `below`. 0: there is no room. */
-static int gcpi_pile_put(const gcpi_places *p, gcpi_pile *pile, int below, int thing)
+static int gcpi_pile_put(gcpi_places *p, gcpi_pile *pile, int below, int thing)
 {
     const int at = below + 1, end = pile->count + 2;
-    if (pile->count == GCPI_PILE_MOST) return 0;
+    if (pile->count == GCPI_PILE_MOST) { p->full = 1; return 0; }
     for (int i = end - 1; i >= 0; i--)
         for (int k = end - 1; k > i; k--) pile->apart[i + (i >= at)][k + (k >= at)] = pile->apart[i][k];
     for (int i = pile->count; i > below; i--) pile->thing[i] = pile->thing[i - 1];
@@ -13992,7 +14004,8 @@ static int gcpi_pile_compare(const uint16_t *a, const uint16_t *b)
 
 /* The nodes: a table by task, set and order; a heap by rank. */
 
-static int gcpi_node_before(const gcpi_places *p, int a, int b)     /* of equals the one nearer to the end, then the newer */
+/* Of equals the one nearer to the end comes first, then the newer. */
+static int gcpi_node_before(const gcpi_places *p, int a, int b)
 {
     const gcpi_node *x = &p->node[a], *y = &p->node[b];
     if (x->rank != y->rank) return x->rank < y->rank;
@@ -14094,7 +14107,7 @@ static void gcpi_places_put(gcpi_places *p, const gcpi_pile *pile, int k)
     }
 }
 
-/* The input that the task writes on: the first that dies, as in lists. -1: none. */
+/* The input that the task writes on: the first that dies, as in lives.h. -1: none. */
 static int gcpi_places_under(const gcpi_places *p, unsigned before)
 {
     const gcpi_model *m = p->m;
@@ -14126,7 +14139,10 @@ static void gcpi_places_step(gcpi_places *p, gcpi_pile pile)
         else pile.thing[gcpi_pile_find(&pile, m->group[under]) - 1] = group;
     }
     for (int i = m->groups; i < p->things && p->code >= 0; i++)
-        if (p->thing[i].first == p->task && p->fresh_count < GCPI_PILE_MOST) p->fresh[p->fresh_count++] = i;
+        if (p->thing[i].first == p->task) {
+            if (p->fresh_count == GCPI_PILE_MOST) { p->full = 1; return; }
+            p->fresh[p->fresh_count++] = i;
+        }
     if (p->fresh_count) gcpi_places_put(p, &pile, 0);
     else if (gcpi_pile_raise(p, &pile, p->floor[p->task])) gcpi_places_after(p, &pile);
 }
@@ -14280,9 +14296,11 @@ static size_t gcpi_places_bytes(size_t tasks, size_t nodes)
            nodes * (sizeof(gcpi_node) + GCPI_PILE_NUMBERS * sizeof(uint16_t) + 3 * sizeof(int));
 }
 
-/* Whether a live group always takes all of its bytes: no value is a part of it. */
+/* Whether a live group always takes all of its bytes: no value is a part of it; and whether gradients' bytes are what
+   they are in keep-all. */
 static int gcpi_values_whole(const gcpi_model *m)
 {
+    if (m->mixed) return 0;
     for (int v = 0; v < m->values; v++) {
         const gcpi_item *item = &m->p->items[m->item[v]];
         if (item->offset || item->bytes != m->p->items[item->root].bytes) return 0;
@@ -14343,6 +14361,8 @@ static void gcpi_cuts_try(gcpi_planner *q, int prices)
     }
     while (fits-- > 0)
         if (gcpi_cut_order(q, &c, fit[fits]) && gcpi_offer(q, &q->trial) <= q->r->limit) break;
+    if (!gcpi_cut_order(q, &c, q->m.seconds / GCPI_MAX(all, 1) * exp2(low)) && q->trial.valid)
+        gcpi_order_copy(&q->over[0], &q->trial);
     /* lower prices keep too much, and copies take the excess away */
     for (double price = high; q->r->far && price > -12; price -= 0.5) {
         gcpi_cut_order(q, &c, q->m.seconds / GCPI_MAX(all, 1) * exp2(price));
@@ -14368,7 +14388,7 @@ static void gcpi_chain_try(gcpi_planner *q, int late)
     }
     for (int k = made ? c.grains : 0, after = 0; k > 0 && after < 4; k--) {
         if (!gcpi_chain_order(&c, &q->trial, k)) continue;
-        if (q->trial.peak > gcpi_room(q)) continue;
+        if (q->trial.peak > gcpi_room(q)) { gcpi_order_copy(&q->over[1], &q->trial); continue; }
         gcpi_offer(q, &q->trial);
         after += q->kept.order.seconds <= q->trial.seconds;
     }
@@ -14580,7 +14600,7 @@ static int gcpi_budget_exact(gcpi_planner *q)
     int made = limit && gcpi_exact_make(&x, &q->m, q->a);
     q->coarse |= limit && !made && gcpi_exact_small(&q->m);
     for (int i = 0; made && i < GCPI_EXACT_ORDERS && gcpi_exact_other(&x, i, &limit, &q->trial); i++) {
-        if (i == 0 && !q->r->far) q->bound = q->trial.seconds;
+        if (i == 0 && !q->r->far && !q->m.mixed) q->bound = q->trial.seconds;
         if (gcpi_offer(q, &q->trial) <= q->r->limit) break;
     }
     if (made && !q->r->far && q->bound < q->kept.order.seconds) gcpi_budget_places(q, &x);
@@ -14618,7 +14638,8 @@ static void gcpi_budget_bound(gcpi_planner *q, int places)
     ptrdiff_t scratch = q->a->scratch;
     gcpi_cut c;
     double *excess = GCPI_SCRATCH(q->a, double, q->p->task_count + 2);
-    if (!gcpi_room(q)) q->bound = HUGE_VAL;
+    if (q->m.mixed) q->bound = GCPI_MAX(q->bound, q->m.seconds);
+    else if (!gcpi_room(q)) q->bound = HUGE_VAL;
     else if (excess && gcpi_cut_make(&c, &q->m, q->a)) {
         double bound =
             q->r->far ? gcpi_far_bound(q, &c, places, excess) : gcpi_bound(&c, gcpi_room(q), places, excess);
@@ -14673,6 +14694,148 @@ static int gcpi_budget_keep_all(gcpi_planner *q)
     if (q->kept.order.seconds > q->m.seconds) return 0;
     q->bound = q->m.seconds;
     return 1;
+}
+
+/* ==== src/search/binomial.h ==== */
+
+/* GCP_POLICY_BUDGET: binomial checkpoints (Griewank 1992). They are for chains of more ops than the dynamic programme
+   has stages. With s checkpoints and no op run more than t times again, C(s + t, s) ops can be reversed. They are cut
+   into pieces; the last is reversed first, and each frees a checkpoint for those before it, whose ops may run t - 1
+   times. */
+
+static double gcpi_binomial(int s, int t)              /* C(s + t, s), 1e9 where it is more */
+{
+    double c = 1;
+    for (int i = 1; i <= t && c < 1e9; i++) c = c * (s + i) / i;
+    return GCPI_MIN(c, 1e9);
+}
+
+/* How long the first piece of n ops is, with s checkpoints. Between the bounds on both parts there is always one. */
+static int gcpi_binomial_piece(int n, int s, int t)
+{
+    while (t > 1 && gcpi_binomial(s, t - 1) >= n) t--;
+    if (s == 0 || t <= 1) return s == 0 ? n : 1;
+    return (int)GCPI_MAX(1, GCPI_MIN(gcpi_binomial(s, t - 1), n - gcpi_binomial(s - 1, t - 1)));
+}
+
+static void gcpi_binomial_cut(gcpi_planner *q, int first, int last, int segment, int s, int t)
+{
+    for (int f = first; f < last; f++) q->now.segment[f] = segment;
+    if (s == 0 || t == 0 || last - first <= 1 || q->now.depth[segment] > 24) return;
+    for (int begin = first; begin < last; s--) {
+        const int end = gcpi_cheap_cut(q, begin, begin + gcpi_binomial_piece(last - begin, s, t), last),
+                  part = gcpi_segment_add(&q->now, segment);
+        gcpi_binomial_cut(q, begin, end, part, s, t - 1);
+        begin = end;
+    }
+}
+
+/* 1: the trial is the order with s checkpoints, and its bytes fit. */
+static int gcpi_binomial_order(gcpi_planner *q, int s)
+{
+    const int n = q->p->forward;
+    int t = 1;
+    while (gcpi_binomial(s, t) < n) t++;
+    gcpi_choice_clear(q);
+    gcpi_binomial_cut(q, 0, n, 0, s, t);
+    return gcpi_order_of(q, &q->now, &q->trial) && q->trial.valid && q->trial.peak <= gcpi_room(q);
+}
+
+/* As many checkpoints as fit, by bisection. */
+static void gcpi_binomial_try(gcpi_planner *q)
+{
+    int fits = 0, over = q->p->forward;
+    if (q->p->forward <= GCPI_MOST_STAGES) return;
+    while (over - fits > 1) {
+        const int middle = fits + (over - fits) / 2;
+        *(gcpi_binomial_order(q, middle) ? &fits : &over) = middle;
+    }
+    for (int s = fits; s > 0 && s > fits - 3; s--)
+        if (gcpi_binomial_order(q, s) && gcpi_offer(q, &q->trial) <= q->r->limit) return;
+}
+
+/* ==== src/search/joins.h ==== */
+
+/* GCP_POLICY_BUDGET: joins. The head of one order, up to a backward task, and the tail of another are an order, too:
+   what the tail reads is kept from where the head makes it. So of an order that takes too many bytes and one that is
+   too slow, each may give the part where it is better, and bytes between the two are used. */
+
+/* Where the tail of an order begins whose first task that is not run again is `task`: right behind the task before. */
+static int gcpi_join_at(const gcpi_order *o, int task)
+{
+    int i = o->count;
+    while (i > 0 && o->at[i - 1] != task - 1) i--;
+    return i;
+}
+
+/* 1: the trial is the join at this task, and its bytes fit. */
+static int gcpi_join_make(gcpi_planner *q, const gcpi_order *head, const gcpi_order *tail, int task)
+{
+    gcpi_order *o = &q->trial;
+    const int first = gcpi_join_at(head, task), from = gcpi_join_at(tail, task), rest = tail->count - from;
+    if (first + rest > o->capacity) return 0;
+    memcpy(o->at, head->at, (size_t)first * sizeof *o->at);
+    memcpy(o->at + first, tail->at + from, (size_t)rest * sizeof *o->at);
+    o->count = first + rest;
+    gcpi_simulate(&q->m, o, NULL);
+    return o->valid && o->peak <= gcpi_room(q);
+}
+
+/* The backward task at which the join has the most of the fast order and its bytes still fit, by bisection. */
+static int gcpi_join_most(gcpi_planner *q, const gcpi_order *fast, const gcpi_order *slow, int fast_first)
+{
+    const int none = fast_first ? q->p->forward : q->p->task_count, all = fast_first ? q->p->task_count : q->p->forward;
+    int fits = none, over = all;
+    while (over - fits > 1 || fits - over > 1) {
+        const int middle = (fits + over) / 2;
+        *(gcpi_join_make(q, fast_first ? fast : slow, fast_first ? slow : fast, middle) ? &fits : &over) = middle;
+    }
+    return fits;
+}
+
+/* A join: the fast order, whether it is the head, the task; seconds. */
+typedef struct gcpi_seam { const gcpi_order *fast; int first, task; double seconds; } gcpi_seam;
+
+/* The fastest join of what does not fit, keep-all among it, with `slow`, which does. */
+static gcpi_seam gcpi_joins_best(gcpi_planner *q, const gcpi_order *all, const gcpi_order *slow)
+{
+    const gcpi_order *const fast[] = { &q->over[0], &q->over[1], all };
+    gcpi_seam best = { NULL, 0, 0, HUGE_VAL };
+    for (int i = 0; i < 3; i++)
+        for (int first = 0; first < 2 && fast[i]->count; first++) {
+            const int task = gcpi_join_most(q, fast[i], slow, first);
+            if (!gcpi_join_make(q, first ? fast[i] : slow, first ? slow : fast[i], task)) continue;
+            if (q->trial.seconds >= best.seconds) continue;
+            best.fast = fast[i]; best.first = first; best.task = task; best.seconds = q->trial.seconds;
+        }
+    return best;
+}
+
+/* Joins what is kept, as long as that helps; of a join that has no layout, those with a little less of the fast order
+   follow. */
+static void gcpi_joins_try(gcpi_planner *q)
+{
+    enum { ROUNDS = 3, TRIES = 3 };
+    const ptrdiff_t scratch = q->a->scratch;
+    const double enough = 5e-4 * q->m.seconds;
+    gcpi_order all, slow;
+    const int made = gcpi_order_make(&all, q->p->task_count, q->a) && gcpi_order_make(&slow, q->trial.capacity, q->a);
+    q->coarse |= !made;
+    if (made) gcpi_keep_all_order(&q->m, &all);
+    for (int round = 0, better = made && gcpi_has(&q->kept); round < ROUNDS && better; round++) {
+        const double before = q->kept.order.seconds;
+        gcpi_order_copy(&slow, &q->kept.order);
+        gcpi_seam seam = gcpi_joins_best(q, &all, &slow);
+        better = 0;
+        for (int i = 0; i < TRIES && seam.seconds < before - enough && !better; i++) {
+            if (gcpi_join_make(q, seam.first ? seam.fast : &slow, seam.first ? &slow : seam.fast, seam.task))
+                gcpi_offer(q, &q->trial);
+            better = q->kept.order.seconds < before;
+            seam.task += seam.first ? -1 - i : 1 + i;
+            if (seam.task <= q->p->forward || seam.task >= q->p->task_count) break;
+        }
+    }
+    q->a->scratch = scratch;
 }
 
 /* ==== src/search/relaxed.h ==== */
@@ -15010,7 +15173,7 @@ static double gcpi_relaxed_bound(const gcpi_request *asked, gcp_arena *a)
 typedef struct gcpi_least {
     gcpi_order order, path;
     size_t slab, floor;
-    int proven;                       /* nothing has a slab of fewer bytes */
+    int proven, task; /* nothing has a slab of fewer bytes; the task that alone takes so many, or -1 */
 } gcpi_least;
 
 /* Whether nothing fits yet, or what does is so far from the bound that the way down may pass a faster order. No more
@@ -15199,25 +15362,47 @@ static int gcpi_least_below(gcpi_planner *q, gcpi_least *least, gcpi_exact *x, i
     return found == GCPI_CANNOT_PLACE;
 }
 
-/* Bytes that a slab may be below its live bytes: these are rounded up, its last byte is not. */
-static size_t gcpi_least_padding(const gcpi_problem *p)
+static size_t gcpi_least_pad(const gcpi_problem *p, size_t bytes) { return gcpi_round(bytes, p->target.align) - bytes; }
+
+/* A bound of all slabs, and the task that sets it: the bytes that it takes in any case, rounded up but for those of the
+   buffer on top. */
+static size_t gcpi_least_bound(gcpi_planner *q, const gcpi_cut *c, int *task)
 {
-    const size_t align = p->target.align;
-    size_t most = 0;
-    for (int i = 0; i < p->item_count; i++)
-        most = GCPI_MAX(most, gcpi_round(p->items[i].bytes, align) - p->items[i].bytes);
-    for (int t = 0; t < p->task_count; t++)
-        most = GCPI_MAX(most, gcpi_round(p->tasks[t].workspace, align) - p->tasks[t].workspace);
-    return most;
+    const gcpi_problem *p = q->p;
+    const ptrdiff_t scratch = q->a->scratch;
+    gcpi_list list;
+    gcpi_lives l;
+    size_t *live, most = 0, own;
+    const int made = gcpi_keep_all_list(p, &list, q->a) && gcpi_lives_make(p, &list, &l, &live, q->a);
+    gcpi_all_dead(&q->m);
+    for (int t = 0; made && t < p->task_count; t++) {
+        size_t pad = gcpi_least_pad(p, p->tasks[t].workspace);
+        for (int k = 0; k < p->tasks[t].count; k++) {
+            const gcpi_item *item = &p->items[p->operands[p->tasks[t].operands + k].item];
+            if (p->items[item->root].kind != GCPI_STATE_ITEM) pad = GCPI_MAX(pad, gcpi_least_pad(p, item->bytes));
+        }
+        for (int b = 0; b < l.buffer_count; b++)
+            if (l.buffers[b].first <= t && l.buffers[b].last >= t &&
+                p->items[l.buffers[b].root].kind != GCPI_FORWARD_ITEM)
+                pad = GCPI_MAX(pad, gcpi_least_pad(p, l.buffers[b].bytes));
+        const size_t bytes = gcpi_footprint(c, t, &own);
+        if (bytes <= most + pad) continue;
+        most = bytes - pad;
+        *task = t;
+    }
+    q->a->scratch = scratch;
+    return q->front + most;
 }
 
 /* Nothing is below the bytes that one task takes. Small graphs: with addresses, down until nothing is below. */
-static void gcpi_least_prove(gcpi_planner *q, gcpi_least *least)
+static void gcpi_least_prove(gcpi_planner *q, gcpi_least *least, const gcpi_cut *cut)
 {
     const ptrdiff_t scratch = q->a->scratch;
     gcpi_exact x;
-    int better = !q->r->no_exact && gcpi_values_whole(&q->m) && gcpi_exact_make(&x, &q->m, q->a);
-    least->proven = least->slab + gcpi_least_padding(q->p) <= q->front + least->floor;
+    if (!gcpi_values_whole(&q->m)) return;
+    least->proven = least->slab <= gcpi_least_bound(q, cut, &least->task);
+    if (!least->proven) least->task = -1;
+    int better = !q->r->no_exact && gcpi_exact_make(&x, &q->m, q->a);
     while (better && !least->proven) least->proven = gcpi_least_below(q, least, &x, &better);
     q->a->scratch = scratch;
 }
@@ -15301,16 +15486,19 @@ static void gcpi_budget_way_down(gcpi_planner *q, gcpi_portion portion)
     q->judgement = GCPI_BY_LAYOUT;
     memset(&least, 0, sizeof least);
     least.slab = SIZE_MAX / 2;
+    least.task = -1;
     if (gcpi_order_make(&least.order, q->trial.capacity, q->a) &&
         gcpi_order_make(&least.path, q->trial.capacity, q->a) && gcpi_cut_make(&cut, &q->m, q->a)) {
-        least.floor = gcpi_least_bytes(&cut);
+        least.floor = q->m.mixed ? 0 : gcpi_least_bytes(&cut);
         gcpi_least_find(q, &least, portion);
-        if (!q->r->far && !gcpi_has(&q->kept)) gcpi_least_prove(q, &least);
+        if (!q->r->far && !gcpi_has(&q->kept)) gcpi_least_prove(q, &least, &cut);
     }
     /* no order: the arena is too small to lay anything out */
     if (least.order.count && (!q->lowest.slab || least.slab < q->lowest.slab)) {
-        q->lowest.slab = least.slab; q->lowest.proven = least.proven;
+        q->lowest.slab = least.slab;
+        q->lowest.proven = least.proven;
         gcpi_least_holds(q, &least.order);
+        if (least.task >= 0) q->lowest.task = least.task;
     }
     q->a->scratch = scratch;
 }
@@ -15413,6 +15601,7 @@ static void gcpi_budget_find(gcpi_planner *q, gcpi_portion portion)
     double done = 0;
     q->bound = 0;
     gcpi_none(&q->loose);
+    q->over[0].count = q->over[1].count = 0;
     for (size_t k = 0; k < sizeof gcpi_methods / sizeof *gcpi_methods; k++) {
         const gcpi_method *method = &gcpi_methods[k];
         q->method = method->name;
@@ -15488,6 +15677,17 @@ static int gcpi_budget_enough(const gcpi_planner *q)
     return q->r->rough || (known > 0 && gcpi_has(&q->kept) && q->kept.order.seconds > known + 0.03 * q->m.seconds);
 }
 
+/* Binomial checkpoints, joins; the search goes on from what is clearly faster. */
+static void gcpi_budget_late(gcpi_planner *q, gcpi_portion portion)
+{
+    const double before = q->kept.order.seconds;
+    if (q->r->far || gcpi_search_over(q)) return;
+    q->method = "binomial"; gcpi_binomial_try(q);
+    q->method = "joins";    gcpi_joins_try(q);
+    if (q->kept.order.seconds < before - 0.003 * q->m.seconds)
+        gcpi_budget_search(q, GCPI_TURNS, GCPI_TURNS + 1, 1, portion);
+}
+
 /* Small graphs: what was found lately leaves less to look through with addresses. */
 static void gcpi_budget_last(gcpi_planner *q)
 {
@@ -15510,6 +15710,7 @@ static void gcpi_budget_run(gcpi_planner *q, gcpi_portion portion)
         if (GCPI_MIN(q->kept.order.seconds, q->loose.order.seconds) < found)      /* from that order */
             gcpi_budget_search(q, 0, GCPI_TURNS, 1, gcpi_part_of(portion, 0.7, 1));
         gcpi_budget_more(q, gcpi_part_of(portion, 0.7, 1));
+        gcpi_budget_late(q, gcpi_part_of(portion, 1, 1));
         if (gcpi_has(&q->kept) && q->bound < q->kept.order.seconds) gcpi_budget_last(q);
     }
     if (gcpi_has(&q->kept)) gcpi_order_copy(&q->best, &q->kept.order);
@@ -15552,17 +15753,48 @@ static void gcpi_budget_parts(gcpi_planner *q, gcpi_portion portion)
     q->a->scratch = scratch;
 }
 
+enum { GCPI_ASK_AGAIN = 24 };              /* more forward ops leave no time to look twice where nothing fits */
+
+/* What lesser efforts find is a candidate, too: a greater one is then not slower. It comes last, for all else to begin
+   as it would without. */
+static void gcpi_budget_lesser(gcpi_planner *q, gcpi_portion portion)
+{
+    static const gcp_effort efforts[] = { GCP_EFFORT_QUICK, GCP_EFFORT_DEFAULT, GCP_EFFORT_THOROUGH };
+    const gcpi_request *asked = q->r;
+    gcpi_request lesser = *asked;
+    const ptrdiff_t scratch = q->a->scratch;
+    gcpi_candidate own;
+    memset(&own, 0, sizeof own);
+    if (!gcpi_order_make(&own.order, q->trial.capacity, q->a)) { q->coarse = 1; return; }
+    /* the way down has passed theirs already, but for layouts */
+    lesser.no_least |= !gcpi_has(&q->kept) && q->p->forward > GCPI_ASK_AGAIN;
+    for (int e = 0; efforts[e] != asked->effort && !gcpi_search_over(q); e++) {
+        const double bound = q->bound;
+        gcpi_keep(&own, &q->kept.order, q->kept.method, q->kept.fit);
+        gcpi_none(&q->kept);
+        lesser.effort = efforts[e];
+        q->r = &lesser;
+        gcpi_budget_run(q, portion);
+        q->r = asked;
+        q->bound = GCPI_MAX(q->bound, bound);
+        if (own.order.seconds <= q->kept.order.seconds) gcpi_keep(&q->kept, &own.order, own.method, own.fit);
+    }
+    if (gcpi_has(&q->kept)) gcpi_order_copy(&q->best, &q->kept.order);
+    q->a->scratch = scratch;
+}
+
 /* What a request for a byte less than the least slab finds is the least; where it fits the limit, it is kept. */
 static void gcpi_budget_below(gcpi_planner *q)
 {
     const gcpi_request *asked = q->r;
     gcpi_request less = *asked;
     const gcpi_portion end = gcpi_part_of(asked->portion, 1, 1);
+    const double bound = q->bound;
     for (int found = 1; found && q->lowest.slab > 1 && !q->lowest.proven && !gcpi_has(&q->kept);) {
         less.limit = q->lowest.slab - 1;
         q->r = &less;
-        gcpi_budget_find(q, end);
-        q->r = asked;
+        gcpi_budget_run(q, end);
+        q->r = asked; q->bound = bound;
         found = gcpi_has(&q->kept);
         if (!found) return;
         q->lowest.slab = gcpi_order_slab(q, &q->kept.order, q->kept.fit).bytes;
@@ -15572,14 +15804,24 @@ static void gcpi_budget_below(gcpi_planner *q)
     }
 }
 
+/* Whether what lesser efforts find is looked at: in a small problem where there is something to gain, and of the
+   greatest effort, beside which they take little. */
+static int gcpi_budget_looks_back(const gcpi_planner *q)
+{
+    enum { SMALL = 128 };
+    if (!gcpi_has(&q->kept) && q->lowest.proven) return 0;
+    if ((q->r->limit <= 1 && q->p->forward > GCPI_ASK_AGAIN) || q->r->rough || gcpi_search_over(q)) return 0;
+    return q->r->effort == GCP_EFFORT_THOROUGH || q->p->forward <= SMALL;
+}
+
 static void gcpi_policy_budget(gcpi_planner *q)
 {
     if (!q->p->training) { gcpi_budget_inference(q); return; }
-    enum { SMALL = 64 };                   /* larger problems have no time to ask again */
     const int both = q->r->far && !q->r->far_only;
     if (both) gcpi_budget_parts(q, gcpi_part_of(q->r->portion, 0, 0.5));
     gcpi_budget_run(q, gcpi_part_of(q->r->portion, both ? 0.5 : 0, 1));
-    if (!q->r->far && !q->r->no_least && q->p->forward <= SMALL) gcpi_budget_below(q);
+    if (gcpi_budget_looks_back(q)) gcpi_budget_lesser(q, gcpi_part_of(q->r->portion, 1, 1));
+    if (!q->r->far && !q->r->no_least && q->p->forward <= GCPI_ASK_AGAIN) gcpi_budget_below(q);
 }
 
 /* ==== src/search/choose.h ==== */
@@ -15639,8 +15881,9 @@ static int gcpi_planner_make(gcpi_planner *q)
     q->judgement = q->r->by_peak ? GCPI_BY_PEAK : GCPI_BY_LAYOUT;
     q->layout = GCPI_LAYOUT_WORK; q->kept.fit = gcpi_fit_free();
     int ok = q->list.at && gcpi_model_make(&q->m, p, q->a) && (!q->r->far || gcpi_far_make(q, (int)capacity));
-    gcpi_order *const orders[] = { &q->trial, &q->best, &q->kept.order, &q->loose.order };
-    for (int i = 0; ok && i < 4; i++) ok = gcpi_order_make(orders[i], (int)capacity, q->a);
+    gcpi_order *const orders[] = { &q->trial, &q->best, &q->kept.order, &q->loose.order, &q->over[0], &q->over[1] };
+    const int count = q->r->limit ? 6 : 4;
+    for (int i = 0; ok && i < count; i++) ok = gcpi_order_make(orders[i], (int)capacity, q->a);
     gcpi_none(&q->kept); gcpi_none(&q->loose);
     q->best.seconds = HUGE_VAL;
     return ok;
@@ -16498,8 +16741,9 @@ GCPI_DEF size_t gcp_state_bytes(const gcp_tape *t, gcp_optimizer optimizer)
    listed: their operands; written: those that they write; values: that forward makes. */
 typedef struct gcpi_sizes { size_t tasks, forward, items, operands, list, listed, written, values; } gcpi_sizes;
 
-static size_t gcpi_arena_budget(const gcpi_sizes *n, size_t nodes)
+static size_t gcpi_arena_budget(const gcpi_sizes *n, gcp_effort effort)
 {
+    const size_t nodes = (size_t)gcpi_efforts[effort <= GCP_EFFORT_THOROUGH ? effort : GCP_EFFORT_THOROUGH].nodes;
     size_t stages = GCPI_MIN(n->forward + 1, (size_t)GCPI_MOST_STAGES), rows = stages * (stages + 1) / 2,
            sets = n->forward <= GCPI_EXACT_VALUES ? (size_t)1 << GCPI_MIN(n->values, (size_t)GCPI_EXACT_VALUES) : 0;
     size_t chain = 2 * rows * ((GCPI_MOST_GRAINS + 1) * sizeof(float) + 2 * sizeof(int)) +
@@ -16522,7 +16766,7 @@ static size_t gcpi_arena_of(const gcp_tape *t, const gcp_plan_opts *o, const gcp
                    n->written * (sizeof(gcpi_value) + sizeof(gcpi_buffer) + 2 * sizeof(gcpi_spot) + 6 * sizeof(int) +
                                  2 * sizeof(size_t) + sizeof(gcpi_plan_buffer) + sizeof(gcpi_rectangle)) +
                    n->items * 2 * sizeof(int);
-    size_t lists = n->list * (5 * sizeof(gcpi_instruction) + 6 * sizeof(size_t) + 13 * sizeof(int) + sizeof(double));
+    size_t lists = n->list * (5 * sizeof(gcpi_instruction) + 6 * sizeof(size_t) + 15 * sizeof(int) + sizeof(double));
     size_t choice = 2 * (n->items + (n->forward + 4) * 5 * sizeof(int) + 2 * (size_t)t->segment_count * sizeof(int));
     size_t model = n->items * (6 * sizeof(int) + sizeof(size_t) + 2) +
                    n->tasks * (6 * sizeof(int) + 3 * sizeof(size_t) + 2) + 2 * n->operands * sizeof(int);
@@ -16535,7 +16779,7 @@ static size_t gcpi_arena_of(const gcp_tape *t, const gcp_plan_opts *o, const gcp
         2 * gcpi_heights_bytes(n->list) +
         (n->written < GCPI_LAYOUT_MANY ? 0 : gcpi_nearby_bytes(n->written, n->list));
     return sizeof(gcpi_plan) + problem + lives + lists + choice + model + search + far + layout +
-           (o->policy == GCP_POLICY_BUDGET ? gcpi_arena_budget(n, (size_t)gcpi_efforts[GCPI_MIN((unsigned)o->effort, 2u)].nodes) : 0) + 128 * 64;
+           (o->policy == GCP_POLICY_BUDGET ? gcpi_arena_budget(n, o->effort) : 0) + 128 * 64;
 }
 
 GCPI_DEF size_t gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts o)

@@ -244,6 +244,16 @@ static void closed_form(const form *f, const int *steps, int lengths, const int 
     CHECK(count > 0 && missed == 0 && equal == count);
 }
 
+/* More steps than the dynamic programme has stages: the form, too. */
+static void long_form(int steps, int states)
+{
+    gcp_tape *tape = fresh();
+    written = 0;
+    write_revolve(steps);
+    gcp_plan plan = gcp_graph_plan(tape, text, .policy = GCP_POLICY_BUDGET, .budget = 64 * (size_t)(states + 1));
+    CHECK(plan.core && plan.seconds - steps == (double)oracle_revolve_closed(steps, states));
+}
+
 /* All lengths and numbers of units, or some. */
 static void closed_forms(int all)
 {
@@ -261,6 +271,7 @@ static void closed_forms(int all)
         for (int s = 1; s <= ORACLE_STATES; s++) CHECK(oracle_revolve(n, s) == oracle_revolve_closed(n, s));
     CHECK(oracle_mixed(81, 5) == 268 && oracle_mixed(81, 10) == 178 && oracle_mixed(81, 20) == 145);
     for (size_t k = 0; k < sizeof forms / sizeof *forms; k++) {
+        if (all && k == 0) for (int s = 10; s <= 70; s += 10) long_form(400, s);
         if (all) closed_form(&forms[k], steps, ORACLE_CHAIN, states, ORACLE_STATES, &m);
         else closed_form(&forms[k], some_steps, counts.chains, some_states, some, &m);
     }
@@ -320,6 +331,39 @@ static void least_budgets(void)
     printf("least budgets: %d of 24 are the least there is, %d by moves\n", true_ones, moves);
     CHECK(true_ones >= 22 && moves > 0);
     oracle_close(&m);
+}
+
+/* Each join of keep-all and the order of the fewest bytes is an order, of the peak that its lifetimes have. */
+static void joins(void)
+{
+    for (int i = 0; i < counts.problems; i++) {
+        gcp_tape *tape = fresh();
+        oracle_random_dag(&graph, (uint64_t)i, 20 + i);
+        CHECK(oracle_write(&graph, text, sizeof text));
+        gcp_plan keep = gcp_graph_plan(tape, text, .policy = GCP_POLICY_KEEP_ALL);
+        gcp_plan_opts o = { .policy = GCP_POLICY_RECURSIVE };
+        gcpi_watch watch = { .stopped = 0 };
+        const gcpi_request r = { .p = &keep.core->p, .opts = &o, .policy = o.policy, .limit = 0, .watch = &watch,
+                                 .portion = { 0, 1 } };
+        gcp_arena own = gcp_arena_from(memory + sizeof memory / 2, sizeof memory / 2);
+        gcpi_planner q;
+        gcpi_answer found;
+        gcpi_order all;
+        gcpi_lives lives;
+        size_t *live;
+        CHECK(gcpi_choose(&q, &r, &own, &found) && gcpi_order_make(&all, keep.core->p.task_count, &own));
+        gcpi_keep_all_order(&q.m, &all);
+        for (int task = q.p->forward; task <= q.p->task_count; task++)
+            for (int first = 0; first < 2; first++) {
+                gcpi_join_make(&q, first ? &all : &q.best, first ? &q.best : &all, task);
+                gcpi_list_of(q.p, &q.trial, &q.list);
+                const ptrdiff_t scratch = own.scratch;
+                CHECK(q.trial.valid && q.trial.seconds >= all.seconds &&
+                      gcpi_lives_make(q.p, &q.list, &lives, &live, &own) && lives.peak == q.trial.peak);
+                own.scratch = scratch;
+            }
+        CHECK(q.trial.seconds == all.seconds);              /* but for its last task the head is all of it */
+    }
 }
 
 static void graph_read(const char *name)
@@ -1106,6 +1150,8 @@ int main(int argc, char **argv)
     oracles(*what ? atoi(what) : counts.problems);
     incrementals();
     least_budgets();
+    joins();
+    long_form(400, 30);
     graph_arenas();
     published();
     repeats();

@@ -108,7 +108,7 @@ static size_t gcpi_layout_make(const gcpi_problem *p, const gcpi_list *list, gcp
             l->buffers[b].offset = y.offset[b];
             top = GCPI_MAX(top, y.offset[b] + l->buffers[b].bytes);
         }
-    return top;
+    return GCPI_MAX(top, 1);               /* 0 would say that scratch was short */
 }
 
 /* Lifetimes and layout of a list, to which moves may be added. Returns the slab's bytes as gcpi_layout_make does; l and

@@ -33,7 +33,7 @@ static gcpi_region gcpi_region_of(const gcpi_problem *p, int item, size_t at)
 
 static int gcpi_overlap(const gcpi_region *a, const gcpi_region *b)
 {
-    if (a->at >= b->end || b->at >= a->end) return 0;
+    if (a->at >= b->end || b->at >= a->end || a->at == a->end || b->at == b->end) return 0;
     if (a->pitch != b->pitch) return 1;
     size_t shift = (b->at % a->pitch + a->pitch - a->at % a->pitch) % a->pitch;     /* from a's columns to b's */
     return shift < a->width || shift + b->width > a->pitch;

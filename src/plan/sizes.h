@@ -45,8 +45,9 @@ GCPI_DEF size_t gcp_state_bytes(const gcp_tape *t, gcp_optimizer optimizer)
    listed: their operands; written: those that they write; values: that forward makes. */
 typedef struct gcpi_sizes { size_t tasks, forward, items, operands, list, listed, written, values; } gcpi_sizes;
 
-static size_t gcpi_arena_budget(const gcpi_sizes *n, size_t nodes)
+static size_t gcpi_arena_budget(const gcpi_sizes *n, gcp_effort effort)
 {
+    const size_t nodes = (size_t)gcpi_efforts[effort <= GCP_EFFORT_THOROUGH ? effort : GCP_EFFORT_THOROUGH].nodes;
     size_t stages = GCPI_MIN(n->forward + 1, (size_t)GCPI_MOST_STAGES), rows = stages * (stages + 1) / 2,
            sets = n->forward <= GCPI_EXACT_VALUES ? (size_t)1 << GCPI_MIN(n->values, (size_t)GCPI_EXACT_VALUES) : 0;
     size_t chain = 2 * rows * ((GCPI_MOST_GRAINS + 1) * sizeof(float) + 2 * sizeof(int)) +
@@ -82,7 +83,7 @@ static size_t gcpi_arena_of(const gcp_tape *t, const gcp_plan_opts *o, const gcp
         2 * gcpi_heights_bytes(n->list) +
         (n->written < GCPI_LAYOUT_MANY ? 0 : gcpi_nearby_bytes(n->written, n->list));
     return sizeof(gcpi_plan) + problem + lives + lists + choice + model + search + far + layout +
-           (o->policy == GCP_POLICY_BUDGET ? gcpi_arena_budget(n, (size_t)gcpi_efforts[GCPI_MIN((unsigned)o->effort, 2u)].nodes) : 0) + 128 * 64;
+           (o->policy == GCP_POLICY_BUDGET ? gcpi_arena_budget(n, o->effort) : 0) + 128 * 64;
 }
 
 GCPI_DEF size_t gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts o)

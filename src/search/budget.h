@@ -170,12 +170,13 @@ static int gcpi_budget_enough(const gcpi_planner *q)
     return q->r->rough || (known > 0 && gcpi_has(&q->kept) && q->kept.order.seconds > known + 0.03 * q->m.seconds);
 }
 
-/* Joins; the search goes on from one that is clearly faster. */
-static void gcpi_budget_join(gcpi_planner *q, gcpi_portion portion)
+/* Binomial checkpoints, joins; the search goes on from what is clearly faster. */
+static void gcpi_budget_late(gcpi_planner *q, gcpi_portion portion)
 {
     const double before = q->kept.order.seconds;
-    q->method = "joins";
-    if (!q->r->far && !gcpi_search_over(q)) gcpi_joins_try(q);
+    if (q->r->far || gcpi_search_over(q)) return;
+    q->method = "binomial"; gcpi_binomial_try(q);
+    q->method = "joins";    gcpi_joins_try(q);
     if (q->kept.order.seconds < before - 0.003 * q->m.seconds)
         gcpi_budget_search(q, GCPI_TURNS, GCPI_TURNS + 1, 1, portion);
 }
@@ -202,7 +203,7 @@ static void gcpi_budget_run(gcpi_planner *q, gcpi_portion portion)
         if (GCPI_MIN(q->kept.order.seconds, q->loose.order.seconds) < found)      /* from that order */
             gcpi_budget_search(q, 0, GCPI_TURNS, 1, gcpi_part_of(portion, 0.7, 1));
         gcpi_budget_more(q, gcpi_part_of(portion, 0.7, 1));
-        gcpi_budget_join(q, gcpi_part_of(portion, 1, 1));
+        gcpi_budget_late(q, gcpi_part_of(portion, 1, 1));
         if (gcpi_has(&q->kept) && q->bound < q->kept.order.seconds) gcpi_budget_last(q);
     }
     if (gcpi_has(&q->kept)) gcpi_order_copy(&q->best, &q->kept.order);
@@ -245,8 +246,10 @@ static void gcpi_budget_parts(gcpi_planner *q, gcpi_portion portion)
     q->a->scratch = scratch;
 }
 
-/* A greater effort is never slower: what lesser ones find is a candidate. It comes last, for all else to begin as it
-   would without. */
+enum { GCPI_ASK_AGAIN = 24 };              /* more forward ops leave no time to look twice where nothing fits */
+
+/* What lesser efforts find is a candidate, too: a greater one is then not slower. It comes last, for all else to begin
+   as it would without. */
 static void gcpi_budget_lesser(gcpi_planner *q, gcpi_portion portion)
 {
     static const gcp_effort efforts[] = { GCP_EFFORT_QUICK, GCP_EFFORT_DEFAULT, GCP_EFFORT_THOROUGH };
@@ -256,7 +259,8 @@ static void gcpi_budget_lesser(gcpi_planner *q, gcpi_portion portion)
     gcpi_candidate own;
     memset(&own, 0, sizeof own);
     if (!gcpi_order_make(&own.order, q->trial.capacity, q->a)) { q->coarse = 1; return; }
-    lesser.no_least = 1;
+    /* the way down has passed theirs already, but for layouts */
+    lesser.no_least |= !gcpi_has(&q->kept) && q->p->forward > GCPI_ASK_AGAIN;
     for (int e = 0; efforts[e] != asked->effort && !gcpi_search_over(q); e++) {
         const double bound = q->bound;
         gcpi_keep(&own, &q->kept.order, q->kept.method, q->kept.fit);
@@ -278,11 +282,12 @@ static void gcpi_budget_below(gcpi_planner *q)
     const gcpi_request *asked = q->r;
     gcpi_request less = *asked;
     const gcpi_portion end = gcpi_part_of(asked->portion, 1, 1);
+    const double bound = q->bound;
     for (int found = 1; found && q->lowest.slab > 1 && !q->lowest.proven && !gcpi_has(&q->kept);) {
         less.limit = q->lowest.slab - 1;
         q->r = &less;
-        gcpi_budget_find(q, end);
-        q->r = asked;
+        gcpi_budget_run(q, end);
+        q->r = asked; q->bound = bound;
         found = gcpi_has(&q->kept);
         if (!found) return;
         q->lowest.slab = gcpi_order_slab(q, &q->kept.order, q->kept.fit).bytes;
@@ -292,14 +297,22 @@ static void gcpi_budget_below(gcpi_planner *q)
     }
 }
 
+/* Whether what lesser efforts find is looked at: in a small problem where there is something to gain, and of the
+   greatest effort, beside which they take little. */
+static int gcpi_budget_looks_back(const gcpi_planner *q)
+{
+    enum { SMALL = 128 };
+    if (!gcpi_has(&q->kept) && q->lowest.proven) return 0;
+    if ((q->r->limit <= 1 && q->p->forward > GCPI_ASK_AGAIN) || q->r->rough || gcpi_search_over(q)) return 0;
+    return q->r->effort == GCP_EFFORT_THOROUGH || q->p->forward <= SMALL;
+}
+
 static void gcpi_policy_budget(gcpi_planner *q)
 {
     if (!q->p->training) { gcpi_budget_inference(q); return; }
-    enum { SMALL = 64 };                   /* larger problems have no time to ask again */
     const int both = q->r->far && !q->r->far_only;
     if (both) gcpi_budget_parts(q, gcpi_part_of(q->r->portion, 0, 0.5));
     gcpi_budget_run(q, gcpi_part_of(q->r->portion, both ? 0.5 : 0, 1));
-    if (gcpi_has(&q->kept) || (q->r->limit > 1 && q->p->forward <= SMALL))
-        gcpi_budget_lesser(q, gcpi_part_of(q->r->portion, 1, 1));
-    if (!q->r->far && !q->r->no_least && q->p->forward <= SMALL) gcpi_budget_below(q);
+    if (gcpi_budget_looks_back(q)) gcpi_budget_lesser(q, gcpi_part_of(q->r->portion, 1, 1));
+    if (!q->r->far && !q->r->no_least && q->p->forward <= GCPI_ASK_AGAIN) gcpi_budget_below(q);
 }

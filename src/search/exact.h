@@ -1,6 +1,6 @@
-/* GCP_POLICY_BUDGET: exact search of small graphs by live bytes. At most 14 forward ops and values: Dijkstra over (next task, set
-   of live values). Edges: the next task; a task again; a value dropped. Least seconds within a limit, or (limit 0)
-   the least peak that any order has. */
+/* GCP_POLICY_BUDGET: exact search of small graphs by live bytes. At most 14 forward ops and values: Dijkstra over (next
+   task, set of live values). Edges: the next task; a task again; a value dropped. Least seconds within a limit, or
+   (limit 0) the least peak that any order has. */
 enum { GCPI_EXACT_VALUES = 14 };
 
 typedef struct gcpi_exact {
@@ -172,7 +172,7 @@ static int gcpi_exact_search(gcpi_exact *x, size_t limit, gcpi_order *out)
         x->place[state] = -1;
         if (next == tasks && set == x->useful[tasks]) {
             if (limit) { gcpi_exact_order(x, state, out); return out->valid; }
-            return gcpi_exact_search(x, (size_t)cost, out);             /* of those with this peak, the fastest */
+            return gcpi_exact_search(x, GCPI_MAX((size_t)cost, 1), out);     /* of those with this peak, the fastest */
         }
         if (next == tasks) continue;
         gcpi_exact_run(x, next, set, next, cost);

@@ -1,6 +1,6 @@
-/* GCP_POLICY_BUDGET: joins. The head of one order, up to a backward task, and the tail of another are an order, too: what
-   the tail reads is kept from where the head makes it. So of an order that takes too many bytes and one that is too
-   slow, each may give the part where it is better, and bytes between the two are used. */
+/* GCP_POLICY_BUDGET: joins. The head of one order, up to a backward task, and the tail of another are an order, too:
+   what the tail reads is kept from where the head makes it. So of an order that takes too many bytes and one that is
+   too slow, each may give the part where it is better, and bytes between the two are used. */
 
 /* Where the tail of an order begins whose first task that is not run again is `task`: right behind the task before. */
 static int gcpi_join_at(const gcpi_order *o, int task)

@@ -5,7 +5,7 @@
 typedef struct gcpi_least {
     gcpi_order order, path;
     size_t slab, floor;
-    int proven;                       /* nothing has a slab of fewer bytes */
+    int proven, task; /* nothing has a slab of fewer bytes; the task that alone takes so many, or -1 */
 } gcpi_least;
 
 /* Whether nothing fits yet, or what does is so far from the bound that the way down may pass a faster order. No more
@@ -194,25 +194,47 @@ static int gcpi_least_below(gcpi_planner *q, gcpi_least *least, gcpi_exact *x, i
     return found == GCPI_CANNOT_PLACE;
 }
 
-/* Bytes that a slab may be below its live bytes: these are rounded up, its last byte is not. */
-static size_t gcpi_least_padding(const gcpi_problem *p)
+static size_t gcpi_least_pad(const gcpi_problem *p, size_t bytes) { return gcpi_round(bytes, p->target.align) - bytes; }
+
+/* A bound of all slabs, and the task that sets it: the bytes that it takes in any case, rounded up but for those of the
+   buffer on top. */
+static size_t gcpi_least_bound(gcpi_planner *q, const gcpi_cut *c, int *task)
 {
-    const size_t align = p->target.align;
-    size_t most = 0;
-    for (int i = 0; i < p->item_count; i++)
-        most = GCPI_MAX(most, gcpi_round(p->items[i].bytes, align) - p->items[i].bytes);
-    for (int t = 0; t < p->task_count; t++)
-        most = GCPI_MAX(most, gcpi_round(p->tasks[t].workspace, align) - p->tasks[t].workspace);
-    return most;
+    const gcpi_problem *p = q->p;
+    const ptrdiff_t scratch = q->a->scratch;
+    gcpi_list list;
+    gcpi_lives l;
+    size_t *live, most = 0, own;
+    const int made = gcpi_keep_all_list(p, &list, q->a) && gcpi_lives_make(p, &list, &l, &live, q->a);
+    gcpi_all_dead(&q->m);
+    for (int t = 0; made && t < p->task_count; t++) {
+        size_t pad = gcpi_least_pad(p, p->tasks[t].workspace);
+        for (int k = 0; k < p->tasks[t].count; k++) {
+            const gcpi_item *item = &p->items[p->operands[p->tasks[t].operands + k].item];
+            if (p->items[item->root].kind != GCPI_STATE_ITEM) pad = GCPI_MAX(pad, gcpi_least_pad(p, item->bytes));
+        }
+        for (int b = 0; b < l.buffer_count; b++)
+            if (l.buffers[b].first <= t && l.buffers[b].last >= t &&
+                p->items[l.buffers[b].root].kind != GCPI_FORWARD_ITEM)
+                pad = GCPI_MAX(pad, gcpi_least_pad(p, l.buffers[b].bytes));
+        const size_t bytes = gcpi_footprint(c, t, &own);
+        if (bytes <= most + pad) continue;
+        most = bytes - pad;
+        *task = t;
+    }
+    q->a->scratch = scratch;
+    return q->front + most;
 }
 
 /* Nothing is below the bytes that one task takes. Small graphs: with addresses, down until nothing is below. */
-static void gcpi_least_prove(gcpi_planner *q, gcpi_least *least)
+static void gcpi_least_prove(gcpi_planner *q, gcpi_least *least, const gcpi_cut *cut)
 {
     const ptrdiff_t scratch = q->a->scratch;
     gcpi_exact x;
-    int better = !q->r->no_exact && gcpi_values_whole(&q->m) && gcpi_exact_make(&x, &q->m, q->a);
-    least->proven = least->slab + gcpi_least_padding(q->p) <= q->front + least->floor;
+    if (!gcpi_values_whole(&q->m)) return;
+    least->proven = least->slab <= gcpi_least_bound(q, cut, &least->task);
+    if (!least->proven) least->task = -1;
+    int better = !q->r->no_exact && gcpi_exact_make(&x, &q->m, q->a);
     while (better && !least->proven) least->proven = gcpi_least_below(q, least, &x, &better);
     q->a->scratch = scratch;
 }
@@ -296,16 +318,19 @@ static void gcpi_budget_way_down(gcpi_planner *q, gcpi_portion portion)
     q->judgement = GCPI_BY_LAYOUT;
     memset(&least, 0, sizeof least);
     least.slab = SIZE_MAX / 2;
+    least.task = -1;
     if (gcpi_order_make(&least.order, q->trial.capacity, q->a) &&
         gcpi_order_make(&least.path, q->trial.capacity, q->a) && gcpi_cut_make(&cut, &q->m, q->a)) {
-        least.floor = gcpi_least_bytes(&cut);
+        least.floor = q->m.mixed ? 0 : gcpi_least_bytes(&cut);
         gcpi_least_find(q, &least, portion);
-        if (!q->r->far && !gcpi_has(&q->kept)) gcpi_least_prove(q, &least);
+        if (!q->r->far && !gcpi_has(&q->kept)) gcpi_least_prove(q, &least, &cut);
     }
     /* no order: the arena is too small to lay anything out */
     if (least.order.count && (!q->lowest.slab || least.slab < q->lowest.slab)) {
-        q->lowest.slab = least.slab; q->lowest.proven = least.proven;
+        q->lowest.slab = least.slab;
+        q->lowest.proven = least.proven;
         gcpi_least_holds(q, &least.order);
+        if (least.task >= 0) q->lowest.task = least.task;
     }
     q->a->scratch = scratch;
 }

@@ -20,6 +20,7 @@ typedef struct gcpi_model {
     /* per task: bytes other than forward values: while it runs; while others run again before it; its own workspace */
     size_t *during, *before, *workspace;
     double seconds;                   /* of keep-all */
+    int mixed;                        /* a gradient may be written on a forward value: bytes may be fewer than here */
     /* of the pass: per value, whether it is live; per group, right after these, how many of its values are */
     unsigned char *live; uint16_t *members;
     size_t state_bytes;               /* of both */
@@ -74,6 +75,8 @@ static void gcpi_model_task(gcpi_model *m, int task, int *reads, int *writes)
         m->written[(*writes)++] = v;
         m->shares[task] |= p->items[p->items[o[k].item].root].next >= 0 && !t->free;
     }
+    for (int side = 0; side < 2 && t->over >= 0 && m->value_of[o[t->over].item] < 0; side++)
+        m->mixed |= t->under[side] >= 0 && m->value_of[o[t->under[side]].item] >= 0;
     if (t->over < 0 || m->value_of[o[t->over].item] < 0 || !gcpi_whole(p, o[t->over].item)) return;
     m->over[task] = m->value_of[o[t->over].item];
     for (int side = 0; side < 2; side++) {

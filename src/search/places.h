@@ -1,11 +1,11 @@
-/* GCP_POLICY_BUDGET: exact search of small graphs with addresses. A* (Hart, Nilsson, Raphael 1968) over (next task, pile of
-   live buffers); what exact.h says from there on is the estimate, which is never too high. Ways on: the next task, a
-   task again, a move. A value dies where it was last read or made, as in lists. What is found is the fastest list that
-   has a layout, moves included; where nothing is left to try, there is none.
+/* GCP_POLICY_BUDGET: exact search of small graphs with addresses. A* (Hart, Nilsson, Raphael 1968) over (next task,
+   pile of live buffers); what exact.h says from there on is the estimate, which is never too high. Ways on: the next
+   task, a task again, a move. A value dies where it was last read or made, as in lists. What is found is the fastest
+   list that has a layout, moves included; where nothing is left to try, there is none.
 
    A new buffer goes between two that lie one above the other. Where exactly is left open: a pile says in which order
-   buffers lie, and how far apart any two are at least, for all that lay between them in their lives. So there is a layout
-   as long as the floor and the ceiling are far enough apart. */
+   buffers lie, and how far apart any two are at least, for all that lay between them in their lives. So there is a
+   layout as long as the floor and the ceiling are far enough apart. */
 enum { GCPI_PILE_MOST = 20, GCPI_PLACES_THINGS = 64, GCPI_PLACES_UNITS = 60000 };
 
 typedef enum gcpi_placing { GCPI_PLACED, GCPI_CANNOT_PLACE, GCPI_PLACING_UNDECIDED } gcpi_placing;
@@ -55,10 +55,10 @@ static int gcpi_pile_find(const gcpi_pile *pile, int thing)          /* 0: it is
 }
 
 /* The thing goes above the one at `below`. 0: there is no room. */
-static int gcpi_pile_put(const gcpi_places *p, gcpi_pile *pile, int below, int thing)
+static int gcpi_pile_put(gcpi_places *p, gcpi_pile *pile, int below, int thing)
 {
     const int at = below + 1, end = pile->count + 2;
-    if (pile->count == GCPI_PILE_MOST) return 0;
+    if (pile->count == GCPI_PILE_MOST) { p->full = 1; return 0; }
     for (int i = end - 1; i >= 0; i--)
         for (int k = end - 1; k > i; k--) pile->apart[i + (i >= at)][k + (k >= at)] = pile->apart[i][k];
     for (int i = pile->count; i > below; i--) pile->thing[i] = pile->thing[i - 1];
@@ -125,7 +125,8 @@ static int gcpi_pile_compare(const uint16_t *a, const uint16_t *b)
 
 /* The nodes: a table by task, set and order; a heap by rank. */
 
-static int gcpi_node_before(const gcpi_places *p, int a, int b)     /* of equals the one nearer to the end, then the newer */
+/* Of equals the one nearer to the end comes first, then the newer. */
+static int gcpi_node_before(const gcpi_places *p, int a, int b)
 {
     const gcpi_node *x = &p->node[a], *y = &p->node[b];
     if (x->rank != y->rank) return x->rank < y->rank;
@@ -227,7 +228,7 @@ static void gcpi_places_put(gcpi_places *p, const gcpi_pile *pile, int k)
     }
 }
 
-/* The input that the task writes on: the first that dies, as in lists. -1: none. */
+/* The input that the task writes on: the first that dies, as in lives.h. -1: none. */
 static int gcpi_places_under(const gcpi_places *p, unsigned before)
 {
     const gcpi_model *m = p->m;
@@ -259,7 +260,10 @@ static void gcpi_places_step(gcpi_places *p, gcpi_pile pile)
         else pile.thing[gcpi_pile_find(&pile, m->group[under]) - 1] = group;
     }
     for (int i = m->groups; i < p->things && p->code >= 0; i++)
-        if (p->thing[i].first == p->task && p->fresh_count < GCPI_PILE_MOST) p->fresh[p->fresh_count++] = i;
+        if (p->thing[i].first == p->task) {
+            if (p->fresh_count == GCPI_PILE_MOST) { p->full = 1; return; }
+            p->fresh[p->fresh_count++] = i;
+        }
     if (p->fresh_count) gcpi_places_put(p, &pile, 0);
     else if (gcpi_pile_raise(p, &pile, p->floor[p->task])) gcpi_places_after(p, &pile);
 }
@@ -413,9 +417,11 @@ static size_t gcpi_places_bytes(size_t tasks, size_t nodes)
            nodes * (sizeof(gcpi_node) + GCPI_PILE_NUMBERS * sizeof(uint16_t) + 3 * sizeof(int));
 }
 
-/* Whether a live group always takes all of its bytes: no value is a part of it. */
+/* Whether a live group always takes all of its bytes: no value is a part of it; and whether gradients' bytes are what
+   they are in keep-all. */
 static int gcpi_values_whole(const gcpi_model *m)
 {
+    if (m->mixed) return 0;
     for (int v = 0; v < m->values; v++) {
         const gcpi_item *item = &m->p->items[m->item[v]];
         if (item->offset || item->bytes != m->p->items[item->root].bytes) return 0;

@@ -181,6 +181,15 @@ static void gcpi_policy_sqrt(gcpi_planner *q)
     gcpi_chen_moves(q, c.cut);
 }
 
+/* Where [begin, end) is cut off with fewer bytes crossing: there, or up to three tasks earlier. */
+static int gcpi_cheap_cut(const gcpi_planner *q, int begin, int end, int last)
+{
+    int best = end - 1;
+    for (int g = best; g >= GCPI_MAX(begin, end - 4) && end < last; g--)
+        if (q->crossing[g] < q->crossing[best]) best = g;
+    return best + 1;
+}
+
 /* Halves (or k-ths by saved bytes) of a run of tasks, again and again, down to leaves of at most `leaf` tasks. */
 static void gcpi_divide(gcpi_planner *q, int first, int last, int segment, int parts, int leaf)
 {
@@ -191,10 +200,9 @@ static void gcpi_divide(gcpi_planner *q, int first, int last, int segment, int p
     for (int f = first; f < last && done + 1 < parts; f++) {
         sum += q->saved[f];
         if (sum < total / (size_t)parts * (size_t)(done + 1) || f + 1 >= last) continue;
-        int best = f;
-        for (int g = f; g >= GCPI_MAX(begin, f - 3); g--) if (q->crossing[g] < q->crossing[best]) best = g;
-        gcpi_divide(q, begin, best + 1, gcpi_segment_add(&q->now, segment), parts, leaf);
-        begin = best + 1;
+        const int end = gcpi_cheap_cut(q, begin, f + 1, last);
+        gcpi_divide(q, begin, end, gcpi_segment_add(&q->now, segment), parts, leaf);
+        begin = end;
         done++;
     }
     if (begin > first && begin < last) gcpi_divide(q, begin, last, gcpi_segment_add(&q->now, segment), parts, leaf);

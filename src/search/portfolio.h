@@ -272,7 +272,7 @@ static int gcpi_budget_exact(gcpi_planner *q)
     int made = limit && gcpi_exact_make(&x, &q->m, q->a);
     q->coarse |= limit && !made && gcpi_exact_small(&q->m);
     for (int i = 0; made && i < GCPI_EXACT_ORDERS && gcpi_exact_other(&x, i, &limit, &q->trial); i++) {
-        if (i == 0 && !q->r->far) q->bound = q->trial.seconds;
+        if (i == 0 && !q->r->far && !q->m.mixed) q->bound = q->trial.seconds;
         if (gcpi_offer(q, &q->trial) <= q->r->limit) break;
     }
     if (made && !q->r->far && q->bound < q->kept.order.seconds) gcpi_budget_places(q, &x);
@@ -310,7 +310,8 @@ static void gcpi_budget_bound(gcpi_planner *q, int places)
     ptrdiff_t scratch = q->a->scratch;
     gcpi_cut c;
     double *excess = GCPI_SCRATCH(q->a, double, q->p->task_count + 2);
-    if (!gcpi_room(q)) q->bound = HUGE_VAL;
+    if (q->m.mixed) q->bound = GCPI_MAX(q->bound, q->m.seconds);
+    else if (!gcpi_room(q)) q->bound = HUGE_VAL;
     else if (excess && gcpi_cut_make(&c, &q->m, q->a)) {
         double bound =
             q->r->far ? gcpi_far_bound(q, &c, places, excess) : gcpi_bound(&c, gcpi_room(q), places, excess);
