@@ -169,7 +169,7 @@ static int *gcpi_places_slot(const gcpi_places *p, const uint16_t *pile, int nex
 /* Where seconds do not count, depth first, and of these what has the most room. */
 static int64_t gcpi_places_rank(const gcpi_places *p, const gcpi_pile *pile, int next, double seconds)
 {
-    if (p->timed) return (int64_t)(seconds / p->m->seconds * 1e9 + 0.5);
+    if (p->timed) return p->m->seconds > 0 ? (int64_t)(seconds / p->m->seconds * 1e9 + 0.5) : 0;
     return pile->apart[0][pile->count + 1] - (int64_t)next * GCPI_PLACES_UNITS;
 }
 
