@@ -103,7 +103,7 @@ static void odd_graphs(void)
 
 int main(int argc, char **argv)
 {
-    if (argc > 1 && !strcmp(argv[1], "long")) { graphs_of_each = 100; most_effort = GCP_EFFORT_THOROUGH; }
+    if (argc > 1 && !strcmp(argv[1], "long")) { graphs_of_each = 12; most_effort = GCP_EFFORT_THOROUGH; }
     proofs();
     efforts();
     odd_graphs();

@@ -3,6 +3,8 @@
    into pieces; the last is reversed first, and each frees a checkpoint for those before it, whose ops may run t - 1
    times. */
 
+enum { GCPI_BINOMIAL_DEEP = 24 };                      /* more runs again of an op do not pay */
+
 static double gcpi_binomial(int s, int t)              /* C(s + t, s), 1e9 where it is more */
 {
     double c = 1;
@@ -21,7 +23,7 @@ static int gcpi_binomial_piece(int n, int s, int t)
 static void gcpi_binomial_cut(gcpi_planner *q, int first, int last, int segment, int s, int t)
 {
     for (int f = first; f < last; f++) q->now.segment[f] = segment;
-    if (s == 0 || t == 0 || last - first <= 1 || q->now.depth[segment] > 24) return;
+    if (s == 0 || t == 0 || last - first <= 1) return;
     for (int begin = first; begin < last; s--) {
         const int end = gcpi_cheap_cut(q, begin, begin + gcpi_binomial_piece(last - begin, s, t), last),
                   part = gcpi_segment_add(&q->now, segment);
@@ -35,7 +37,7 @@ static int gcpi_binomial_order(gcpi_planner *q, int s)
 {
     const int n = q->p->forward;
     int t = 1;
-    while (gcpi_binomial(s, t) < n) t++;
+    while (gcpi_binomial(s, t) < n) if (++t > GCPI_BINOMIAL_DEEP) return 0;
     gcpi_choice_clear(q);
     gcpi_binomial_cut(q, 0, n, 0, s, t);
     return gcpi_order_of(q, &q->now, &q->trial) && q->trial.valid && q->trial.peak <= gcpi_room(q);

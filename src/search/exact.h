@@ -65,29 +65,36 @@ static size_t gcpi_exact_beside(const gcpi_exact *x, int next, int task)
     return task == next ? x->m->during[task] : x->m->before[next] + x->m->workspace[task];
 }
 
+/* The ways of working in place: side 0 or 1, or -1: not so. *after: what lives behind the task, *bytes while it runs.
+   0: there is no such way, or it takes too many bytes. */
+static int gcpi_exact_side(const gcpi_exact *x, int next, unsigned set, int task, int side, unsigned *after,
+                           size_t *bytes)
+{
+    const gcpi_model *m = x->m;
+    *after = set | x->writes[task];
+    *bytes = x->bytes[*after] + gcpi_exact_beside(x, next, task);
+    if (side >= 0) {
+        const int under = m->under[2 * task + side], z = m->over[task];
+        if (z < 0 || under < 0) return 0;
+        *after &= ~(1u << under);
+        if (set & x->mates[z] || *after & x->mates[under]) return 0;          /* others of the group live */
+        *bytes -= m->bytes[m->group[z]];
+    }
+    return !x->limit || *bytes <= x->limit;
+}
+
 /* Runs task (the next one, or one again) on a set, with each way of working in place. */
 static void gcpi_exact_run(gcpi_exact *x, int next, unsigned set, int task, double cost)
 {
-    const gcpi_model *m = x->m;
-    int again = task != next;
-    unsigned all = set | x->writes[task];
+    const int again = task != next;
+    unsigned after;
+    size_t bytes;
     if (!gcpi_exact_may(x, next, set, task)) return;
-    size_t fixed = gcpi_exact_beside(x, next, task);
-    for (int side = -1; side < (m->over[task] < 0 ? 0 : 2); side++) {
-        unsigned after = all;
-        size_t bytes = x->bytes[all] + fixed;
-        if (side >= 0) {
-            int under = m->under[2 * task + side], z = m->over[task];
-            if (under < 0) continue;
-            after &= ~(1u << under);
-            if (set & x->mates[z] || after & x->mates[under]) continue;          /* others of the group live */
-            bytes -= m->bytes[m->group[z]];
-        }
-        if (x->limit && bytes > x->limit) continue;
-        gcpi_exact_reach(x, again ? next : next + 1, after,
-                         x->limit ? cost + gcpi_exact_seconds(x, next, task) : GCPI_MAX(cost, (double)bytes),
-                         again ? ~task : task, set);
-    }
+    for (int side = -1; side < 2; side++)
+        if (gcpi_exact_side(x, next, set, task, side, &after, &bytes))
+            gcpi_exact_reach(x, again ? next : next + 1, after,
+                             x->limit ? cost + gcpi_exact_seconds(x, next, task) : GCPI_MAX(cost, (double)bytes),
+                             again ? ~task : task, set);
 }
 
 static int gcpi_exact_small(const gcpi_model *m)
@@ -205,22 +212,14 @@ static int gcpi_exact_state(const gcpi_exact *x, int next, unsigned set)
 
 static void gcpi_exact_back(gcpi_exact *x, int next, unsigned set, int task, int *better)
 {
-    const gcpi_model *m = x->m;
     const int then = task == next ? next + 1 : next, state = gcpi_exact_state(x, next, set);
-    const unsigned all = set | x->writes[task];
+    unsigned after;
+    size_t bytes;
     if (!gcpi_exact_may(x, next, set, task)) return;
-    for (int side = -1; side < (m->over[task] < 0 ? 0 : 2); side++) {
-        unsigned after = all;
-        size_t bytes = x->bytes[all] + gcpi_exact_beside(x, next, task);
-        if (side >= 0) {
-            const int under = m->under[2 * task + side], z = m->over[task];
-            if (under < 0) continue;
-            after &= ~(1u << under);
-            if (set & x->mates[z] || after & x->mates[under]) continue;
-            bytes -= m->bytes[m->group[z]];
-        }
-        const double cost = m->p->tasks[task].seconds + x->cost[gcpi_exact_state(x, then, after)];
-        if (bytes > x->limit || cost >= x->cost[state]) continue;
+    for (int side = -1; side < 2; side++) {
+        if (!gcpi_exact_side(x, next, set, task, side, &after, &bytes)) continue;
+        const double cost = x->m->p->tasks[task].seconds + x->cost[gcpi_exact_state(x, then, after)];
+        if (cost >= x->cost[state]) continue;
         x->cost[state] = cost;
         *better = 1;
     }
