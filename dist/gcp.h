@@ -11633,6 +11633,9 @@ typedef struct gcpi_answer {
    fastest becomes `loose`, to be laid out later. */
 typedef enum gcpi_judgement { GCPI_BY_LAYOUT, GCPI_BY_PEAK, GCPI_LAID_OUT_LATER } gcpi_judgement;
 
+/* LOWER: such orders that are remembered beside the fastest, in problems of at most LOWER_MOST forward ops. */
+enum { GCPI_LOWER = 3, GCPI_LOWER_MOST = 256 };
+
 /* The search's own memory. */
 typedef struct gcpi_planner {
     const gcpi_request *r;            /* that is being answered; in parts of a search, a part of the one asked */
@@ -11644,11 +11647,13 @@ typedef struct gcpi_planner {
     int tries, policies_tried;        /* policies_tried: best is the least of them all */
     /* per forward task f: bytes that a cut after f keeps; bytes of its outputs that backward reads */
     size_t *crossing, *saved;
-    int out_of_memory, coarse;
+    int out_of_memory, coarse, seed;  /* seed: of the search's random numbers */
     gcpi_judgement judgement;
     double layout;                    /* layout work for each candidate */
     size_t front, keep_all;           /* bytes of the step's numbers; slab of keep-all */
+    size_t unit;                      /* slabs are front and a multiple of it */
     gcpi_candidate kept, loose;       /* the fastest whose slab fits; whose bytes fit, but not its slab */
+    gcpi_candidate lower[GCPI_LOWER]; /* as loose, but slower in fewer bytes */
     gcpi_order over[2];               /* of cuts, of a chain: the order of the fewest bytes that does not fit */
     const char *method;               /* of the current candidate */
     gcpi_far far;                     /* where .far is given */
@@ -11738,7 +11743,9 @@ static gcpi_slab gcpi_order_slab(gcpi_planner *q, const gcpi_order *o, gcpi_fit 
 static size_t gcpi_room(const gcpi_planner *q)
 {
     const size_t align = q->p->target.align;
-    return q->r->limit > q->front ? gcpi_round(GCPI_MIN(q->r->limit - q->front, SIZE_MAX - align), align) : 0;
+    if (q->r->limit <= q->front) return 0;
+    const size_t free = GCPI_MIN(q->r->limit - q->front, SIZE_MAX - align);
+    return gcpi_round(q->seed ? free - free % q->unit : free, align);
 }
 
 static gcpi_portion gcpi_part_of(gcpi_portion whole, double from, double to)
@@ -12010,11 +12017,30 @@ static int gcpi_far_relieve(gcpi_planner *q, gcpi_order *o, size_t room)
 
 static int gcpi_has(const gcpi_candidate *c) { return c->order.seconds < HUGE_VAL; }
 static void gcpi_none(gcpi_candidate *c) { c->order.seconds = HUGE_VAL; }
+static void gcpi_none_loose(gcpi_planner *q)
+{
+    gcpi_none(&q->loose);
+    for (int i = 0; i < GCPI_LOWER; i++) gcpi_none(&q->lower[i]);
+}
 
 static void gcpi_keep(gcpi_candidate *c, const gcpi_order *o, const char *method, gcpi_fit fit)
 {
     gcpi_order_copy(&c->order, o);
     c->method = method; c->fit = fit;
+}
+
+/* An order whose bytes fit, and not its slab. */
+static void gcpi_loosen(gcpi_planner *q, const gcpi_order *o, gcpi_fit fit)
+{
+    if (o->seconds < q->loose.order.seconds) { gcpi_keep(&q->loose, o, q->method, fit); return; }
+    if (q->p->forward > GCPI_LOWER_MOST || o->peak >= q->loose.order.peak) return;
+    int to = 0;
+    for (int i = 0; i < GCPI_LOWER; i++) {
+        const gcpi_order *x = &q->lower[i].order;
+        if (x->seconds <= o->seconds && x->peak <= o->peak) return;
+        if (x->seconds > q->lower[to].order.seconds) to = i;
+    }
+    if (o->seconds < q->lower[to].order.seconds) gcpi_keep(&q->lower[to], o, q->method, fit);
 }
 
 /* A candidate of GCP_POLICY_BUDGET: kept if its slab fits and it is faster than the kept one; if only its bytes fit,
@@ -12027,7 +12053,7 @@ static size_t gcpi_offer_order(gcpi_planner *q, const gcpi_order *o)
     if (q->judgement == GCPI_BY_LAYOUT) slab = gcpi_order_slab(q, o, fit).bytes;
     const int loose = q->judgement == GCPI_LAID_OUT_LATER || slab > q->r->limit;
     if (!loose) gcpi_keep(&q->kept, o, q->method, fit);
-    else if (slab < SIZE_MAX && o->seconds < q->loose.order.seconds) gcpi_keep(&q->loose, o, q->method, fit);
+    else if (slab < SIZE_MAX) gcpi_loosen(q, o, fit);
     return slab;
 }
 
@@ -13490,6 +13516,23 @@ static void gcpi_cut_window(gcpi_cut *c, int from, int to)
     for (int v = 0; v < m->values && to == m->p->task_count - 1; v++) c->wanted[v] |= m->lasting[v];
 }
 
+/* Of the bytes that are free at k, those that values can fill: where sizes have a unit, many of it, and all the small
+   ones, which are not looked at. */
+static double gcpi_cut_filled(const gcpi_cut *c, int k, double capacity)
+{
+    enum { SMALL = 64 };
+    size_t most = 0, unit = 0;
+    double dust = 0;
+    for (int v = 0; v < c->m->values; v++)
+        if (!c->free[v] && c->m->producer[v] < k) most = GCPI_MAX(most, c->own[v]);
+    for (int v = 0; v < c->m->values; v++) {
+        if (c->free[v] || c->m->producer[v] >= k) continue;
+        if (c->own[v] < most / SMALL) dust += (double)c->own[v];
+        else unit = gcpi_common_divisor(unit, c->own[v]);
+    }
+    return unit ? GCPI_MIN(capacity, floor(capacity / (double)unit) * (double)unit + dust) : capacity;
+}
+
 /* A lower bound of what any order runs again from when task k first runs until task `to` does, because only `limit`
    bytes are there at k. */
 static double gcpi_cut_bound_at(gcpi_cut *c, int k, int to, size_t limit)
@@ -13504,6 +13547,7 @@ static double gcpi_cut_bound_at(gcpi_cut *c, int k, int to, size_t limit)
             cost += c->m->p->tasks[c->m->producer[v]].seconds;
         }
     if (capacity < 0 || need <= capacity) return 0;
+    capacity = gcpi_cut_filled(c, k, capacity);
     for (int step = 0; step < 24; step++) {
         double price = high > 0 ? (low + high) / 2 : low > 0 ? 4 * low : c->price > 0 ? c->price : cost / need,
                value = gcpi_cut_solve(c, k, price) - price * capacity;
@@ -13914,6 +13958,7 @@ typedef struct gcpi_places {
     uint16_t *pool; size_t pooled, pool_size;           /* piles */
     int full;                         /* a node was left out */
     int timed; double below;          /* seconds count, and must be below; else any order will do */
+    double haste;                     /* what a task further is worth, in seconds of keep-all */
     /* the step from a node: the task; what lives while it runs, and after it; things to be placed */
     int from, task, code, fresh[GCPI_PILE_MOST], fresh_count;
     unsigned all, after;
@@ -13932,11 +13977,18 @@ static int gcpi_pile_find(const gcpi_pile *pile, int thing)          /* 0: it is
     return 0;
 }
 
-/* The thing goes above the one at `below`. 0: there is no room. */
-static int gcpi_pile_put(gcpi_places *p, gcpi_pile *pile, int below, int thing)
+/* Whether there is room for the thing above the one at `below`. */
+static int gcpi_pile_fits(const gcpi_places *p, const gcpi_pile *pile, int below, int thing)
+{
+    const int begin = below ? pile->apart[0][below] + gcpi_pile_size(p, pile, below) : 0, above = below + 1,
+              end = pile->count + 1, size = p->thing[thing].size;
+    return begin <= p->thing[thing].highest && begin + size + (above < end ? pile->apart[above][end] : 0) <= p->units;
+}
+
+/* The thing goes above the one at `below`, where it fits. */
+static void gcpi_pile_put(const gcpi_places *p, gcpi_pile *pile, int below, int thing)
 {
     const int at = below + 1, end = pile->count + 2;
-    if (pile->count == GCPI_PILE_MOST) { p->full = 1; return 0; }
     for (int i = end - 1; i >= 0; i--)
         for (int k = end - 1; k > i; k--) pile->apart[i + (i >= at)][k + (k >= at)] = pile->apart[i][k];
     for (int i = pile->count; i > below; i--) pile->thing[i] = pile->thing[i - 1];
@@ -13950,7 +14002,6 @@ static int gcpi_pile_put(gcpi_places *p, gcpi_pile *pile, int below, int thing)
     for (int i = 0; i < at; i++)
         for (int k = at + 1; k <= end; k++)
             pile->apart[i][k] = GCPI_MAX(pile->apart[i][k], pile->apart[i][at] + pile->apart[at][k]);
-    return pile->apart[0][end] <= p->units;
 }
 
 /* All things lie above the task's workspace. 0: there is no room. */
@@ -14047,7 +14098,7 @@ static int *gcpi_places_slot(const gcpi_places *p, const uint16_t *pile, int nex
 /* Where seconds do not count, depth first, and of these what has the most room. */
 static int64_t gcpi_places_rank(const gcpi_places *p, const gcpi_pile *pile, int next, double seconds)
 {
-    if (p->timed) return p->m->seconds > 0 ? (int64_t)(seconds / p->m->seconds * 1e9 + 0.5) : 0;
+    if (p->timed) return p->m->seconds > 0 ? (int64_t)((seconds / p->m->seconds - next * p->haste) * 1e9 + 0.5) : 0;
     return pile->apart[0][pile->count + 1] - (int64_t)next * GCPI_PLACES_UNITS;
 }
 
@@ -14098,9 +14149,11 @@ static void gcpi_places_after(gcpi_places *p, const gcpi_pile *pile)
 static void gcpi_places_put(gcpi_places *p, const gcpi_pile *pile, int k)
 {
     gcpi_pile more;
+    if (pile->count == GCPI_PILE_MOST) p->full = 1;
     for (int below = 0; below <= pile->count && !p->full; below++) {
+        if (!gcpi_pile_fits(p, pile, below, p->fresh[k])) continue;
         more = *pile;
-        if (!gcpi_pile_put(p, &more, below, p->fresh[k])) continue;
+        gcpi_pile_put(p, &more, below, p->fresh[k]);
         if (k + 1 < p->fresh_count) gcpi_places_put(p, &more, k + 1);
         else if (gcpi_pile_raise(p, &more, p->floor[p->task])) gcpi_places_after(p, &more);
     }
@@ -14177,12 +14230,14 @@ static int gcpi_places_mover(const gcpi_places *p, int thing)
 static void gcpi_places_moves(gcpi_places *p, const gcpi_pile *pile)
 {
     gcpi_pile moved;
-    for (int i = 1; i <= pile->count; i++) {
+    if (pile->count == GCPI_PILE_MOST) p->full = 1;
+    for (int i = 1; i <= pile->count && !p->full; i++) {
         const int thing = pile->thing[i - 1];
         if ((p->code = gcpi_places_mover(p, thing)) == 0) continue;
         for (int below = 0; below <= pile->count; below++) {
+            if (!gcpi_pile_fits(p, pile, below, thing)) continue;
             moved = *pile;
-            if (!gcpi_pile_put(p, &moved, below, thing)) continue;
+            gcpi_pile_put(p, &moved, below, thing);
             gcpi_pile_take(&moved, i + (i > below));
             gcpi_places_reach(p, &moved, p->node[p->from].next, p->node[p->from].set,
                               p->node[p->from].cost + p->m->p->tasks[p->code].seconds);
@@ -14214,7 +14269,7 @@ static gcpi_placing gcpi_places_search(gcpi_places *p, int timed, double below, 
     while (p->heaped && !p->full) {
         const int n = p->from = gcpi_places_pop(p), next = p->node[n].next;
         if (p->node[n].dead) continue;
-        *least = p->node[n].cost + x->cost[gcpi_exact_state(x, next, p->node[n].set)];
+        if (p->haste == 0) *least = p->node[n].cost + x->cost[gcpi_exact_state(x, next, p->node[n].set)];
         if (next == p->m->p->task_count) { gcpi_places_order(p, n, out); return GCPI_PLACED; }
         gcpi_pile_read(&pile, p->pool + p->node[n].pile);
         gcpi_places_run(p, &pile, next);
@@ -14433,7 +14488,7 @@ static int gcpi_search_make(gcpi_search *s, gcpi_planner *q)
     const gcpi_model *m = &q->m;
     memset(s, 0, sizeof *s);
     s->m = m; s->q = q;
-    s->random = 88172645463325252ull;
+    s->random = 88172645463325252ull ^ (uint64_t)q->seed * 0x9E3779B97F4A7C15u;
     s->there = GCPI_SCRATCH(q->a, unsigned char, m->values + 1);
     s->weight = GCPI_SCRATCH(q->a, double, m->values + 1);
     s->states = GCPI_SCRATCH(q->a, unsigned char, (GCPI_STATES + 1) * (ptrdiff_t)m->state_bytes);
@@ -14480,24 +14535,34 @@ static void gcpi_budget_mend(gcpi_planner *q, gcpi_search *s, double visits, dou
     s->found = 0;
 }
 
-/* The last resort for `loose`, the fastest order whose bytes fit: more work on its layout, then its layout without a
-   limit, then moves. 1: one of these is kept. */
-static int gcpi_budget_pack(gcpi_planner *q)
+/* The last resort for an order whose bytes fit: more work on its layout, then its layout without a limit, then moves.
+   1: one of these is kept. */
+static int gcpi_budget_pack_one(gcpi_planner *q, const gcpi_candidate *loose)
 {
     const gcpi_effort *e = &gcpi_efforts[q->r->effort];
     gcpi_fit fits[3];
     fits[0] = gcpi_fit_of(q->r->limit, e->hard, 0);
     fits[1] = gcpi_fit_free();
     fits[2] = gcpi_fit_of(q->r->limit, e->layout / 2, GCPI_MOST_MOVES);
-    int kept = 0;
-    for (int i = 0; i < 3 && !kept && q->loose.order.seconds < q->kept.order.seconds; i++) {
-        const gcpi_slab slab = gcpi_order_slab(q, &q->loose.order, fits[i]);
-        if (slab.bytes > q->r->limit || q->loose.order.seconds + slab.moving >= q->kept.order.seconds) continue;
-        gcpi_keep(&q->kept, &q->loose.order, q->loose.method, fits[i]);
+    for (int i = 0; i < 3 && loose->order.seconds < q->kept.order.seconds; i++) {
+        const gcpi_slab slab = gcpi_order_slab(q, &loose->order, fits[i]);
+        if (slab.bytes > q->r->limit || loose->order.seconds + slab.moving >= q->kept.order.seconds) continue;
+        gcpi_keep(&q->kept, &loose->order, loose->method, fits[i]);
         q->kept.order.seconds += slab.moving;
-        kept = 1;
+        return 1;
     }
-    gcpi_none(&q->loose);
+    return 0;
+}
+
+/* The fastest first; then those of fewer bytes, where they are much faster than what is kept. */
+static int gcpi_budget_pack(gcpi_planner *q)
+{
+    int kept = gcpi_budget_pack_one(q, &q->loose);
+    for (int i = 0; i < GCPI_LOWER; i++)
+        if (q->lower[i].order.peak < q->loose.order.peak &&
+            q->lower[i].order.seconds < q->kept.order.seconds - 0.02 * q->m.seconds)
+            kept |= gcpi_budget_pack_one(q, &q->lower[i]);
+    gcpi_none_loose(q);
     return kept;
 }
 
@@ -14575,19 +14640,27 @@ static void gcpi_budget_copies(gcpi_planner *q)
     }
 }
 
-/* With addresses: what is faster than the plan so far, or the proof that nothing is. */
+/* With addresses: what is faster than the plan so far, or the proof that nothing is. Where the search ends before, it
+   tries in haste: nearer to the end comes first. */
 static void gcpi_budget_places(gcpi_planner *q, gcpi_exact *x)
 {
+    enum { HASTY = 20000 };
+    static const double hastes[] = { 0, 0.03, 0.1 };
     const gcpi_effort *e = &gcpi_efforts[q->r->effort];
     const gcpi_fit fit = gcpi_fit_of(q->r->limit, e->hard, 0);
     gcpi_places p;
     double least = 0;
     gcpi_exact_costs(x, gcpi_room(q));
     if (!gcpi_places_make(&p, x, q->r->limit - q->front, e->nodes, q->a)) return;
-    const gcpi_placing found = gcpi_places_search(&p, 1, q->kept.order.seconds, &q->trial, &least);
-    q->bound = GCPI_MAX(q->bound, least);
-    if (found == GCPI_PLACED && gcpi_order_slab(q, &q->trial, fit).bytes <= q->r->limit)
+    for (int k = 0; k < 3 && q->bound < q->kept.order.seconds;) {
+        p.haste = hastes[k];
+        if (k) p.most = GCPI_MIN(p.most, HASTY);
+        const gcpi_placing found = gcpi_places_search(&p, 1, q->kept.order.seconds, &q->trial, &least);
+        q->bound = GCPI_MAX(q->bound, least);
+        if (found != GCPI_PLACED) { k++; continue; }
+        if (gcpi_order_slab(q, &q->trial, fit).bytes > q->r->limit) return;
         gcpi_keep(&q->kept, &q->trial, q->method, fit);
+    }
 }
 
 /* The fastest order within the limit; where that has no layout that fits, others. 1: nothing is faster. */
@@ -14753,6 +14826,26 @@ static void gcpi_binomial_try(gcpi_planner *q)
     }
     for (int s = fits; s > 0 && s > fits - 3; s--)
         if (gcpi_binomial_order(q, s) && gcpi_offer(q, &q->trial) <= q->r->limit) return;
+}
+
+/* Two levels, of pieces of a length: the states between these go to far memory, and each is reversed by binomial
+   checkpoints, as few as take less. (Aupy, Herrmann, Hovland, Robert 2016 have the optimum for steps and a disk.) */
+static void gcpi_binomial_copies(gcpi_planner *q)
+{
+    enum { STATES = 8 };
+    const int n = q->p->forward;
+    for (int length = 2; length <= n / 2; length += length / 4 + 1)
+        for (int s = 0, t = 1; s <= STATES && s < length; s += s / 2 + 1, t = 1) {
+            while (s && gcpi_binomial(s, t) < length && t < GCPI_BINOMIAL_DEEP) t++;
+            gcpi_choice_clear(q);
+            for (int begin = 0; begin < n; begin += length) {
+                const int end = GCPI_MIN(begin + length, n);
+                gcpi_binomial_cut(q, begin, end, gcpi_segment_add(&q->now, 0), s, t);
+            }
+            if (gcpi_order_of(q, &q->now, &q->trial) && q->trial.valid &&
+                gcpi_far_relieve(q, &q->trial, gcpi_room(q)))
+                gcpi_offer_copies(q, &q->trial);
+        }
 }
 
 /* ==== src/search/joins.h ==== */
@@ -15514,6 +15607,7 @@ static int gcpi_may_be_exact(const gcpi_planner *q) { return !q->r->no_exact; }
 static int gcpi_may_run_again(const gcpi_planner *q) { return !q->r->far_only; }
 static int gcpi_only_copies(const gcpi_planner *q) { return q->r->far_only; }
 static int gcpi_copies_too(const gcpi_planner *q) { return q->r->far > 0; }
+static int gcpi_copies_and_runs(const gcpi_planner *q) { return q->r->far && !q->r->far_only; }
 static int gcpi_no_copies(const gcpi_planner *q) { return !q->r->far; }
 
 /* The methods. 1: nothing is left to look for. */
@@ -15538,6 +15632,12 @@ static int gcpi_method_exact(gcpi_planner *q, gcpi_portion portion)
 static int gcpi_method_chain(gcpi_planner *q, gcpi_portion portion)
 {
     gcpi_chain_try(q, 0);
+    (void)portion;
+    return 0;
+}
+static int gcpi_method_two_levels(gcpi_planner *q, gcpi_portion portion)
+{
+    gcpi_binomial_copies(q);
     (void)portion;
     return 0;
 }
@@ -15589,6 +15689,7 @@ static const gcpi_method gcpi_methods[] = {
     { "exact", gcpi_may_be_exact, gcpi_method_exact, 0.1 },
     { "chain", gcpi_may_run_again, gcpi_method_chain, 0 },
     { "cuts", gcpi_may_run_again, gcpi_method_cuts, 0 },
+    { "binomial", gcpi_copies_and_runs, gcpi_method_two_levels, 0 },
     { "copies", gcpi_only_copies, gcpi_method_copies, 0 },
     { "bound", gcpi_copies_too, gcpi_method_bound, 0 },
     { "search", gcpi_any, gcpi_method_search, 0.8 },
@@ -15601,7 +15702,7 @@ static void gcpi_budget_find(gcpi_planner *q, gcpi_portion portion)
 {
     double done = 0;
     q->bound = 0;
-    gcpi_none(&q->loose);
+    gcpi_none_loose(q);
     q->over[0].count = q->over[1].count = 0;
     for (size_t k = 0; k < sizeof gcpi_methods / sizeof *gcpi_methods; k++) {
         const gcpi_method *method = &gcpi_methods[k];
@@ -15651,9 +15752,9 @@ static int gcpi_budget_far_off(const gcpi_planner *q, double share)
 
 /* Whether all of the search runs once more: the plan is still far off, more effort than little was asked for, and no
    other choice of views is known to be faster. */
-static int gcpi_budget_again(const gcpi_planner *q)
+static int gcpi_budget_again(const gcpi_planner *q, double share)
 {
-    return q->r->effort != GCP_EFFORT_QUICK && gcpi_budget_far_off(q, 0.04) &&
+    return q->r->effort != GCP_EFFORT_QUICK && gcpi_budget_far_off(q, share) &&
            !(q->r->known > 0 && q->kept.order.seconds > q->r->known);
 }
 
@@ -15662,7 +15763,7 @@ static void gcpi_budget_more(gcpi_planner *q, gcpi_portion portion)
 {
     for (int again = 0; again < 2; again++) {
         double before = HUGE_VAL;
-        if (again && !gcpi_budget_again(q)) return;
+        if (again && !gcpi_budget_again(q, 0.04)) return;
         if (again) gcpi_budget_search(q, 0, GCPI_TURNS, 4, portion);
         while (gcpi_budget_far_off(q, 0.02) && q->kept.order.seconds < before - 0.003 * q->m.seconds) {
             before = q->kept.order.seconds;
@@ -15689,6 +15790,22 @@ static void gcpi_budget_late(gcpi_planner *q, gcpi_portion portion)
         gcpi_budget_search(q, GCPI_TURNS, GCPI_TURNS + 1, 1, portion);
 }
 
+/* Small problems are searched by other random numbers, too; the more often, the further the plan is from the bound.
+   1: the plan is faster. */
+static int gcpi_budget_seeds(gcpi_planner *q, gcpi_portion portion)
+{
+    enum { FEW = 3, MOST = 10, SMALL = 256 };
+    const double before = q->kept.order.seconds;
+    if (q->p->forward > SMALL || q->r->effort == GCP_EFFORT_QUICK || q->r->far || q->r->limit <= 1) return 0;
+    for (q->seed = 1; q->seed <= MOST && !q->r->watch->stopped && !q->lowest.proven; q->seed++) {
+        const int cliff = gcpi_budget_again(q, 0.25), none = !gcpi_has(&q->kept) && !q->r->no_least;
+        if (none ? q->seed > FEW : q->seed > FEW ? !cliff : !gcpi_budget_again(q, 0.003)) break;
+        gcpi_budget_search(q, 0, GCPI_TURNS, 1, portion);
+    }
+    q->seed = 0;
+    return q->kept.order.seconds < before;
+}
+
 /* Small graphs: what was found lately leaves less to look through with addresses. */
 static void gcpi_budget_last(gcpi_planner *q)
 {
@@ -15712,6 +15829,7 @@ static void gcpi_budget_run(gcpi_planner *q, gcpi_portion portion)
             gcpi_budget_search(q, 0, GCPI_TURNS, 1, gcpi_part_of(portion, 0.7, 1));
         gcpi_budget_more(q, gcpi_part_of(portion, 0.7, 1));
         gcpi_budget_late(q, gcpi_part_of(portion, 1, 1));
+        if (gcpi_budget_seeds(q, gcpi_part_of(portion, 1, 1))) gcpi_budget_late(q, gcpi_part_of(portion, 1, 1));
         if (gcpi_has(&q->kept) && q->bound < q->kept.order.seconds) gcpi_budget_last(q);
     }
     if (gcpi_has(&q->kept)) gcpi_order_copy(&q->best, &q->kept.order);
@@ -15870,6 +15988,17 @@ static ptrdiff_t gcpi_planner_capacity(gcpi_planner *q)
     return capacity;
 }
 
+/* What divides align and all sizes. */
+static size_t gcpi_planner_unit(const gcpi_problem *p)
+{
+    size_t unit = p->target.align;
+    for (int i = 0; i < p->item_count; i++)
+        if (p->items[i].root == i && p->items[i].kind != GCPI_STATE_ITEM)
+            unit = gcpi_common_divisor(unit, p->items[i].bytes);
+    for (int t = 0; t < p->task_count; t++) unit = gcpi_common_divisor(unit, p->tasks[t].workspace);
+    return unit;
+}
+
 static int gcpi_planner_make(gcpi_planner *q)
 {
     const gcpi_problem *p = q->p;
@@ -15879,13 +16008,17 @@ static int gcpi_planner_make(gcpi_planner *q)
     q->list.capacity = capacity;
     q->list.at = GCPI_SCRATCH(q->a, gcpi_instruction, capacity);
     q->front = gcpi_front(p);
+    q->unit = gcpi_planner_unit(p);
     q->judgement = q->r->by_peak ? GCPI_BY_PEAK : GCPI_BY_LAYOUT;
     q->layout = GCPI_LAYOUT_WORK; q->kept.fit = gcpi_fit_free();
     int ok = q->list.at && gcpi_model_make(&q->m, p, q->a) && (!q->r->far || gcpi_far_make(q, (int)capacity));
     gcpi_order *const orders[] = { &q->trial, &q->best, &q->kept.order, &q->loose.order, &q->over[0], &q->over[1] };
     const int count = q->r->limit ? 6 : 4;
     for (int i = 0; ok && i < count; i++) ok = gcpi_order_make(orders[i], (int)capacity, q->a);
-    gcpi_none(&q->kept); gcpi_none(&q->loose);
+    const int lower = q->r->limit && p->forward <= GCPI_LOWER_MOST ? GCPI_LOWER : 0;
+    for (int i = 0; ok && i < lower; i++) ok = gcpi_order_make(&q->lower[i].order, (int)capacity, q->a);
+    gcpi_none(&q->kept);
+    gcpi_none_loose(q);
     q->best.seconds = HUGE_VAL;
     return ok;
 }

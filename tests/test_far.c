@@ -295,6 +295,25 @@ static void bound_aligned(void)
     CHECK(lists == 24);
 }
 
+/* 200 steps in two states and far memory, as H-Revolve has it: a step takes a second, a copy two. Its schedule, from
+   checkpoint_schedules, takes 790 s, with copies that nothing runs beside (bench/planner/solvers.py). */
+static void two_levels(void)
+{
+    enum { STEPS = 200, UNIT = 64 };
+    static char chain[1 << 15];
+    const gcp_target link = { .far_bytes_per_second = UNIT / 2.0 };
+    gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    gcp_tape *t = gcp_tape_make(&arena, .ops = 8);
+    char *w = chain + sprintf(chain, "# gcp-graph 2\n");
+    for (int i = 0; i < STEPS; i++) w += sprintf(w, "t x%d %d\n", i, UNIT);
+    w += sprintf(w, "o f0 0 0 >x0\n");
+    for (int i = 1; i < STEPS; i++) w += sprintf(w, "f f%d 1 0 x%d >x%d<x%d\n", i, i - 1, i, i - 1);
+    for (int i = STEPS; i >= 1; i--) w += sprintf(w, "b b%d 1 0 x%d of=f%d\n", i, i - 1, i < STEPS ? i : i - 1);
+    gcp_plan plan = gcp_graph_plan(t, chain, .policy = GCP_POLICY_BUDGET, .budget = 3 * UNIT, .far = GCP_MB(1),
+                                   .target = &link);
+    CHECK(plan.core && plan.bytes <= 3 * UNIT && plan.far_bytes > 0 && plan.reruns > 0 && plan.seconds < 550);
+}
+
 /* ---- The link, measured: a profile of a plan that copies says what it moves, and .costs plans with it ------------*/
 
 static char table[1 << 16];
@@ -500,6 +519,7 @@ int main(int argc, char **argv)
     timeline();
     bound();
     bound_aligned();
+    two_levels();
     measured_link();
     slots_away();
     budgets(argc > 2 ? atoi(argv[2]) : 2);

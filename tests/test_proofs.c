@@ -101,11 +101,47 @@ static void odd_graphs(void)
     }
 }
 
+/* Too many states near the least: a search in haste finds what the one that proves does not reach (by it 152 s), and
+   what live bytes alone allow is no more than a bound. */
+static void haste(void)
+{
+    gcp_tape *tape = fresh();
+    char *dense = graph_text(GRAPH_DENSE, 8, 41);
+    gcp_plan plan = gcp_graph_plan(tape, dense, .policy = GCP_POLICY_BUDGET, .budget = 1408);
+    CHECK(plan.core && plan.seconds <= 147 && plan.bound_seconds == 129);
+    free(dense);
+}
+
+/* Free bytes that no values fill are no help: between two whole numbers of equal buffers the bound is the lower's. */
+static void units(void)
+{
+    char text[4096], *w = text;
+    double bound[2];
+    for (int i = 0; i < 24; i++) {
+        w += sprintf(w, "f v%d %d 1024 0", i, 1 + i * 5 % 7);
+        w += i ? sprintf(w, " v%d\n", i - 1) : sprintf(w, "\n");
+    }
+    for (int i = 23; i >= 0; i--) {
+        w += sprintf(w, "b g%d 1 1024 0 v%d", i, i);
+        w += i < 23 ? sprintf(w, " v%d g%d\n", i ? i - 1 : 0, i + 1) : sprintf(w, " v%d\n", i - 1);
+    }
+    for (int half = 0; half < 2; half++) {
+        gcp_tape *tape = fresh();
+        gcp_plan plan = gcp_graph_plan(tape, text, .policy = GCP_POLICY_BUDGET,
+                                       .budget = 12 * 1024 + 512 * (size_t)half);
+        CHECK(plan.core && plan.bound_seconds > plan.keep_all_seconds && plan.bound_seconds <= plan.seconds);
+        bound[half] = plan.bound_seconds;
+    }
+    CHECK(bound[0] == bound[1]);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1 && !strcmp(argv[1], "long")) { graphs_of_each = 12; most_effort = GCP_EFFORT_THOROUGH; }
     proofs();
     efforts();
     odd_graphs();
+    haste();
+    units();
     return check_done();
 }

@@ -7,9 +7,10 @@
    recursive are gcp's own policies (GCP_POLICY_UNIFORM with 2 to 64 segments or GCP_POLICY_SQRT; GCP_POLICY_RECURSIVE),
    and revolve and rotor are empty.
 
-       planner [--graph FILE]... [--shares 1/2,1/4] [--effort quick|default|thorough] [--out FOLDER]
+       planner [--graph FILE]... [--networks] [--shares 1/2,1/4] [--effort quick|default|thorough] [--out FOLDER]
        planner [--layout FILE.csv CAPACITY]... [--long OPS]...
 
+   --networks: the known networks, too (eight minutes); without --graph they are what is planned.
    --layout: addresses alone, by the exact search; a file as MiniMalloc reads it (support/layouts.h).
    --long: a chain of so many ops, equal and unequal: processor seconds of planning, scratch an op beside the plan.
 
@@ -394,53 +395,77 @@ static int long_rows(int n)
             if (i == 0) all = plan.slab_bytes;
             failed += !gcp_plan_ok(&plan);
             if (i == 0) keep = plan.seconds;
-            printf("%d ops, %s, %s: %zu bytes (live %zu), %.4f times keep-all; %.2f s, scratch %td bytes an op\n", n,
-                   equal ? "equal" : "unequal", rows[i].name, plan.slab_bytes, plan.live_peak, plan.seconds / keep,
-                   seconds, (arena.high - arena.used) / n);
+            printf("%d ops, %s, %s: %zu bytes (live %zu), %.4f times keep-all", n, equal ? "equal" : "unequal",
+                   rows[i].name, plan.slab_bytes, plan.live_peak, plan.seconds / keep);
+            if (rows[i].share > 0) printf(" (no list below %.4f)", plan.bound_seconds / keep);
+            printf("; %.2f s, scratch %td bytes an op\n", seconds, (arena.high - arena.used) / n);
         }
         free(text);
     }
     return failed;
 }
 
-int main(int argc, char **argv)
+static int usage(void)
+{
+    fprintf(stderr, "planner [--graph FILE]... [--networks] [--shares LIST] [--effort quick|default|thorough] "
+                    "[--out FOLDER] | [--layout FILE.csv CAPACITY]... [--long OPS]...\n");
+    return 1;
+}
+
+/* What is asked for. */
+typedef struct asked {
+    const char *graphs[MAX_GRAPHS], *out;
+    char *shares[MAX_SHARES], *list;
+    int count, parts, networks, alone, failed;      /* alone: rows of --layout and --long, which are made at once */
+} asked;
+
+/* Takes option i and what belongs to it. Returns how many words that is; 0: it is none. */
+static int take(asked *a, char **argv, int left)
 {
     static const char *const efforts[] = { "default", "quick", "thorough" };
-    static char standard[] = "3/4,1/2,1/3,1/4,1/6,1/8";
-    char *graphs[MAX_GRAPHS], *shares[MAX_SHARES], *list = standard;
-    const char *out = ".";
-    int count = 0, parts = 0, alone = 0, failed = 0;
-    memory = malloc(room);
-    if (!memory) { fprintf(stderr, "planner: out of memory\n"); return 1; }
-    for (int i = 1; i + 1 < argc; i += 2) {
-        if (!strcmp(argv[i], "--graph") && count < MAX_GRAPHS) graphs[count++] = argv[i + 1];
-        else if (!strcmp(argv[i], "--shares")) list = argv[i + 1];
-        else if (!strcmp(argv[i], "--out")) out = argv[i + 1];
-        else if (!strcmp(argv[i], "--layout") && i + 2 < argc) {
-            failed += layout_row(argv[i + 1], (size_t)strtoull(argv[i + 2], NULL, 10));
-            alone++; i++;
-        } else if (!strcmp(argv[i], "--long") && atoi(argv[i + 1]) > 1) {
-            failed += long_rows(atoi(argv[i + 1]));
-            alone++;
-        } else if (!strcmp(argv[i], "--effort")) {
-            for (int e = 0; e < 3; e++)
-                if (!strcmp(argv[i + 1], efforts[e])) effort = (gcp_effort)e;
-        } else {
-            fprintf(stderr, "planner [--graph FILE]... [--shares LIST] [--effort quick|default|thorough] "
-                            "[--out FOLDER] | [--layout FILE.csv CAPACITY]... [--long OPS]...\n");
-            return 1;
-        }
-    }
-    if (alone) { free(memory); return failed > 0; }
-    for (char *c = strtok(list, ","); c && parts < MAX_SHARES; c = strtok(NULL, ",")) shares[parts++] = c;
-    csv = table_open("planner", out, "planner.csv");
+    const char *name = argv[0];
+    if (!strcmp(name, "--networks")) { a->networks = 1; return 1; }
+    if (left < 2) return 0;
+    if (!strcmp(name, "--graph") && a->count < MAX_GRAPHS) a->graphs[a->count++] = argv[1];
+    else if (!strcmp(name, "--shares")) a->list = argv[1];
+    else if (!strcmp(name, "--out")) a->out = argv[1];
+    else if (!strcmp(name, "--long") && atoi(argv[1]) > 1) { a->failed += long_rows(atoi(argv[1])); a->alone++; }
+    else if (!strcmp(name, "--layout") && left > 2) {
+        a->failed += layout_row(argv[1], (size_t)strtoull(argv[2], NULL, 10));
+        a->alone++;
+        return 3;
+    } else if (!strcmp(name, "--effort")) {
+        int e = 0;
+        while (e < 3 && strcmp(argv[1], efforts[e])) e++;
+        if (e == 3) return 0;
+        effort = (gcp_effort)e;
+    } else return 0;
+    return 2;
+}
+
+static int table_of(asked *a)
+{
+    for (char *c = strtok(a->list, ","); c && a->parts < MAX_SHARES; c = strtok(NULL, ",")) a->shares[a->parts++] = c;
+    csv = table_open("planner", a->out, "planner.csv");
     fprintf(csv, "network,share,budget_bytes,gcp");
     for (int m = 0; m < METHODS; m++) fprintf(csv, ",%s", methods[m].name);
     fprintf(csv, ",bound,arena_over_peak,plan_ms\n");
-    for (int i = 0; i < count; i++) graph_rows(graphs[i], shares, parts);
-    for (int i = 0; i < NETWORK_NAMES; i++) network_rows(&network_names[i]);
+    for (int i = 0; i < a->count; i++) graph_rows(a->graphs[i], a->shares, a->parts);
+    for (int i = 0; i < NETWORK_NAMES && (a->networks || !a->count); i++) network_rows(&network_names[i]);
     verdict();
-    free(memory);
     table_close("planner", csv);
     return loss_count > 0 || faults > 0;
+}
+
+int main(int argc, char **argv)
+{
+    static char standard[] = "3/4,1/2,1/3,1/4,1/6,1/8";
+    asked a = { .out = ".", .list = standard };
+    memory = malloc(room);
+    if (!memory) { fprintf(stderr, "planner: out of memory\n"); return 1; }
+    for (int i = 1, words; i < argc; i += words)
+        if (!(words = take(&a, argv + i, argc - i))) { free(memory); return usage(); }
+    const int failed = a.alone ? a.failed > 0 : table_of(&a);
+    free(memory);
+    return failed;
 }

@@ -55,3 +55,23 @@ static void gcpi_binomial_try(gcpi_planner *q)
     for (int s = fits; s > 0 && s > fits - 3; s--)
         if (gcpi_binomial_order(q, s) && gcpi_offer(q, &q->trial) <= q->r->limit) return;
 }
+
+/* Two levels, of pieces of a length: the states between these go to far memory, and each is reversed by binomial
+   checkpoints, as few as take less. (Aupy, Herrmann, Hovland, Robert 2016 have the optimum for steps and a disk.) */
+static void gcpi_binomial_copies(gcpi_planner *q)
+{
+    enum { STATES = 8 };
+    const int n = q->p->forward;
+    for (int length = 2; length <= n / 2; length += length / 4 + 1)
+        for (int s = 0, t = 1; s <= STATES && s < length; s += s / 2 + 1, t = 1) {
+            while (s && gcpi_binomial(s, t) < length && t < GCPI_BINOMIAL_DEEP) t++;
+            gcpi_choice_clear(q);
+            for (int begin = 0; begin < n; begin += length) {
+                const int end = GCPI_MIN(begin + length, n);
+                gcpi_binomial_cut(q, begin, end, gcpi_segment_add(&q->now, 0), s, t);
+            }
+            if (gcpi_order_of(q, &q->now, &q->trial) && q->trial.valid &&
+                gcpi_far_relieve(q, &q->trial, gcpi_room(q)))
+                gcpi_offer_copies(q, &q->trial);
+        }
+}

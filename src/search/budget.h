@@ -6,6 +6,7 @@ static int gcpi_may_be_exact(const gcpi_planner *q) { return !q->r->no_exact; }
 static int gcpi_may_run_again(const gcpi_planner *q) { return !q->r->far_only; }
 static int gcpi_only_copies(const gcpi_planner *q) { return q->r->far_only; }
 static int gcpi_copies_too(const gcpi_planner *q) { return q->r->far > 0; }
+static int gcpi_copies_and_runs(const gcpi_planner *q) { return q->r->far && !q->r->far_only; }
 static int gcpi_no_copies(const gcpi_planner *q) { return !q->r->far; }
 
 /* The methods. 1: nothing is left to look for. */
@@ -30,6 +31,12 @@ static int gcpi_method_exact(gcpi_planner *q, gcpi_portion portion)
 static int gcpi_method_chain(gcpi_planner *q, gcpi_portion portion)
 {
     gcpi_chain_try(q, 0);
+    (void)portion;
+    return 0;
+}
+static int gcpi_method_two_levels(gcpi_planner *q, gcpi_portion portion)
+{
+    gcpi_binomial_copies(q);
     (void)portion;
     return 0;
 }
@@ -81,6 +88,7 @@ static const gcpi_method gcpi_methods[] = {
     { "exact", gcpi_may_be_exact, gcpi_method_exact, 0.1 },
     { "chain", gcpi_may_run_again, gcpi_method_chain, 0 },
     { "cuts", gcpi_may_run_again, gcpi_method_cuts, 0 },
+    { "binomial", gcpi_copies_and_runs, gcpi_method_two_levels, 0 },
     { "copies", gcpi_only_copies, gcpi_method_copies, 0 },
     { "bound", gcpi_copies_too, gcpi_method_bound, 0 },
     { "search", gcpi_any, gcpi_method_search, 0.8 },
@@ -93,7 +101,7 @@ static void gcpi_budget_find(gcpi_planner *q, gcpi_portion portion)
 {
     double done = 0;
     q->bound = 0;
-    gcpi_none(&q->loose);
+    gcpi_none_loose(q);
     q->over[0].count = q->over[1].count = 0;
     for (size_t k = 0; k < sizeof gcpi_methods / sizeof *gcpi_methods; k++) {
         const gcpi_method *method = &gcpi_methods[k];
@@ -143,9 +151,9 @@ static int gcpi_budget_far_off(const gcpi_planner *q, double share)
 
 /* Whether all of the search runs once more: the plan is still far off, more effort than little was asked for, and no
    other choice of views is known to be faster. */
-static int gcpi_budget_again(const gcpi_planner *q)
+static int gcpi_budget_again(const gcpi_planner *q, double share)
 {
-    return q->r->effort != GCP_EFFORT_QUICK && gcpi_budget_far_off(q, 0.04) &&
+    return q->r->effort != GCP_EFFORT_QUICK && gcpi_budget_far_off(q, share) &&
            !(q->r->known > 0 && q->kept.order.seconds > q->r->known);
 }
 
@@ -154,7 +162,7 @@ static void gcpi_budget_more(gcpi_planner *q, gcpi_portion portion)
 {
     for (int again = 0; again < 2; again++) {
         double before = HUGE_VAL;
-        if (again && !gcpi_budget_again(q)) return;
+        if (again && !gcpi_budget_again(q, 0.04)) return;
         if (again) gcpi_budget_search(q, 0, GCPI_TURNS, 4, portion);
         while (gcpi_budget_far_off(q, 0.02) && q->kept.order.seconds < before - 0.003 * q->m.seconds) {
             before = q->kept.order.seconds;
@@ -181,6 +189,22 @@ static void gcpi_budget_late(gcpi_planner *q, gcpi_portion portion)
         gcpi_budget_search(q, GCPI_TURNS, GCPI_TURNS + 1, 1, portion);
 }
 
+/* Small problems are searched by other random numbers, too; the more often, the further the plan is from the bound.
+   1: the plan is faster. */
+static int gcpi_budget_seeds(gcpi_planner *q, gcpi_portion portion)
+{
+    enum { FEW = 3, MOST = 10, SMALL = 256 };
+    const double before = q->kept.order.seconds;
+    if (q->p->forward > SMALL || q->r->effort == GCP_EFFORT_QUICK || q->r->far || q->r->limit <= 1) return 0;
+    for (q->seed = 1; q->seed <= MOST && !q->r->watch->stopped && !q->lowest.proven; q->seed++) {
+        const int cliff = gcpi_budget_again(q, 0.25), none = !gcpi_has(&q->kept) && !q->r->no_least;
+        if (none ? q->seed > FEW : q->seed > FEW ? !cliff : !gcpi_budget_again(q, 0.003)) break;
+        gcpi_budget_search(q, 0, GCPI_TURNS, 1, portion);
+    }
+    q->seed = 0;
+    return q->kept.order.seconds < before;
+}
+
 /* Small graphs: what was found lately leaves less to look through with addresses. */
 static void gcpi_budget_last(gcpi_planner *q)
 {
@@ -204,6 +228,7 @@ static void gcpi_budget_run(gcpi_planner *q, gcpi_portion portion)
             gcpi_budget_search(q, 0, GCPI_TURNS, 1, gcpi_part_of(portion, 0.7, 1));
         gcpi_budget_more(q, gcpi_part_of(portion, 0.7, 1));
         gcpi_budget_late(q, gcpi_part_of(portion, 1, 1));
+        if (gcpi_budget_seeds(q, gcpi_part_of(portion, 1, 1))) gcpi_budget_late(q, gcpi_part_of(portion, 1, 1));
         if (gcpi_has(&q->kept) && q->bound < q->kept.order.seconds) gcpi_budget_last(q);
     }
     if (gcpi_has(&q->kept)) gcpi_order_copy(&q->best, &q->kept.order);

@@ -41,6 +41,17 @@ static ptrdiff_t gcpi_planner_capacity(gcpi_planner *q)
     return capacity;
 }
 
+/* What divides align and all sizes. */
+static size_t gcpi_planner_unit(const gcpi_problem *p)
+{
+    size_t unit = p->target.align;
+    for (int i = 0; i < p->item_count; i++)
+        if (p->items[i].root == i && p->items[i].kind != GCPI_STATE_ITEM)
+            unit = gcpi_common_divisor(unit, p->items[i].bytes);
+    for (int t = 0; t < p->task_count; t++) unit = gcpi_common_divisor(unit, p->tasks[t].workspace);
+    return unit;
+}
+
 static int gcpi_planner_make(gcpi_planner *q)
 {
     const gcpi_problem *p = q->p;
@@ -50,13 +61,17 @@ static int gcpi_planner_make(gcpi_planner *q)
     q->list.capacity = capacity;
     q->list.at = GCPI_SCRATCH(q->a, gcpi_instruction, capacity);
     q->front = gcpi_front(p);
+    q->unit = gcpi_planner_unit(p);
     q->judgement = q->r->by_peak ? GCPI_BY_PEAK : GCPI_BY_LAYOUT;
     q->layout = GCPI_LAYOUT_WORK; q->kept.fit = gcpi_fit_free();
     int ok = q->list.at && gcpi_model_make(&q->m, p, q->a) && (!q->r->far || gcpi_far_make(q, (int)capacity));
     gcpi_order *const orders[] = { &q->trial, &q->best, &q->kept.order, &q->loose.order, &q->over[0], &q->over[1] };
     const int count = q->r->limit ? 6 : 4;
     for (int i = 0; ok && i < count; i++) ok = gcpi_order_make(orders[i], (int)capacity, q->a);
-    gcpi_none(&q->kept); gcpi_none(&q->loose);
+    const int lower = q->r->limit && p->forward <= GCPI_LOWER_MOST ? GCPI_LOWER : 0;
+    for (int i = 0; ok && i < lower; i++) ok = gcpi_order_make(&q->lower[i].order, (int)capacity, q->a);
+    gcpi_none(&q->kept);
+    gcpi_none_loose(q);
     q->best.seconds = HUGE_VAL;
     return ok;
 }

@@ -176,6 +176,23 @@ static void gcpi_cut_window(gcpi_cut *c, int from, int to)
     for (int v = 0; v < m->values && to == m->p->task_count - 1; v++) c->wanted[v] |= m->lasting[v];
 }
 
+/* Of the bytes that are free at k, those that values can fill: where sizes have a unit, many of it, and all the small
+   ones, which are not looked at. */
+static double gcpi_cut_filled(const gcpi_cut *c, int k, double capacity)
+{
+    enum { SMALL = 64 };
+    size_t most = 0, unit = 0;
+    double dust = 0;
+    for (int v = 0; v < c->m->values; v++)
+        if (!c->free[v] && c->m->producer[v] < k) most = GCPI_MAX(most, c->own[v]);
+    for (int v = 0; v < c->m->values; v++) {
+        if (c->free[v] || c->m->producer[v] >= k) continue;
+        if (c->own[v] < most / SMALL) dust += (double)c->own[v];
+        else unit = gcpi_common_divisor(unit, c->own[v]);
+    }
+    return unit ? GCPI_MIN(capacity, floor(capacity / (double)unit) * (double)unit + dust) : capacity;
+}
+
 /* A lower bound of what any order runs again from when task k first runs until task `to` does, because only `limit`
    bytes are there at k. */
 static double gcpi_cut_bound_at(gcpi_cut *c, int k, int to, size_t limit)
@@ -190,6 +207,7 @@ static double gcpi_cut_bound_at(gcpi_cut *c, int k, int to, size_t limit)
             cost += c->m->p->tasks[c->m->producer[v]].seconds;
         }
     if (capacity < 0 || need <= capacity) return 0;
+    capacity = gcpi_cut_filled(c, k, capacity);
     for (int step = 0; step < 24; step++) {
         double price = high > 0 ? (low + high) / 2 : low > 0 ? 4 * low : c->price > 0 ? c->price : cost / need,
                value = gcpi_cut_solve(c, k, price) - price * capacity;

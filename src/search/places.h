@@ -36,6 +36,7 @@ typedef struct gcpi_places {
     uint16_t *pool; size_t pooled, pool_size;           /* piles */
     int full;                         /* a node was left out */
     int timed; double below;          /* seconds count, and must be below; else any order will do */
+    double haste;                     /* what a task further is worth, in seconds of keep-all */
     /* the step from a node: the task; what lives while it runs, and after it; things to be placed */
     int from, task, code, fresh[GCPI_PILE_MOST], fresh_count;
     unsigned all, after;
@@ -54,11 +55,18 @@ static int gcpi_pile_find(const gcpi_pile *pile, int thing)          /* 0: it is
     return 0;
 }
 
-/* The thing goes above the one at `below`. 0: there is no room. */
-static int gcpi_pile_put(gcpi_places *p, gcpi_pile *pile, int below, int thing)
+/* Whether there is room for the thing above the one at `below`. */
+static int gcpi_pile_fits(const gcpi_places *p, const gcpi_pile *pile, int below, int thing)
+{
+    const int begin = below ? pile->apart[0][below] + gcpi_pile_size(p, pile, below) : 0, above = below + 1,
+              end = pile->count + 1, size = p->thing[thing].size;
+    return begin <= p->thing[thing].highest && begin + size + (above < end ? pile->apart[above][end] : 0) <= p->units;
+}
+
+/* The thing goes above the one at `below`, where it fits. */
+static void gcpi_pile_put(const gcpi_places *p, gcpi_pile *pile, int below, int thing)
 {
     const int at = below + 1, end = pile->count + 2;
-    if (pile->count == GCPI_PILE_MOST) { p->full = 1; return 0; }
     for (int i = end - 1; i >= 0; i--)
         for (int k = end - 1; k > i; k--) pile->apart[i + (i >= at)][k + (k >= at)] = pile->apart[i][k];
     for (int i = pile->count; i > below; i--) pile->thing[i] = pile->thing[i - 1];
@@ -72,7 +80,6 @@ static int gcpi_pile_put(gcpi_places *p, gcpi_pile *pile, int below, int thing)
     for (int i = 0; i < at; i++)
         for (int k = at + 1; k <= end; k++)
             pile->apart[i][k] = GCPI_MAX(pile->apart[i][k], pile->apart[i][at] + pile->apart[at][k]);
-    return pile->apart[0][end] <= p->units;
 }
 
 /* All things lie above the task's workspace. 0: there is no room. */
@@ -169,7 +176,7 @@ static int *gcpi_places_slot(const gcpi_places *p, const uint16_t *pile, int nex
 /* Where seconds do not count, depth first, and of these what has the most room. */
 static int64_t gcpi_places_rank(const gcpi_places *p, const gcpi_pile *pile, int next, double seconds)
 {
-    if (p->timed) return p->m->seconds > 0 ? (int64_t)(seconds / p->m->seconds * 1e9 + 0.5) : 0;
+    if (p->timed) return p->m->seconds > 0 ? (int64_t)((seconds / p->m->seconds - next * p->haste) * 1e9 + 0.5) : 0;
     return pile->apart[0][pile->count + 1] - (int64_t)next * GCPI_PLACES_UNITS;
 }
 
@@ -220,9 +227,11 @@ static void gcpi_places_after(gcpi_places *p, const gcpi_pile *pile)
 static void gcpi_places_put(gcpi_places *p, const gcpi_pile *pile, int k)
 {
     gcpi_pile more;
+    if (pile->count == GCPI_PILE_MOST) p->full = 1;
     for (int below = 0; below <= pile->count && !p->full; below++) {
+        if (!gcpi_pile_fits(p, pile, below, p->fresh[k])) continue;
         more = *pile;
-        if (!gcpi_pile_put(p, &more, below, p->fresh[k])) continue;
+        gcpi_pile_put(p, &more, below, p->fresh[k]);
         if (k + 1 < p->fresh_count) gcpi_places_put(p, &more, k + 1);
         else if (gcpi_pile_raise(p, &more, p->floor[p->task])) gcpi_places_after(p, &more);
     }
@@ -299,12 +308,14 @@ static int gcpi_places_mover(const gcpi_places *p, int thing)
 static void gcpi_places_moves(gcpi_places *p, const gcpi_pile *pile)
 {
     gcpi_pile moved;
-    for (int i = 1; i <= pile->count; i++) {
+    if (pile->count == GCPI_PILE_MOST) p->full = 1;
+    for (int i = 1; i <= pile->count && !p->full; i++) {
         const int thing = pile->thing[i - 1];
         if ((p->code = gcpi_places_mover(p, thing)) == 0) continue;
         for (int below = 0; below <= pile->count; below++) {
+            if (!gcpi_pile_fits(p, pile, below, thing)) continue;
             moved = *pile;
-            if (!gcpi_pile_put(p, &moved, below, thing)) continue;
+            gcpi_pile_put(p, &moved, below, thing);
             gcpi_pile_take(&moved, i + (i > below));
             gcpi_places_reach(p, &moved, p->node[p->from].next, p->node[p->from].set,
                               p->node[p->from].cost + p->m->p->tasks[p->code].seconds);
@@ -336,7 +347,7 @@ static gcpi_placing gcpi_places_search(gcpi_places *p, int timed, double below, 
     while (p->heaped && !p->full) {
         const int n = p->from = gcpi_places_pop(p), next = p->node[n].next;
         if (p->node[n].dead) continue;
-        *least = p->node[n].cost + x->cost[gcpi_exact_state(x, next, p->node[n].set)];
+        if (p->haste == 0) *least = p->node[n].cost + x->cost[gcpi_exact_state(x, next, p->node[n].set)];
         if (next == p->m->p->task_count) { gcpi_places_order(p, n, out); return GCPI_PLACED; }
         gcpi_pile_read(&pile, p->pool + p->node[n].pile);
         gcpi_places_run(p, &pile, next);

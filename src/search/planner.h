@@ -51,6 +51,9 @@ typedef struct gcpi_answer {
    fastest becomes `loose`, to be laid out later. */
 typedef enum gcpi_judgement { GCPI_BY_LAYOUT, GCPI_BY_PEAK, GCPI_LAID_OUT_LATER } gcpi_judgement;
 
+/* LOWER: such orders that are remembered beside the fastest, in problems of at most LOWER_MOST forward ops. */
+enum { GCPI_LOWER = 3, GCPI_LOWER_MOST = 256 };
+
 /* The search's own memory. */
 typedef struct gcpi_planner {
     const gcpi_request *r;            /* that is being answered; in parts of a search, a part of the one asked */
@@ -62,11 +65,13 @@ typedef struct gcpi_planner {
     int tries, policies_tried;        /* policies_tried: best is the least of them all */
     /* per forward task f: bytes that a cut after f keeps; bytes of its outputs that backward reads */
     size_t *crossing, *saved;
-    int out_of_memory, coarse;
+    int out_of_memory, coarse, seed;  /* seed: of the search's random numbers */
     gcpi_judgement judgement;
     double layout;                    /* layout work for each candidate */
     size_t front, keep_all;           /* bytes of the step's numbers; slab of keep-all */
+    size_t unit;                      /* slabs are front and a multiple of it */
     gcpi_candidate kept, loose;       /* the fastest whose slab fits; whose bytes fit, but not its slab */
+    gcpi_candidate lower[GCPI_LOWER]; /* as loose, but slower in fewer bytes */
     gcpi_order over[2];               /* of cuts, of a chain: the order of the fewest bytes that does not fit */
     const char *method;               /* of the current candidate */
     gcpi_far far;                     /* where .far is given */
@@ -156,7 +161,9 @@ static gcpi_slab gcpi_order_slab(gcpi_planner *q, const gcpi_order *o, gcpi_fit 
 static size_t gcpi_room(const gcpi_planner *q)
 {
     const size_t align = q->p->target.align;
-    return q->r->limit > q->front ? gcpi_round(GCPI_MIN(q->r->limit - q->front, SIZE_MAX - align), align) : 0;
+    if (q->r->limit <= q->front) return 0;
+    const size_t free = GCPI_MIN(q->r->limit - q->front, SIZE_MAX - align);
+    return gcpi_round(q->seed ? free - free % q->unit : free, align);
 }
 
 static gcpi_portion gcpi_part_of(gcpi_portion whole, double from, double to)

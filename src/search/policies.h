@@ -3,11 +3,30 @@
 
 static int gcpi_has(const gcpi_candidate *c) { return c->order.seconds < HUGE_VAL; }
 static void gcpi_none(gcpi_candidate *c) { c->order.seconds = HUGE_VAL; }
+static void gcpi_none_loose(gcpi_planner *q)
+{
+    gcpi_none(&q->loose);
+    for (int i = 0; i < GCPI_LOWER; i++) gcpi_none(&q->lower[i]);
+}
 
 static void gcpi_keep(gcpi_candidate *c, const gcpi_order *o, const char *method, gcpi_fit fit)
 {
     gcpi_order_copy(&c->order, o);
     c->method = method; c->fit = fit;
+}
+
+/* An order whose bytes fit, and not its slab. */
+static void gcpi_loosen(gcpi_planner *q, const gcpi_order *o, gcpi_fit fit)
+{
+    if (o->seconds < q->loose.order.seconds) { gcpi_keep(&q->loose, o, q->method, fit); return; }
+    if (q->p->forward > GCPI_LOWER_MOST || o->peak >= q->loose.order.peak) return;
+    int to = 0;
+    for (int i = 0; i < GCPI_LOWER; i++) {
+        const gcpi_order *x = &q->lower[i].order;
+        if (x->seconds <= o->seconds && x->peak <= o->peak) return;
+        if (x->seconds > q->lower[to].order.seconds) to = i;
+    }
+    if (o->seconds < q->lower[to].order.seconds) gcpi_keep(&q->lower[to], o, q->method, fit);
 }
 
 /* A candidate of GCP_POLICY_BUDGET: kept if its slab fits and it is faster than the kept one; if only its bytes fit,
@@ -20,7 +39,7 @@ static size_t gcpi_offer_order(gcpi_planner *q, const gcpi_order *o)
     if (q->judgement == GCPI_BY_LAYOUT) slab = gcpi_order_slab(q, o, fit).bytes;
     const int loose = q->judgement == GCPI_LAID_OUT_LATER || slab > q->r->limit;
     if (!loose) gcpi_keep(&q->kept, o, q->method, fit);
-    else if (slab < SIZE_MAX && o->seconds < q->loose.order.seconds) gcpi_keep(&q->loose, o, q->method, fit);
+    else if (slab < SIZE_MAX) gcpi_loosen(q, o, fit);
     return slab;
 }
 

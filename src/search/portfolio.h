@@ -106,7 +106,7 @@ static int gcpi_search_make(gcpi_search *s, gcpi_planner *q)
     const gcpi_model *m = &q->m;
     memset(s, 0, sizeof *s);
     s->m = m; s->q = q;
-    s->random = 88172645463325252ull;
+    s->random = 88172645463325252ull ^ (uint64_t)q->seed * 0x9E3779B97F4A7C15u;
     s->there = GCPI_SCRATCH(q->a, unsigned char, m->values + 1);
     s->weight = GCPI_SCRATCH(q->a, double, m->values + 1);
     s->states = GCPI_SCRATCH(q->a, unsigned char, (GCPI_STATES + 1) * (ptrdiff_t)m->state_bytes);
@@ -153,24 +153,34 @@ static void gcpi_budget_mend(gcpi_planner *q, gcpi_search *s, double visits, dou
     s->found = 0;
 }
 
-/* The last resort for `loose`, the fastest order whose bytes fit: more work on its layout, then its layout without a
-   limit, then moves. 1: one of these is kept. */
-static int gcpi_budget_pack(gcpi_planner *q)
+/* The last resort for an order whose bytes fit: more work on its layout, then its layout without a limit, then moves.
+   1: one of these is kept. */
+static int gcpi_budget_pack_one(gcpi_planner *q, const gcpi_candidate *loose)
 {
     const gcpi_effort *e = &gcpi_efforts[q->r->effort];
     gcpi_fit fits[3];
     fits[0] = gcpi_fit_of(q->r->limit, e->hard, 0);
     fits[1] = gcpi_fit_free();
     fits[2] = gcpi_fit_of(q->r->limit, e->layout / 2, GCPI_MOST_MOVES);
-    int kept = 0;
-    for (int i = 0; i < 3 && !kept && q->loose.order.seconds < q->kept.order.seconds; i++) {
-        const gcpi_slab slab = gcpi_order_slab(q, &q->loose.order, fits[i]);
-        if (slab.bytes > q->r->limit || q->loose.order.seconds + slab.moving >= q->kept.order.seconds) continue;
-        gcpi_keep(&q->kept, &q->loose.order, q->loose.method, fits[i]);
+    for (int i = 0; i < 3 && loose->order.seconds < q->kept.order.seconds; i++) {
+        const gcpi_slab slab = gcpi_order_slab(q, &loose->order, fits[i]);
+        if (slab.bytes > q->r->limit || loose->order.seconds + slab.moving >= q->kept.order.seconds) continue;
+        gcpi_keep(&q->kept, &loose->order, loose->method, fits[i]);
         q->kept.order.seconds += slab.moving;
-        kept = 1;
+        return 1;
     }
-    gcpi_none(&q->loose);
+    return 0;
+}
+
+/* The fastest first; then those of fewer bytes, where they are much faster than what is kept. */
+static int gcpi_budget_pack(gcpi_planner *q)
+{
+    int kept = gcpi_budget_pack_one(q, &q->loose);
+    for (int i = 0; i < GCPI_LOWER; i++)
+        if (q->lower[i].order.peak < q->loose.order.peak &&
+            q->lower[i].order.seconds < q->kept.order.seconds - 0.02 * q->m.seconds)
+            kept |= gcpi_budget_pack_one(q, &q->lower[i]);
+    gcpi_none_loose(q);
     return kept;
 }
 
@@ -248,19 +258,27 @@ static void gcpi_budget_copies(gcpi_planner *q)
     }
 }
 
-/* With addresses: what is faster than the plan so far, or the proof that nothing is. */
+/* With addresses: what is faster than the plan so far, or the proof that nothing is. Where the search ends before, it
+   tries in haste: nearer to the end comes first. */
 static void gcpi_budget_places(gcpi_planner *q, gcpi_exact *x)
 {
+    enum { HASTY = 20000 };
+    static const double hastes[] = { 0, 0.03, 0.1 };
     const gcpi_effort *e = &gcpi_efforts[q->r->effort];
     const gcpi_fit fit = gcpi_fit_of(q->r->limit, e->hard, 0);
     gcpi_places p;
     double least = 0;
     gcpi_exact_costs(x, gcpi_room(q));
     if (!gcpi_places_make(&p, x, q->r->limit - q->front, e->nodes, q->a)) return;
-    const gcpi_placing found = gcpi_places_search(&p, 1, q->kept.order.seconds, &q->trial, &least);
-    q->bound = GCPI_MAX(q->bound, least);
-    if (found == GCPI_PLACED && gcpi_order_slab(q, &q->trial, fit).bytes <= q->r->limit)
+    for (int k = 0; k < 3 && q->bound < q->kept.order.seconds;) {
+        p.haste = hastes[k];
+        if (k) p.most = GCPI_MIN(p.most, HASTY);
+        const gcpi_placing found = gcpi_places_search(&p, 1, q->kept.order.seconds, &q->trial, &least);
+        q->bound = GCPI_MAX(q->bound, least);
+        if (found != GCPI_PLACED) { k++; continue; }
+        if (gcpi_order_slab(q, &q->trial, fit).bytes > q->r->limit) return;
         gcpi_keep(&q->kept, &q->trial, q->method, fit);
+    }
 }
 
 /* The fastest order within the limit; where that has no layout that fits, others. 1: nothing is faster. */
