@@ -14256,7 +14256,7 @@ static void gcpi_places_order(const gcpi_places *p, int node, gcpi_order *out)
 }
 
 /* An order with a layout, within the limit for which x has costs: the fastest, if it is below `below` (timed), or any.
-   *least: no order takes fewer seconds. */
+   *least: no order takes fewer seconds; in haste only where none is below is that known. */
 static gcpi_placing gcpi_places_search(gcpi_places *p, int timed, double below, gcpi_order *out, double *least)
 {
     const gcpi_exact *x = p->x;
@@ -15790,17 +15790,21 @@ static void gcpi_budget_late(gcpi_planner *q, gcpi_portion portion)
         gcpi_budget_search(q, GCPI_TURNS, GCPI_TURNS + 1, 1, portion);
 }
 
-/* Small problems are searched by other random numbers, too; the more often, the further the plan is from the bound.
-   1: the plan is faster. */
+/* Small problems are searched by other random numbers, too: until so many in a row find nothing, the more, the further
+   the plan is from the bound. 1: the plan is faster. */
 static int gcpi_budget_seeds(gcpi_planner *q, gcpi_portion portion)
 {
-    enum { FEW = 3, MOST = 10, SMALL = 256 };
+    enum { MOST = 10, SMALL = 256 };
     const double before = q->kept.order.seconds;
     if (q->p->forward > SMALL || q->r->effort == GCP_EFFORT_QUICK || q->r->far || q->r->limit <= 1) return 0;
+    int idle = 0;
     for (q->seed = 1; q->seed <= MOST && !q->r->watch->stopped && !q->lowest.proven; q->seed++) {
-        const int cliff = gcpi_budget_again(q, 0.25), none = !gcpi_has(&q->kept) && !q->r->no_least;
-        if (none ? q->seed > FEW : q->seed > FEW ? !cliff : !gcpi_budget_again(q, 0.003)) break;
+        const double was = q->kept.order.seconds;
+        const int none = !gcpi_has(&q->kept) && !q->r->no_least,
+                  most = none ? 3 : gcpi_budget_again(q, 0.25) ? MOST : gcpi_budget_again(q, 0.02) ? 2 : 1;
+        if (idle == most || (!none && !gcpi_budget_again(q, 0.003))) break;
         gcpi_budget_search(q, 0, GCPI_TURNS, 1, portion);
+        idle = q->kept.order.seconds < was - 0.0005 * q->m.seconds ? 0 : idle + 1;
     }
     q->seed = 0;
     return q->kept.order.seconds < before;
@@ -15872,7 +15876,7 @@ static void gcpi_budget_parts(gcpi_planner *q, gcpi_portion portion)
     q->a->scratch = scratch;
 }
 
-enum { GCPI_ASK_AGAIN = 24 };              /* more forward ops leave no time to look twice where nothing fits */
+enum { GCPI_ASK_AGAIN = 64 };              /* more forward ops leave no time to look twice where nothing fits */
 
 /* What lesser efforts find is a candidate, too: a greater one is then not slower. It comes last, for all else to begin
    as it would without. */

@@ -334,7 +334,7 @@ static void gcpi_places_order(const gcpi_places *p, int node, gcpi_order *out)
 }
 
 /* An order with a layout, within the limit for which x has costs: the fastest, if it is below `below` (timed), or any.
-   *least: no order takes fewer seconds. */
+   *least: no order takes fewer seconds; in haste only where none is below is that known. */
 static gcpi_placing gcpi_places_search(gcpi_places *p, int timed, double below, gcpi_order *out, double *least)
 {
     const gcpi_exact *x = p->x;
