@@ -11739,7 +11739,8 @@ static gcpi_slab gcpi_order_slab(gcpi_planner *q, const gcpi_order *o, gcpi_fit 
     return slab;
 }
 
-/* The most live bytes that the limit allows: buffers count rounded up to align, but the slab ends at its last byte. */
+/* The most live bytes that the limit allows: buffers count rounded up to align, but the slab ends at its last byte. The
+   first search begins with all of that; later ones (seed) with what buffers can fill. */
 static size_t gcpi_room(const gcpi_planner *q)
 {
     const size_t align = q->p->target.align;
@@ -15802,7 +15803,7 @@ static int gcpi_budget_seeds(gcpi_planner *q, gcpi_portion portion)
         const double was = q->kept.order.seconds;
         const int none = !gcpi_has(&q->kept) && !q->r->no_least,
                   most = none ? 3 : gcpi_budget_again(q, 0.25) ? MOST : gcpi_budget_again(q, 0.02) ? 2 : 1;
-        if (idle == most || (!none && !gcpi_budget_again(q, 0.003))) break;
+        if (idle == most || (!none && !gcpi_budget_again(q, 0.005))) break;
         gcpi_budget_search(q, 0, GCPI_TURNS, 1, portion);
         idle = q->kept.order.seconds < was - 0.0005 * q->m.seconds ? 0 : idle + 1;
     }
@@ -15876,7 +15877,7 @@ static void gcpi_budget_parts(gcpi_planner *q, gcpi_portion portion)
     q->a->scratch = scratch;
 }
 
-enum { GCPI_ASK_AGAIN = 64 };              /* more forward ops leave no time to look twice where nothing fits */
+enum { GCPI_ASK_AGAIN = 24 };              /* more forward ops leave no time to look twice where nothing fits */
 
 /* What lesser efforts find is a candidate, too: a greater one is then not slower. It comes last, for all else to begin
    as it would without. */
@@ -16890,7 +16891,7 @@ static size_t gcpi_arena_budget(const gcpi_sizes *n, gcp_effort effort)
                    (n->tasks + n->items) * 4 * sizeof(int) + (sets ? gcpi_places_bytes(n->tasks, nodes) : 0);
     size_t cut = (n->items + n->forward) * 6 * sizeof(size_t) +
                  (n->operands + n->items + n->forward) * 8 * (2 * sizeof(int) + sizeof(double));
-    return GCPI_MAX(GCPI_MAX(chain, exact), cut) + 7 * n->list * sizeof(int) +
+    return GCPI_MAX(GCPI_MAX(chain, exact), cut) + (7 + GCPI_LOWER) * n->list * sizeof(int) +
            n->items * (sizeof(double) + 1 + (GCPI_STATES + 1) * (1 + sizeof(uint16_t))) + 8192;
 }
 

@@ -56,7 +56,7 @@ static size_t gcpi_arena_budget(const gcpi_sizes *n, gcp_effort effort)
                    (n->tasks + n->items) * 4 * sizeof(int) + (sets ? gcpi_places_bytes(n->tasks, nodes) : 0);
     size_t cut = (n->items + n->forward) * 6 * sizeof(size_t) +
                  (n->operands + n->items + n->forward) * 8 * (2 * sizeof(int) + sizeof(double));
-    return GCPI_MAX(GCPI_MAX(chain, exact), cut) + 7 * n->list * sizeof(int) +
+    return GCPI_MAX(GCPI_MAX(chain, exact), cut) + (7 + GCPI_LOWER) * n->list * sizeof(int) +
            n->items * (sizeof(double) + 1 + (GCPI_STATES + 1) * (1 + sizeof(uint16_t))) + 8192;
 }
 

@@ -157,7 +157,8 @@ static gcpi_slab gcpi_order_slab(gcpi_planner *q, const gcpi_order *o, gcpi_fit 
     return slab;
 }
 
-/* The most live bytes that the limit allows: buffers count rounded up to align, but the slab ends at its last byte. */
+/* The most live bytes that the limit allows: buffers count rounded up to align, but the slab ends at its last byte. The
+   first search begins with all of that; later ones (seed) with what buffers can fill. */
 static size_t gcpi_room(const gcpi_planner *q)
 {
     const size_t align = q->p->target.align;
