@@ -369,7 +369,7 @@ struct gcp_target {
                                            those of gcp_cpu_kernels; src/cuda/ is an example */
     const gcp_device *device;           /* NULL: the CPU reads and writes this target's memory */
     int    threads, isa;                /* isa: 0 the best; GCP_ISA_... forces one, for tests */
-    size_t align;                       /* of every tensor; a power of two, default 64 */
+    size_t align;                       /* of every tensor; a power of two from 8 on, default 64 */
     size_t row_align;                   /* rows of a multiple of so many bytes begin at one, also where a tensor lies in
                                            the rows of a concat: else it is a copy. 0: any */
     double flops_per_second, bytes_per_second;      /* cost model; defaults 1e11 and 1e10 */

@@ -399,7 +399,7 @@ struct gcp_target {
                                            those of gcp_cpu_kernels; src/cuda/ is an example */
     const gcp_device *device;           /* NULL: the CPU reads and writes this target's memory */
     int    threads, isa;                /* isa: 0 the best; GCP_ISA_... forces one, for tests */
-    size_t align;                       /* of every tensor; a power of two, default 64 */
+    size_t align;                       /* of every tensor; a power of two from 8 on, default 64 */
     size_t row_align;                   /* rows of a multiple of so many bytes begin at one, also where a tensor lies in
                                            the rows of a concat: else it is a copy. 0: any */
     double flops_per_second, bytes_per_second;      /* cost model; defaults 1e11 and 1e10 */
@@ -15506,8 +15506,9 @@ static void gcpi_least_prove(gcpi_planner *q, gcpi_least *least, const gcpi_cut 
 static int gcpi_least_copies(gcpi_planner *q, gcpi_least *least)
 {
     int done = 0;
-    size_t room = least->floor, most = least->path.peak;
-    for (int relieved = 0; relieved < 4 && room < most && !done; room += room / 32) {
+    const size_t most = least->path.peak;
+    size_t room = least->floor ? least->floor : most / 128;
+    for (int relieved = 0; relieved < 4 && room < most && !done; room += room / 32 + 1) {
         gcpi_keep_all_order(&q->m, &q->trial);
         if (!gcpi_far_relieve(q, &q->trial, room)) continue;
         if (!relieved) gcpi_order_copy(&least->path, &q->trial);

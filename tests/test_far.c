@@ -314,6 +314,23 @@ static void two_levels(void)
     CHECK(plan.core && plan.bytes <= 3 * UNIT && plan.far_bytes > 0 && plan.reruns > 0 && plan.seconds < 550);
 }
 
+/* A gradient in place on a forward value has no bound of its bytes: the way to the least ends all the same. */
+static void no_floor(void)
+{
+    static const char mixed[] = "# gcp-graph 2\nt v0 136\nt v1 64\nt v2 240\nt v3 32\nf k0 1 224 >v0\n"
+                                "f k1 1 104 v0 >v1\nb k2 2 0 v0 v1 >v2\nb k3 2 88 v0 v2 >v3<v0\n";
+    gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    gcp_tape *t = gcp_tape_make(&arena, .ops = 8);
+    for (int alone = 0; alone < 2; alone++) {
+        gcp_plan plan = gcp_graph_plan(t, mixed, .policy = GCP_POLICY_BUDGET, .budget = 1, .far = 1024,
+                                       .far_only = alone);
+        CHECK(!plan.core && plan.least_bytes > 1 && gcp_error_code(t) == GCP_E_BUDGET);
+        gcp_error_clear(t);
+        CHECK(gcp_graph_plan(t, mixed, .policy = GCP_POLICY_BUDGET, .budget = plan.least_bytes, .far = 1024,
+                             .far_only = alone).core != NULL);
+    }
+}
+
 /* ---- The link, measured: a profile of a plan that copies says what it moves, and .costs plans with it ------------*/
 
 static char table[1 << 16];
@@ -520,6 +537,7 @@ int main(int argc, char **argv)
     bound();
     bound_aligned();
     two_levels();
+    no_floor();
     measured_link();
     slots_away();
     budgets(argc > 2 ? atoi(argv[2]) : 2);

@@ -243,8 +243,9 @@ static void gcpi_least_prove(gcpi_planner *q, gcpi_least *least, const gcpi_cut 
 static int gcpi_least_copies(gcpi_planner *q, gcpi_least *least)
 {
     int done = 0;
-    size_t room = least->floor, most = least->path.peak;
-    for (int relieved = 0; relieved < 4 && room < most && !done; room += room / 32) {
+    const size_t most = least->path.peak;
+    size_t room = least->floor ? least->floor : most / 128;
+    for (int relieved = 0; relieved < 4 && room < most && !done; room += room / 32 + 1) {
         gcpi_keep_all_order(&q->m, &q->trial);
         if (!gcpi_far_relieve(q, &q->trial, room)) continue;
         if (!relieved) gcpi_order_copy(&least->path, &q->trial);
