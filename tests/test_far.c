@@ -6,6 +6,7 @@
 #include "support/device_dags.h"
 #include "support/far_slots.h"
 #include "support/feed.h"
+#include "support/graphs.h"
 
 static unsigned char tape_memory[GCP_MB(48)], memory[GCP_MB(8)], probe[GCP_MB(8)], far_memory[GCP_MB(8)];
 static char text[1 << 20];
@@ -202,7 +203,7 @@ static void refused_by_hand(void)
 
 /* ---- The timeline: two streams worked out by hand --------------------------------------------------------------*/
 
-static const char graph[] =
+static const char three_ops[] =
     "f a 1 1000000000 0\nf b 2 1000000000 0 a\nf c 1 64 0 b\n"
     "b c_b 1 64 0 c\nb b_b 4 64 0 a b c_b\nb a_b 1 64 0 b_b\n";
 
@@ -211,7 +212,7 @@ static void seconds(const char *list, double rate, double want, double stall)
     gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
     gcp_tape *t = gcp_tape_make(&arena, .ops = 8);
     gcp_target link = { .far_bytes_per_second = rate };
-    gcp_plan plan = gcp_graph_plan(t, graph, .list = list, .target = &link);
+    gcp_plan plan = gcp_graph_plan(t, three_ops, .list = list, .target = &link);
     CHECK(gcp_error(t) == NULL);
     CHECK_NEAR(plan.seconds, want, 1e-9);
     CHECK_NEAR(plan.stall_seconds, stall, 1e-9);
@@ -299,19 +300,14 @@ static void bound_aligned(void)
    checkpoint_schedules, takes 790 s, with copies that nothing runs beside (bench/planner/solvers.py). */
 static void two_levels(void)
 {
-    enum { STEPS = 200, UNIT = 64 };
     static char chain[1 << 15];
-    const gcp_target link = { .far_bytes_per_second = UNIT / 2.0 };
+    const gcp_target link = { .far_bytes_per_second = GRAPH_STATE / 2.0 };
     gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
     gcp_tape *t = gcp_tape_make(&arena, .ops = 8);
-    char *w = chain + sprintf(chain, "# gcp-graph 2\n");
-    for (int i = 0; i < STEPS; i++) w += sprintf(w, "t x%d %d\n", i, UNIT);
-    w += sprintf(w, "o f0 0 0 >x0\n");
-    for (int i = 1; i < STEPS; i++) w += sprintf(w, "f f%d 1 0 x%d >x%d<x%d\n", i, i - 1, i, i - 1);
-    for (int i = STEPS; i >= 1; i--) w += sprintf(w, "b b%d 1 0 x%d of=f%d\n", i, i - 1, i < STEPS ? i : i - 1);
-    gcp_plan plan = gcp_graph_plan(t, chain, .policy = GCP_POLICY_BUDGET, .budget = 3 * UNIT, .far = GCP_MB(1),
+    graph_steps(chain, 200);
+    gcp_plan plan = gcp_graph_plan(t, chain, .policy = GCP_POLICY_BUDGET, .budget = 3 * GRAPH_STATE, .far = GCP_MB(1),
                                    .target = &link);
-    CHECK(plan.core && plan.bytes <= 3 * UNIT && plan.far_bytes > 0 && plan.reruns > 0 && plan.seconds < 550);
+    CHECK(plan.core && plan.bytes <= 3 * GRAPH_STATE && plan.far_bytes > 0 && plan.reruns > 0 && plan.seconds < 550);
 }
 
 /* A gradient in place on a forward value has no bound of its bytes: the way to the least ends all the same. */

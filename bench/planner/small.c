@@ -15,7 +15,7 @@
 #include "../../tests/support/graphs.h"
 #include "../../tests/support/table.h"
 
-enum { PARTS = 4, UNIT = 64, CHAIN_TEXT = 1 << 16 };
+enum { PARTS = 4, UNIT = 64, CHAIN_TEXT = 1 << 16 };    /* UNIT: all sizes are multiples of it */
 static unsigned char *memory;
 static const size_t room = GCP_MB(256);
 static FILE *csv;
@@ -59,7 +59,7 @@ static int random_rows(const char *folder, int i)
     char *text = graph_text(kind, 4 + i / GRAPH_KINDS % 5, (unsigned)i);
     snprintf(name, sizeof name, "%s-%d", graph_names[kind], i);
     if (!text || !keep_graph(folder, name, text)) { free(text); return 0; }
-    const size_t all = plan_of(text, (gcp_plan_opts){ 0 }, &ms).bytes,
+    const size_t all = plan_of(text, (gcp_plan_opts){ .policy = GCP_POLICY_KEEP_ALL }, &ms).bytes,
                  least = plan_of(text, (gcp_plan_opts){ .policy = GCP_POLICY_BUDGET, .budget = 1 }, &ms).least_bytes;
     for (int p = 0; p < PARTS; p++) {
         const size_t budget = (least + (all - least) * (size_t)p / PARTS) / UNIT * UNIT;
@@ -69,28 +69,18 @@ static int random_rows(const char *folder, int i)
     return 1;
 }
 
-/* Backward of a step needs the state before it; a step takes a second, and writes in place on what it read. */
-static void write_chain(char *w, int n)
-{
-    w += sprintf(w, "# gcp-graph 2\n");
-    for (int i = 0; i < n; i++) w += sprintf(w, "t x%d %d\n", i, UNIT);
-    w += sprintf(w, "o f0 0 0 >x0\n");
-    for (int i = 1; i < n; i++) w += sprintf(w, "f f%d 1 0 x%d >x%d<x%d\n", i, i - 1, i, i - 1);
-    for (int i = n; i >= 1; i--) w += sprintf(w, "b b%d 1 0 x%d of=f%d\n", i, i - 1, i < n ? i : n - 1);
-}
-
 static int chain_rows(const char *folder)
 {
     static const int steps[] = { 10, 25, 50, 100, 200 }, states[] = { 2, 3, 5, 10 };
     static char text[CHAIN_TEXT];
-    const gcp_target link = { .far_bytes_per_second = UNIT / 2.0 };
+    const gcp_target link = { .far_bytes_per_second = GRAPH_STATE / 2.0 };
     for (int i = 0; i < 5; i++) {
         char name[64];
         snprintf(name, sizeof name, "steps-%d", steps[i]);
-        write_chain(text, steps[i]);
+        graph_steps(text, steps[i]);
         if (!keep_graph(folder, name, text)) return 0;
         for (int s = 0; s < 4; s++) {
-            const size_t budget = (size_t)UNIT * (size_t)(states[s] + 1);
+            const size_t budget = (size_t)GRAPH_STATE * (size_t)(states[s] + 1);
             row(name, text, (gcp_plan_opts){ .budget = budget });
             row(name, text, (gcp_plan_opts){ .budget = budget, .far = GCP_MB(1), .target = &link });
         }

@@ -174,4 +174,17 @@ static inline char *graph_text(graph_kind kind, int ops, unsigned seed)
     return text;
 }
 
+/* Equal steps, as Revolve has them: backward of a step reads the state before it; a step takes a second, and writes in
+   place on the state that it read. Returns the end of the text. */
+enum { GRAPH_STATE = 64 };                                  /* bytes of a state */
+static inline char *graph_steps(char *w, int n)
+{
+    w += sprintf(w, "# gcp-graph 2\n");
+    for (int i = 0; i < n; i++) w += sprintf(w, "t x%d %d\n", i, GRAPH_STATE);
+    w += sprintf(w, "o f0 0 0 >x0\n");
+    for (int i = 1; i < n; i++) w += sprintf(w, "f f%d 1 0 x%d >x%d<x%d\n", i, i - 1, i, i - 1);
+    for (int i = n; i >= 1; i--) w += sprintf(w, "b b%d 1 0 x%d of=f%d\n", i, i - 1, i < n ? i : n - 1);
+    return w;
+}
+
 #endif
