@@ -14484,12 +14484,14 @@ static void gcpi_search_aim(gcpi_search *s, double aim)
     s->limit = gcpi_bytes_from((double)s->whole * s->aim);
 }
 
+static uint64_t gcpi_random_of(int seed) { return 88172645463325252ull ^ (uint64_t)seed * 0x9E3779B97F4A7C15u; }
+
 static int gcpi_search_make(gcpi_search *s, gcpi_planner *q)
 {
     const gcpi_model *m = &q->m;
     memset(s, 0, sizeof *s);
     s->m = m; s->q = q;
-    s->random = 88172645463325252ull ^ (uint64_t)q->seed * 0x9E3779B97F4A7C15u;
+    s->random = gcpi_random_of(q->seed);
     s->there = GCPI_SCRATCH(q->a, unsigned char, m->values + 1);
     s->weight = GCPI_SCRATCH(q->a, double, m->values + 1);
     s->states = GCPI_SCRATCH(q->a, unsigned char, (GCPI_STATES + 1) * (ptrdiff_t)m->state_bytes);
@@ -15530,6 +15532,28 @@ static int gcpi_least_effort(gcpi_planner *q, gcpi_least *least, gcpi_search *s,
            gcpi_least_move(q, least, e->layout / 2);
 }
 
+/* Small problems in which nothing fits: by other random numbers the way from keep-all may end lower. It is gone until
+   so many in a row do not: the more, the smaller they are. */
+static int gcpi_least_again(gcpi_planner *q, gcpi_least *least, gcpi_search *s, gcpi_portion portion)
+{
+    enum { SMALL = 256, MOST = 40 };
+    const gcpi_effort *e = &gcpi_efforts[q->r->effort];
+    const double visits = e->least * GCPI_MAX(q->p->forward, 100);
+    if (gcpi_has(&q->kept) || q->p->forward > SMALL || q->r->effort == GCP_EFFORT_QUICK || q->r->far ||
+        (!q->r->no_exact && gcpi_exact_small(&q->m)))
+        return 0;
+    const int most = 3 + SMALL / GCPI_MAX(1, q->p->forward);
+    for (int seed = 1, idle = 0; seed <= MOST && idle < most && !q->r->watch->stopped; seed++) {
+        const size_t before = least->slab;
+        s->random = gcpi_random_of(seed);
+        gcpi_keep_all_order(&q->m, &least->path);
+        if (gcpi_least_walk(q, least, s, visits, portion) || gcpi_least_pack(q, least, &least->path, e->hard / 2))
+            return 1;
+        idle = least->slab < before ? 0 : idle + 1;
+    }
+    return 0;
+}
+
 static void gcpi_least_find(gcpi_planner *q, gcpi_least *least, gcpi_portion portion)
 {
     static const gcp_effort efforts[] = { GCP_EFFORT_QUICK, GCP_EFFORT_DEFAULT, GCP_EFFORT_THOROUGH };
@@ -15548,6 +15572,7 @@ static void gcpi_least_find(gcpi_planner *q, gcpi_least *least, gcpi_portion por
                (e == 0 && !q->r->far_only && gcpi_least_starts(q, least));
         if (last) break;
     }
+    if (!done) done = gcpi_least_again(q, least, &s, gcpi_part_of(portion, 1, 1));
     if (!done && !q->r->far) gcpi_least_exact(q, least);
     gcpi_search_by(&s, q, 0);
 }

@@ -101,12 +101,14 @@ static void gcpi_search_aim(gcpi_search *s, double aim)
     s->limit = gcpi_bytes_from((double)s->whole * s->aim);
 }
 
+static uint64_t gcpi_random_of(int seed) { return 88172645463325252ull ^ (uint64_t)seed * 0x9E3779B97F4A7C15u; }
+
 static int gcpi_search_make(gcpi_search *s, gcpi_planner *q)
 {
     const gcpi_model *m = &q->m;
     memset(s, 0, sizeof *s);
     s->m = m; s->q = q;
-    s->random = 88172645463325252ull ^ (uint64_t)q->seed * 0x9E3779B97F4A7C15u;
+    s->random = gcpi_random_of(q->seed);
     s->there = GCPI_SCRATCH(q->a, unsigned char, m->values + 1);
     s->weight = GCPI_SCRATCH(q->a, double, m->values + 1);
     s->states = GCPI_SCRATCH(q->a, unsigned char, (GCPI_STATES + 1) * (ptrdiff_t)m->state_bytes);
