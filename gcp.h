@@ -1204,6 +1204,7 @@ GCPI_COLD
 #include "src/ops/row.h"               /* What stands for an op: its row, its facts, and how it is recorded */
 GCPI_WARM
 #include "src/ops/map.h"               /* A pass over all elements; copies of views */
+#include "src/ops/exponential.h"       /* exp, tanh and the normal distribution, without a branch */
 #include "src/ops/pointwise_table.h"   /* The pointwise ops, an entry each */
 #include "src/ops/pointwise.h"         /* The pointwise ops on the CPU, from the lines of pointwise_table.h */
 #include "src/ops/rectifier.h"         /* Rectifiers: relu, leaky_relu */

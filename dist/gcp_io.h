@@ -1627,12 +1627,6 @@ static void gcpi_u64_to(uint64_t v, unsigned char *b, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++) b[i] = (unsigned char)(v >> 8 * i);
 }
-static float gcpi_float_of(uint32_t bits)
-{
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
 /* IEEE binary16: exact in float, also where it is below the normal numbers. */
 static float gcpi_half_from(unsigned bits)
 {

@@ -173,6 +173,30 @@ static void relu_masked_back(void)
     gcpi_rectify_backward(&b.call);
 }
 
+/* Pointwise ops: y of x; dx in the place of dy, by x or y. */
+static void pointwise(void (*forward)(const gcp_call *c))
+{
+    bench_call b;
+    call_begin(&b, &rectifier);
+    b.in[0] = view(tensors[X]); b.out[0] = view(tensors[Y]);
+    forward(&b.call);
+}
+static void pointwise_back(void (*backward)(const gcp_call *c), int reads)
+{
+    bench_call b;
+    call_begin(&b, &rectifier);
+    if (reads == X) b.in[0] = view(tensors[X]);
+    else b.out[0] = view(tensors[reads]);
+    b.din[0] = view(tensors[DY]); b.dout[0] = view(tensors[DY]);
+    backward(&b.call);
+}
+static void tanh_of(void) { pointwise(gcpi_tanh_forward); }
+static void tanh_back(void) { pointwise_back(gcpi_tanh_backward, Y); }
+static void sigmoid(void) { pointwise(gcpi_sigmoid_forward); }
+static void sigmoid_back(void) { pointwise_back(gcpi_sigmoid_backward, Y); }
+static void gelu(void) { pointwise(gcpi_gelu_forward); }
+static void gelu_back(void) { pointwise_back(gcpi_gelu_backward, X); }
+
 static void stats_call(bench_call *b)
 {
     call_begin(b, &norm);
@@ -320,6 +344,12 @@ static void one_size(int n, int h, int c)
     memory_bound("relu in place with mask", relu_masked, 2 + 1.0 / 32);
     memory_bound("relu backward by sign", relu_back, 3);
     memory_bound("relu backward by mask", relu_masked_back, 2 + 1.0 / 32);
+    memory_bound("tanh", tanh_of, 2);
+    memory_bound("tanh backward", tanh_back, 3);
+    memory_bound("sigmoid", sigmoid, 2);
+    memory_bound("sigmoid backward", sigmoid_back, 3);
+    memory_bound("gelu", gelu, 2);
+    memory_bound("gelu backward", gelu_back, 3);
     memory_bound("batch-norm sums", stats, 1);
     memory_bound("batch-norm + add + relu", apply, 3);
     memory_bound("batch-norm backward", norm_back, 5);

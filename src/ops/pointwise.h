@@ -1,42 +1,24 @@
 /* The pointwise ops on the CPU, from the lines of pointwise_table.h. */
 
-/* One value at a time, never inlined: under fast math <math.h> declares vector forms of these with other bits, and a
-   loop around the call would use them. */
-GCPI_ALONE double gcpi_exp(double x) { return exp(x); }
-GCPI_ALONE double gcpi_pow(double x, double y) { return pow(x, y); }
-GCPI_ALONE gcp_real gcpi_exp1(gcp_real x)
-{
-    return sizeof x == sizeof(double) ? (gcp_real)exp((double)x) : (gcp_real)expf((float)x);
-}
-GCPI_ALONE gcp_real gcpi_tanh1(gcp_real x)
-{
-    return sizeof x == sizeof(double) ? (gcp_real)tanh((double)x) : (gcp_real)tanhf((float)x);
-}
-GCPI_ALONE gcp_real gcpi_phi(gcp_real x) { return (gcp_real)(0.5 * erfc(-(double)x * 0.70710678118654752440)); }
-static gcp_real gcpi_density(gcp_real x)
-{
-    return (gcp_real)(0.39894228040143267794 * gcpi_exp(-0.5 * (double)x * (double)x));
-}
-
 /* y is its value of x; dx gets dy times the derivative. */
 #define GCPI_POINTWISE_NUMBERS                                                       \
     const double *numbers = gcpi_attr(s->call->attributes)->pointwise;               \
     const gcp_real p = (gcp_real)numbers[0], q = (gcp_real)numbers[1];               \
     (void)p; (void)q;
 #define GCPI_POINTWISE_BACK(SET, derivative)                                         \
-    for (size_t i = 0; i < s->n; i++) {                                              \
+    GCPI_EACH for (size_t i = 0; i < s->n; i++) {                                    \
         const gcp_real x = xs[i], y = ys[i];                                         \
         (void)x; (void)y;                                                            \
         dx[i] SET dy[i] * (derivative);                                              \
     }
 #define GCPI_POINTWISE_KERNELS(name, value, derivative)                              \
-    GCPI_LOOP void gcpi_##name##_span(const gcpi_span *s)                            \
+    GCPI_BODY void gcpi_##name##_span_body(const gcpi_span *s)                       \
     {                                                                                \
         const gcp_real *in = s->p[0]; gcp_real *out = s->p[1];                       \
         GCPI_POINTWISE_NUMBERS                                                       \
-        for (size_t i = 0; i < s->n; i++) { const gcp_real x = in[i]; out[i] = (value); } \
+        GCPI_EACH for (size_t i = 0; i < s->n; i++) { const gcp_real x = in[i]; out[i] = (value); } \
     }                                                                                \
-    GCPI_LOOP void gcpi_##name##_span_back(const gcpi_span *s)                       \
+    GCPI_BODY void gcpi_##name##_span_back_body(const gcpi_span *s)                  \
     {                                                                                \
         gcp_real *dx = s->p[0];                                                      \
         const gcp_real *dy = s->p[1], *xs = s->p[2] ? s->p[2] : dy, *ys = s->p[3] ? s->p[3] : dy; \
@@ -44,6 +26,8 @@ static gcp_real gcpi_density(gcp_real x)
         if (s->accumulate) GCPI_POINTWISE_BACK(+=, derivative)                       \
         else GCPI_POINTWISE_BACK(=, derivative)                                      \
     }                                                                                \
+    GCPI_WIDE_SPAN(gcpi_##name##_span)                                               \
+    GCPI_WIDE_SPAN(gcpi_##name##_span_back)                                          \
     static void gcpi_##name##_forward(const gcp_call *c) { gcpi_map_forward(c, gcpi_##name##_span); } \
     static void gcpi_##name##_backward(const gcp_call *c) { gcpi_map_backward(c, gcpi_##name##_span_back); }
 

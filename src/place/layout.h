@@ -327,7 +327,7 @@ static const struct { gcpi_way way; gcpi_order_by by; double share; int hard; } 
 static void gcpi_layout_improve(gcpi_layout *y, const size_t asked, gcpi_fit fit, gcp_arena *a)
 {
     const double scale = GCPI_MIN(8, GCPI_MAX(0.2, y->p->task_count / 250.0));
-    const int least = fit.enough == 0, hard = fit.work >= GCPI_LAYOUT_HARD;
+    const int least = fit.enough == 0, hard = fit.work >= (double)GCPI_LAYOUT_HARD;
     size_t goal = asked;
     for (size_t k = 0; k < sizeof gcpi_ways / sizeof *gcpi_ways && y->best_top > goal; k++) {
         const gcpi_way way = gcpi_ways[k].way;

@@ -323,7 +323,7 @@ static int gcpi_packing_arrays(gcpi_packing *k, gcpi_skyline *s, gcp_arena *a)
     k->all = s->all; k->count = s->count; k->sections = s->sections; k->random = 88172645463325252ull;
     for (int b = 0; b < s->count; b++) members += s->all[b].last - s->all[b].first + 1;
     if (!s->count || s->count > GCPI_PACKING_COUNT || s->sections > GCPI_PACKING_SECTIONS ||
-        members > GCPI_PACKING_MEMBERS)
+        members > (double)GCPI_PACKING_MEMBERS)
         return 0;
     const ptrdiff_t count = s->count, sections = s->sections;
     k->depth_capacity = 2 * s->count;
@@ -406,14 +406,14 @@ static gcpi_packed gcpi_packing_exact(gcpi_skyline *s, size_t goal, double *work
     const int ready = gcpi_packing_arrays(&k, s, a);
     if (ready) gcpi_packing_members(&k, s->align);
     k.goal = goal; k.limit = gcpi_round(goal, s->align);
-    k.work = GCPI_PACKING_LOOKS * *work;
+    k.work = (double)GCPI_PACKING_LOOKS * *work;
     for (int round = 0; ready && k.work > 0 && packed == GCPI_PACKING_UNDECIDED; round++) {
         const int turn = round / GCPI_PACKING_ORDERS,
                   most = (500 + k.count) << GCPI_MIN(turn / GCPI_PACKING_NOISES, 10);
         gcpi_packing_order(&k, round % GCPI_PACKING_ORDERS, noise[turn % GCPI_PACKING_NOISES]);
         packed = gcpi_packing_start(&k, s) ? gcpi_packing_search(&k, most) : GCPI_CANNOT_PACK;
     }
-    if (ready) *work = k.work / GCPI_PACKING_LOOKS;
+    if (ready) *work = k.work / (double)GCPI_PACKING_LOOKS;
     a->scratch = scratch;
     return packed;
 }

@@ -1,0 +1,81 @@
+/* exp, tanh, the normal distribution and density at floats of every size, against <math.h> in double: within the units
+   in the last place that exponential.h states. tanh, sigmoid and gelu, forward and backward: the bits of one value at a
+   time in every vector, on every instruction set of this machine.
+   Usage: test_exponential [all] */
+#define GCP_STATIC
+#define GCP_IMPLEMENTATION
+#include "gcp.h"
+#include "support/check.h"
+
+enum { BLOCK = 1003 };                                       /* no multiple of any vector */
+
+/* The distance in units of the last place that a float of this size has; of denormals that of the least. */
+static double ulps(float got, double want)
+{
+    int exponent;
+    if (isnan(want) || isnan(got)) return isnan(want) && isnan(got) ? 0 : HUGE_VAL;
+    if (isinf((float)want)) return isinf(got) || fabs(want) < 3.4028236e38 ? 0 : HUGE_VAL;
+    frexp(want, &exponent);
+    return fabs((double)got - want) / ldexp(1, (exponent < -125 ? -125 : exponent) - 24);
+}
+static float at(uint64_t bits) { return gcpi_float_of((uint32_t)bits); }
+
+static void accuracy(uint64_t step)
+{
+    double worst[4] = { 0 };
+    for (uint64_t bits = 0; bits < (uint64_t)1 << 32; bits += step) {
+        const double x = (double)at(bits), want[4] = { exp(x), tanh(x), 0.5 * erfc(-x * 0.70710678118654752440),
+                                                       exp(-0.5 * x * x) };
+        const float f = at(bits), got[4] = { gcpi_exp_of(f, 0), gcpi_tanh_of(f), gcpi_phi_of(f), gcpi_bell(f) };
+        for (int k = 0; k < (isnan(x) ? 3 : 4); k++) worst[k] = fmax(worst[k], ulps(got[k], want[k]));
+    }
+    printf("ulp: exp %.2f, tanh %.2f, distribution %.2f, density %.2f\n", worst[0], worst[1], worst[2], worst[3]);
+    CHECK(worst[0] <= 1 && worst[1] <= 2.5 && worst[2] <= 7 && worst[3] <= 2);
+}
+
+/* Forward of x, or backward of dy = 1 with y as the ops' own forward makes it. */
+static void values(gcpi_span_fn forward, gcpi_span_fn backward, int isa, int count, const float *x, float *to)
+{
+    const gcp_target target = { .isa = isa, .threads = 1 };
+    gcpi_attributes attributes = gcpi_no_attributes();
+    gcp_call call = { 0 };
+    float in[BLOCK], y[BLOCK], one[BLOCK];
+    call.target = &target; call.attributes = &attributes;
+    for (int i = 0; i < count; i++) { in[i] = x[i]; one[i] = 1; }
+    gcpi_span s = { { in, y }, NULL, (size_t)count, 0, &call, 0 };
+    forward(&s);
+    if (!backward) { memcpy(to, y, (size_t)count * sizeof *to); return; }
+    gcpi_span back = { { to, one, in, y }, NULL, (size_t)count, 0, &call, 0 };
+    backward(&back);
+}
+
+static void same_bits(uint64_t step)
+{
+    static const struct { gcpi_span_fn forward, backward; } ops[] = {
+        { gcpi_tanh_span, gcpi_tanh_span_back }, { gcpi_sigmoid_span, gcpi_sigmoid_span_back },
+        { gcpi_gelu_span, gcpi_gelu_span_back } };
+    float x[BLOCK], all[BLOCK], one;
+    long differ = 0;
+    for (uint64_t bits = 0; bits < (uint64_t)1 << 32;) {
+        int count = 0;
+        for (; count < BLOCK && bits < (uint64_t)1 << 32; bits += step) if (!isnan(at(bits))) x[count++] = at(bits);
+        for (int isa = GCP_ISA_SCALAR; isa <= gcpi_isa_best(); isa++)
+            for (int k = 0; k < 6; k++) {
+                const gcpi_span_fn forward = ops[k / 2].forward, backward = k % 2 ? ops[k / 2].backward : NULL;
+                values(forward, backward, isa, count, x, all);
+                for (int i = 0; i < count; i += 1 + count / 40) {
+                    values(forward, backward, GCP_ISA_SCALAR, 1, x + i, &one);
+                    differ += memcmp(&one, all + i, sizeof one) && !(isnan(one) && isnan(all[i]));
+                }
+            }
+    }
+    CHECK_INT(differ, ==, 0);
+}
+
+int main(int argc, char **argv)
+{
+    const int all = argc > 1 && !strcmp(argv[1], "all");
+    accuracy(all ? 1 : 40009);
+    same_bits(all ? 1013 : 400009);
+    return check_done();
+}
