@@ -4218,9 +4218,10 @@ static void gcpi_gemm(int ta, int tb, int m, int n, int k, const gcp_real *a, pt
 #endif
 
 /* Compiles a loop for each instruction set: NAME_body is inlined into one function per set, and NAME calls the
-   target's. The bits are the same: nothing is contracted, and no sum changes its order. GCPI_EACH: vectorise the loop;
-   two operands may be the same bytes, but must not overlap in part. GCPI_EIGHT: the same for a loop of eight, which
-   fills a vector and must not be unrolled. */
+   target's. The bits are the same: nothing is contracted, and no sum changes its order. A body of GCPI_FUSED_SPAN is
+   told whether the set has fused multiply-adds; where it takes them its bits differ. GCPI_EACH: vectorise the loop; two
+   operands may be the same bytes, but must not overlap in part. GCPI_EIGHT: the same for a loop of eight, which fills a
+   vector and must not be unrolled. */
 #if defined(__clang__)
 #define GCPI_EACH _Pragma("clang loop vectorize(assume_safety)")
 #define GCPI_EIGHT GCPI_EACH
@@ -4232,19 +4233,23 @@ static void gcpi_gemm(int ta, int tb, int m, int n, int k, const gcp_real *a, pt
 #define GCPI_EIGHT
 #endif
 #if GCPI_X86
-#define GCPI_WIDE(NAME, PARAMETERS, ARGUMENTS, TARGET)                                                      \
-    GCPI_LOOP void NAME##_any PARAMETERS { NAME##_body ARGUMENTS; }                                         \
-    GCPI_LOOP GCPI_AVX2 void NAME##_avx2 PARAMETERS { NAME##_body ARGUMENTS; }                              \
-    GCPI_LOOP GCPI_AVX512 void NAME##_avx512 PARAMETERS { NAME##_body ARGUMENTS; }                          \
+#define GCPI_EACH_SET(NAME, PARAMETERS, ARGUMENTS, TARGET, ANY, FUSED)                                      \
+    GCPI_LOOP void NAME##_any PARAMETERS { ANY; }                                                           \
+    GCPI_LOOP GCPI_AVX2 void NAME##_avx2 PARAMETERS { FUSED; }                                              \
+    GCPI_LOOP GCPI_AVX512 void NAME##_avx512 PARAMETERS { FUSED; }                                          \
     static void NAME PARAMETERS                                                                             \
     {                                                                                                       \
         int isa = (TARGET)->isa;                                                                            \
         (isa == GCP_ISA_AVX512 ? NAME##_avx512 : isa == GCP_ISA_AVX2 ? NAME##_avx2 : NAME##_any) ARGUMENTS; \
     }
 #else
-#define GCPI_WIDE(NAME, PARAMETERS, ARGUMENTS, TARGET) GCPI_LOOP void NAME PARAMETERS { NAME##_body ARGUMENTS; }
+#define GCPI_EACH_SET(NAME, PARAMETERS, ARGUMENTS, TARGET, ANY, FUSED) GCPI_LOOP void NAME PARAMETERS { ANY; }
 #endif
+#define GCPI_WIDE(NAME, PARAMETERS, ARGUMENTS, TARGET) \
+    GCPI_EACH_SET(NAME, PARAMETERS, ARGUMENTS, TARGET, NAME##_body ARGUMENTS, NAME##_body ARGUMENTS)
 #define GCPI_WIDE_SPAN(NAME) GCPI_WIDE(NAME, (const gcpi_span *s), (s), s->call->target)
+#define GCPI_FUSED_SPAN(NAME) \
+    GCPI_EACH_SET(NAME, (const gcpi_span *s), (s), s->call->target, NAME##_body(s, 0), NAME##_body(s, 1))
 #define GCPI_WIDE_SUM(NAME) \
     GCPI_WIDE(NAME, (const gcp_call *c, size_t first, size_t last, double *sums), (c, first, last, sums), c->target)
 #define GCPI_WIDE_TASK(NAME, JOB) \
@@ -4659,8 +4664,8 @@ static void gcpi_zero_image(const gcp_view *v, int image)
 /* ==== src/ops/exponential.h ==== */
 
 /* exp, tanh and the normal distribution, without a branch. So a loop around them is vectorised, with the bits of one
-   value at a time, for every instruction set. exp is within 1 ulp, tanh within 2.5, the distribution within 7 of
-   its value; sums and doubles take <math.h>. */
+   value at a time. exp is within 1 ulp, tanh and sigmoid within 2.5, the distribution within 7, for every instruction
+   set; sums and doubles take <math.h>. */
 
 /* One value at a time, never inlined: under fast math <math.h> declares vector forms of these with other bits, and a
    loop around the call would use them. */
@@ -4671,118 +4676,121 @@ GCPI_ALONE double gcpi_phi_double(double x) { return 0.5 * erfc(-x * 0.707106781
 
 GCPI_BODY float gcpi_float_of(uint32_t bits) { float x; memcpy(&x, &bits, sizeof x); return x; }
 GCPI_BODY uint32_t gcpi_bits_of(float x) { uint32_t bits; memcpy(&bits, &x, sizeof bits); return bits; }
+GCPI_BODY float gcpi_positive(float x) { return gcpi_float_of(gcpi_bits_of(x) & 0x7fffffffu); }
 
+/* a b + c, rounded once (fused: see GCPI_FUSED_SPAN) or twice. */
+GCPI_BODY float gcpi_fma(int fused, float a, float b, float c)
+{
+#if GCPI_X86
+    if (fused) return __builtin_fmaf(a, b, c);
+#endif
+    (void)fused;
+    return a * b + c;
+}
 /* yes ? a : b, by masks: gcc vectorises no loop with a choice between floats. */
 GCPI_BODY float gcpi_either(int yes, float a, float b)
 {
     const uint32_t mask = 0u - (uint32_t)yes;
     return gcpi_float_of((gcpi_bits_of(a) & mask) | (gcpi_bits_of(b) & ~mask));
 }
-GCPI_BODY float gcpi_within(float x, float low, float high)                     /* NaN: low */
-{
-    x = gcpi_either(x > low, x, low);
-    return gcpi_either(x < high, x, high);
-}
-GCPI_BODY float gcpi_positive(float x) { return gcpi_float_of(gcpi_bits_of(x) & 0x7fffffffu); }
-GCPI_BODY float gcpi_signed(float x, float sign)                                /* x >= 0 */
-{
-    return gcpi_float_of(gcpi_bits_of(x) | (gcpi_bits_of(sign) & 0x80000000u));
-}
+GCPI_BODY float gcpi_at_most(float x, float high) { return gcpi_either(x > high, high, x); }     /* NaN: x */
+GCPI_BODY float gcpi_at_least(float x, float low) { return gcpi_either(x < low, low, x); }
 
-/* x = n ln 2 + rest, by Cody and Waite: 0.693359375 has few bits, so that n times it is exact. */
-GCPI_BODY int gcpi_twos(float x, float *rest)
+/* x = n ln 2 + rest, by Cody and Waite: 0.693359375 has few bits, so that n times it is exact. n is rounded by adding a
+   number with no bits for fractions. */
+GCPI_BODY uint32_t gcpi_twos(int fused, float x, float *rest)
 {
-    const float k = x * 1.44269504f;
-    const int n = (int)(k + gcpi_signed(0.5f, k));
-    *rest = (x - (float)n * 0.693359375f) + (float)n * 2.12194440e-4f;
-    return n;
+    const float sum = gcpi_fma(fused, x, 1.44269504f, 12582912), n = sum - 12582912;
+    *rest = gcpi_fma(fused, n, 2.12194440e-4f, gcpi_fma(fused, n, -0.693359375f, x));
+    return gcpi_bits_of(sum) - 0x4b400000u;
 }
-GCPI_BODY float gcpi_two_to(int n) { return gcpi_float_of((uint32_t)(n + 127) << 23); }         /* -126 <= n <= 127 */
+/* 2^n for -126 <= n <= 127; 0 for -127, infinity for 128 */
+GCPI_BODY float gcpi_two_to(uint32_t n) { return gcpi_float_of((n + 127) << 23); }
 /* exp(r) - 1 for |r| <= 0.4: minimax, 3e-3 ulp. */
-GCPI_BODY float gcpi_expm1_near(float r)
+GCPI_BODY float gcpi_expm1_near(int fused, float r)
 {
-    float p = 1.9944015e-4f;
-    p = p * r + 1.3965063e-3f;
-    p = p * r + 8.333211e-3f;
-    p = p * r + 4.1665964e-2f;
-    p = p * r + 1.6666667e-1f;
-    p = p * r + 0.5f;
-    return r + r * r * p;
+    float p = gcpi_fma(fused, 1.9944015e-4f, r, 1.3965063e-3f);
+    p = gcpi_fma(fused, p, r, 8.333211e-3f);
+    p = gcpi_fma(fused, p, r, 4.1665964e-2f);
+    p = gcpi_fma(fused, p, r, 1.6666667e-1f);
+    p = gcpi_fma(fused, p, r, 0.5f);
+    return gcpi_fma(fused, r * r, p, r);
 }
 
-/* exp(x + rest), where |rest| <= 0.05. Two factors reach what is below the least normal float. */
-GCPI_BODY float gcpi_exp_of(float x, float rest)
+/* Two factors reach what is below the least normal float. */
+GCPI_BODY float gcpi_exp_of(int fused, float x)
 {
-    float near;
-    const int n = gcpi_twos(gcpi_within(x, -104, 89), &near), half = ((n + 256) >> 1) - 128;
-    const float y = (1 + gcpi_expm1_near(near + rest)) * gcpi_two_to(half) * gcpi_two_to(n - half);
-    return gcpi_either(x == x, y, x);
+    float rest;
+    const uint32_t n = gcpi_twos(fused, gcpi_at_least(gcpi_at_most(x, 89), -104), &rest), half = ((n + 256) >> 1) - 128;
+    return (1 + gcpi_expm1_near(fused, rest)) * gcpi_two_to(half) * gcpi_two_to(n - half);
+}
+/* 1 / (1 + exp(-x)): what is below 4e-39 is 0. */
+GCPI_BODY float gcpi_sigmoid_of(int fused, float x)
+{
+    float rest;
+    const uint32_t n = gcpi_twos(fused, gcpi_at_least(gcpi_at_most(-x, 88.9f), -87), &rest);
+    return 1 / gcpi_fma(fused, 1 + gcpi_expm1_near(fused, rest), gcpi_two_to(n), 1);
 }
 /* By e = exp(2 |x|) - 1, which loses nothing near 0: e / (e + 2). Above 9.02 it is 1. */
-GCPI_BODY float gcpi_tanh_of(float x)
+GCPI_BODY float gcpi_tanh_of(int fused, float x)
 {
-    float near;
-    const int n = gcpi_twos(2 * gcpi_within(gcpi_positive(x), 0, 9.02f), &near);
-    const float e = gcpi_two_to(n) * gcpi_expm1_near(near) + (gcpi_two_to(n) - 1);
-    return gcpi_either(x == x, gcpi_signed(e / (e + 2), x), x);
+    float rest;
+    const float power = gcpi_two_to(gcpi_twos(fused, 2 * gcpi_at_most(gcpi_positive(x), 9.02f), &rest)),
+                e = gcpi_fma(fused, power, gcpi_expm1_near(fused, rest), power - 1), y = e / (e + 2);
+    return gcpi_float_of(gcpi_bits_of(y) | (gcpi_bits_of(x) & 0x80000000u));
 }
-/* exp(-x x / 2). The upper bits of x have an exact square; the rest of it goes beside. */
-GCPI_BODY float gcpi_bell(float x)
+/* exp(-a a / 2) for 0 <= a <= 13.29, where it is 0. What a a loses when it is rounded is put beside. */
+GCPI_BODY float gcpi_bell(int fused, float a)
 {
-    const float near = gcpi_within(x, -16, 16), upper = gcpi_float_of(gcpi_bits_of(near) & 0xfffff000u);
-    return gcpi_exp_of(-0.5f * upper * upper, -0.5f * (near - upper) * (near + upper));
+    const float upper = gcpi_float_of(gcpi_bits_of(a) & 0xfffff000u), square = fused ? a * a : upper * upper,
+                lost = fused ? gcpi_fma(fused, a, a, -square) : (a - upper) * (a + upper);
+    float rest;
+    const float power = gcpi_two_to(gcpi_twos(fused, -0.5f * square, &rest));
+    return (1 + gcpi_expm1_near(fused, gcpi_fma(fused, -0.5f, lost, rest))) * power;
 }
-/* The normal distribution's tail beyond |x| is bell(x) times a slow function: a polynomial of (|x| - 2.5) / (|x| + 2.5)
-   over 1 + 2 |x|: minimax, 0.06 ulp. */
-GCPI_BODY float gcpi_phi_of(float x)
+GCPI_BODY float gcpi_bell_of(int fused, float x) { return gcpi_bell(fused, gcpi_at_most(gcpi_positive(x), 13.29f)); }
+/* The normal distribution's tail beyond a = |x| is bell(a) times a slow function: a polynomial of
+   t = (a - 2.5) / (a + 2.5) over 1 + 2 a: minimax, 0.06 ulp. One division makes both quotients. */
+GCPI_BODY float gcpi_phi_of(int fused, float x)
 {
-    const float a = gcpi_within(gcpi_positive(x), 0, 16), t = 2 * (a / (a + 2.5f)) - 1;
-    float p = -1.5305165e-4f;
-    p = p * t - 4.79483e-4f;
-    p = p * t + 1.9435197e-4f;
-    p = p * t + 2.8887652e-3f;
-    p = p * t + 1.7460145e-3f;
-    p = p * t - 1.5049254e-2f;
-    p = p * t - 1.2275886e-2f;
-    p = p * t + 1.1667554e-1f;
-    p = p * t - 1.8856905e-1f;
-    p = p * t + 4.4894792e-2f;
-    p = p * t + 8.47988e-1f;
-    const float tail = gcpi_bell(x) * (p / (1 + 2 * a));
-    return gcpi_either(x == x, gcpi_either(x > 0, 1 - tail, tail), x);
+    const float a = gcpi_at_most(gcpi_positive(x), 13.29f), first = a + 2.5f, second = gcpi_fma(fused, 2, a, 1),
+                over = 1 / (first * second), t = gcpi_fma(fused, 2 * a * second, over, -1);
+    float p = gcpi_fma(fused, -1.5305165e-4f, t, -4.79483e-4f);
+    p = gcpi_fma(fused, p, t, 1.9435197e-4f);
+    p = gcpi_fma(fused, p, t, 2.8887652e-3f);
+    p = gcpi_fma(fused, p, t, 1.7460145e-3f);
+    p = gcpi_fma(fused, p, t, -1.5049254e-2f);
+    p = gcpi_fma(fused, p, t, -1.2275886e-2f);
+    p = gcpi_fma(fused, p, t, 1.1667554e-1f);
+    p = gcpi_fma(fused, p, t, -1.8856905e-1f);
+    p = gcpi_fma(fused, p, t, 4.4894792e-2f);
+    p = gcpi_fma(fused, p, t, 8.47988e-1f);
+    const float tail = gcpi_bell(fused, a) * (p * (first * over));
+    return gcpi_either(x > 0, 1 - tail, tail);
 }
 
+/* In gcp_real. What calls them, a body of GCPI_FUSED_SPAN, has `fused`. */
 enum { GCPI_DOUBLE = sizeof(gcp_real) == sizeof(double) };
-GCPI_BODY gcp_real gcpi_exp1(gcp_real x)
-{
-    return GCPI_DOUBLE ? (gcp_real)gcpi_exp((double)x) : (gcp_real)gcpi_exp_of((float)x, 0);
-}
-GCPI_BODY gcp_real gcpi_tanh1(gcp_real x)
-{
-    return GCPI_DOUBLE ? (gcp_real)gcpi_tanh_double((double)x) : (gcp_real)gcpi_tanh_of((float)x);
-}
-GCPI_BODY gcp_real gcpi_phi(gcp_real x)
-{
-    return GCPI_DOUBLE ? (gcp_real)gcpi_phi_double((double)x) : (gcp_real)gcpi_phi_of((float)x);
-}
-GCPI_BODY gcp_real gcpi_density(gcp_real x)
-{
-    return (gcp_real)0.39894228040143267794 *
-           (GCPI_DOUBLE ? (gcp_real)gcpi_exp(-0.5 * (double)x * (double)x) : (gcp_real)gcpi_bell((float)x));
-}
+#define GCPI_OF(of_double, of_float) (GCPI_DOUBLE ? (gcp_real)(of_double) : (gcp_real)(of_float))
+#define gcpi_exp1(x) GCPI_OF(gcpi_exp((double)(x)), gcpi_exp_of(fused, (float)(x)))
+#define gcpi_tanh1(x) GCPI_OF(gcpi_tanh_double((double)(x)), gcpi_tanh_of(fused, (float)(x)))
+#define gcpi_sigmoid1(x) GCPI_OF(1 / (1 + gcpi_exp(-(double)(x))), gcpi_sigmoid_of(fused, (float)(x)))
+#define gcpi_phi(x) GCPI_OF(gcpi_phi_double((double)(x)), gcpi_phi_of(fused, (float)(x)))
+#define gcpi_density(x) ((gcp_real)0.39894228040143267794 *                                              \
+                         GCPI_OF(gcpi_exp(-0.5 * (double)(x) * (double)(x)), gcpi_bell_of(fused, (float)(x))))
 
 /* ==== src/ops/pointwise_table.h ==== */
 
 /* The pointwise ops, an entry each. It gives y, element by element, and dy/dx. It is all there is of one:
    from it come the enumerator, the functions and macros of gcp.h (pointwise_calls.h), rows and kernels of the CPU
    and of a GPU, and the cases of tests. x, y: input and output; p, q: the numbers that the user gives. Backward
-   READS X, Y or NOTHING: the derivative uses nothing else. gcpi_exp1, gcpi_tanh1, gcpi_phi (the normal
-   distribution), gcpi_density: of both machines. What a number is, behind the derivative: its field, its default
-   (GCP_ZERO: it must be given), the least and the most that it may be, a value for tests. */
+   READS X, Y or NOTHING: the derivative uses nothing else. gcpi_exp1, gcpi_tanh1, gcpi_sigmoid1, gcpi_phi
+   (the normal distribution), gcpi_density: of both machines. What a number is, behind the derivative: its field, its
+   default (GCP_ZERO: it must be given), the least and the most that it may be, a value for tests. */
 #define GCPI_POINTWISE(PLAIN, ONE, TWO)                                                                              \
     ONE(SCALE, scale, NOTHING, x * p, p, by, GCP_ZERO, -HUGE_VAL, HUGE_VAL, -1.7)                       /* by x */   \
     PLAIN(TANH, tanh, Y, gcpi_tanh1(x), 1 - y * y)                                                      /* tanh x */ \
-    PLAIN(SIGMOID, sigmoid, Y, 1 / (1 + gcpi_exp1(-x)), y * (1 - y))                          /* 1 / (1 + exp(-x)) */ \
+    PLAIN(SIGMOID, sigmoid, Y, gcpi_sigmoid1(x), y * (1 - y))                                 /* 1 / (1 + exp(-x)) */ \
     PLAIN(GELU, gelu, X, x * gcpi_phi(x), gcpi_phi(x) + x * gcpi_density(x))                    /* x Phi(x), exact */
 
 /* ==== src/ops/pointwise.h ==== */
@@ -4793,7 +4801,7 @@ GCPI_BODY gcp_real gcpi_density(gcp_real x)
 #define GCPI_POINTWISE_NUMBERS                                                       \
     const double *numbers = gcpi_attr(s->call->attributes)->pointwise;               \
     const gcp_real p = (gcp_real)numbers[0], q = (gcp_real)numbers[1];               \
-    (void)p; (void)q;
+    (void)p; (void)q; (void)fused;
 #define GCPI_POINTWISE_BACK(SET, derivative)                                         \
     GCPI_EACH for (size_t i = 0; i < s->n; i++) {                                    \
         const gcp_real x = xs[i], y = ys[i];                                         \
@@ -4801,13 +4809,13 @@ GCPI_BODY gcp_real gcpi_density(gcp_real x)
         dx[i] SET dy[i] * (derivative);                                              \
     }
 #define GCPI_POINTWISE_KERNELS(name, value, derivative)                              \
-    GCPI_BODY void gcpi_##name##_span_body(const gcpi_span *s)                       \
+    GCPI_BODY void gcpi_##name##_span_body(const gcpi_span *s, int fused)            \
     {                                                                                \
         const gcp_real *in = s->p[0]; gcp_real *out = s->p[1];                       \
         GCPI_POINTWISE_NUMBERS                                                       \
         GCPI_EACH for (size_t i = 0; i < s->n; i++) { const gcp_real x = in[i]; out[i] = (value); } \
     }                                                                                \
-    GCPI_BODY void gcpi_##name##_span_back_body(const gcpi_span *s)                  \
+    GCPI_BODY void gcpi_##name##_span_back_body(const gcpi_span *s, int fused)       \
     {                                                                                \
         gcp_real *dx = s->p[0];                                                      \
         const gcp_real *dy = s->p[1], *xs = s->p[2] ? s->p[2] : dy, *ys = s->p[3] ? s->p[3] : dy; \
@@ -4815,8 +4823,8 @@ GCPI_BODY gcp_real gcpi_density(gcp_real x)
         if (s->accumulate) GCPI_POINTWISE_BACK(+=, derivative)                       \
         else GCPI_POINTWISE_BACK(=, derivative)                                      \
     }                                                                                \
-    GCPI_WIDE_SPAN(gcpi_##name##_span)                                               \
-    GCPI_WIDE_SPAN(gcpi_##name##_span_back)                                          \
+    GCPI_FUSED_SPAN(gcpi_##name##_span)                                              \
+    GCPI_FUSED_SPAN(gcpi_##name##_span_back)                                         \
     static void gcpi_##name##_forward(const gcp_call *c) { gcpi_map_forward(c, gcpi_##name##_span); } \
     static void gcpi_##name##_backward(const gcp_call *c) { gcpi_map_backward(c, gcpi_##name##_span_back); }
 

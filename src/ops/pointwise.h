@@ -4,7 +4,7 @@
 #define GCPI_POINTWISE_NUMBERS                                                       \
     const double *numbers = gcpi_attr(s->call->attributes)->pointwise;               \
     const gcp_real p = (gcp_real)numbers[0], q = (gcp_real)numbers[1];               \
-    (void)p; (void)q;
+    (void)p; (void)q; (void)fused;
 #define GCPI_POINTWISE_BACK(SET, derivative)                                         \
     GCPI_EACH for (size_t i = 0; i < s->n; i++) {                                    \
         const gcp_real x = xs[i], y = ys[i];                                         \
@@ -12,13 +12,13 @@
         dx[i] SET dy[i] * (derivative);                                              \
     }
 #define GCPI_POINTWISE_KERNELS(name, value, derivative)                              \
-    GCPI_BODY void gcpi_##name##_span_body(const gcpi_span *s)                       \
+    GCPI_BODY void gcpi_##name##_span_body(const gcpi_span *s, int fused)            \
     {                                                                                \
         const gcp_real *in = s->p[0]; gcp_real *out = s->p[1];                       \
         GCPI_POINTWISE_NUMBERS                                                       \
         GCPI_EACH for (size_t i = 0; i < s->n; i++) { const gcp_real x = in[i]; out[i] = (value); } \
     }                                                                                \
-    GCPI_BODY void gcpi_##name##_span_back_body(const gcpi_span *s)                  \
+    GCPI_BODY void gcpi_##name##_span_back_body(const gcpi_span *s, int fused)       \
     {                                                                                \
         gcp_real *dx = s->p[0];                                                      \
         const gcp_real *dy = s->p[1], *xs = s->p[2] ? s->p[2] : dy, *ys = s->p[3] ? s->p[3] : dy; \
@@ -26,8 +26,8 @@
         if (s->accumulate) GCPI_POINTWISE_BACK(+=, derivative)                       \
         else GCPI_POINTWISE_BACK(=, derivative)                                      \
     }                                                                                \
-    GCPI_WIDE_SPAN(gcpi_##name##_span)                                               \
-    GCPI_WIDE_SPAN(gcpi_##name##_span_back)                                          \
+    GCPI_FUSED_SPAN(gcpi_##name##_span)                                              \
+    GCPI_FUSED_SPAN(gcpi_##name##_span_back)                                         \
     static void gcpi_##name##_forward(const gcp_call *c) { gcpi_map_forward(c, gcpi_##name##_span); } \
     static void gcpi_##name##_backward(const gcp_call *c) { gcpi_map_backward(c, gcpi_##name##_span_back); }
 

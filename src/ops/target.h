@@ -6,9 +6,10 @@
 #endif
 
 /* Compiles a loop for each instruction set: NAME_body is inlined into one function per set, and NAME calls the
-   target's. The bits are the same: nothing is contracted, and no sum changes its order. GCPI_EACH: vectorise the loop;
-   two operands may be the same bytes, but must not overlap in part. GCPI_EIGHT: the same for a loop of eight, which
-   fills a vector and must not be unrolled. */
+   target's. The bits are the same: nothing is contracted, and no sum changes its order. A body of GCPI_FUSED_SPAN is
+   told whether the set has fused multiply-adds; where it takes them its bits differ. GCPI_EACH: vectorise the loop; two
+   operands may be the same bytes, but must not overlap in part. GCPI_EIGHT: the same for a loop of eight, which fills a
+   vector and must not be unrolled. */
 #if defined(__clang__)
 #define GCPI_EACH _Pragma("clang loop vectorize(assume_safety)")
 #define GCPI_EIGHT GCPI_EACH
@@ -20,19 +21,23 @@
 #define GCPI_EIGHT
 #endif
 #if GCPI_X86
-#define GCPI_WIDE(NAME, PARAMETERS, ARGUMENTS, TARGET)                                                      \
-    GCPI_LOOP void NAME##_any PARAMETERS { NAME##_body ARGUMENTS; }                                         \
-    GCPI_LOOP GCPI_AVX2 void NAME##_avx2 PARAMETERS { NAME##_body ARGUMENTS; }                              \
-    GCPI_LOOP GCPI_AVX512 void NAME##_avx512 PARAMETERS { NAME##_body ARGUMENTS; }                          \
+#define GCPI_EACH_SET(NAME, PARAMETERS, ARGUMENTS, TARGET, ANY, FUSED)                                      \
+    GCPI_LOOP void NAME##_any PARAMETERS { ANY; }                                                           \
+    GCPI_LOOP GCPI_AVX2 void NAME##_avx2 PARAMETERS { FUSED; }                                              \
+    GCPI_LOOP GCPI_AVX512 void NAME##_avx512 PARAMETERS { FUSED; }                                          \
     static void NAME PARAMETERS                                                                             \
     {                                                                                                       \
         int isa = (TARGET)->isa;                                                                            \
         (isa == GCP_ISA_AVX512 ? NAME##_avx512 : isa == GCP_ISA_AVX2 ? NAME##_avx2 : NAME##_any) ARGUMENTS; \
     }
 #else
-#define GCPI_WIDE(NAME, PARAMETERS, ARGUMENTS, TARGET) GCPI_LOOP void NAME PARAMETERS { NAME##_body ARGUMENTS; }
+#define GCPI_EACH_SET(NAME, PARAMETERS, ARGUMENTS, TARGET, ANY, FUSED) GCPI_LOOP void NAME PARAMETERS { ANY; }
 #endif
+#define GCPI_WIDE(NAME, PARAMETERS, ARGUMENTS, TARGET) \
+    GCPI_EACH_SET(NAME, PARAMETERS, ARGUMENTS, TARGET, NAME##_body ARGUMENTS, NAME##_body ARGUMENTS)
 #define GCPI_WIDE_SPAN(NAME) GCPI_WIDE(NAME, (const gcpi_span *s), (s), s->call->target)
+#define GCPI_FUSED_SPAN(NAME) \
+    GCPI_EACH_SET(NAME, (const gcpi_span *s), (s), s->call->target, NAME##_body(s, 0), NAME##_body(s, 1))
 #define GCPI_WIDE_SUM(NAME) \
     GCPI_WIDE(NAME, (const gcp_call *c, size_t first, size_t last, double *sums), (c, first, last, sums), c->target)
 #define GCPI_WIDE_TASK(NAME, JOB) \

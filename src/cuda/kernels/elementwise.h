@@ -2,6 +2,7 @@
 
 /* What lines of pointwise_table.h call. */
 GCPI_DEVICE float gcpi_exp1(float x) { return expf(x); }
+GCPI_DEVICE float gcpi_sigmoid1(float x) { return 1 / (1 + expf(-x)); }
 GCPI_DEVICE float gcpi_tanh1(float x) { return tanhf(x); }
 GCPI_DEVICE float gcpi_phi(float x) { return 0.5f * erfcf(-x * 0.70710678118654752f); }
 GCPI_DEVICE float gcpi_density(float x) { return 0.39894228040143268f * expf(-0.5f * x * x); }
