@@ -14755,14 +14755,14 @@ static void gcpi_budget_copies(gcpi_planner *q)
 static void gcpi_budget_places(gcpi_planner *q, gcpi_exact *x)
 {
     enum { HASTY = 20000 };
-    static const double hastes[] = { 0, 0.03, 0.1 };
+    static const double hastes[] = { 0, 0.03, 0.1, 0.3, 1 };
     const gcpi_effort *e = &gcpi_efforts[q->r->effort];
     const gcpi_fit fit = gcpi_fit_of(q->r->limit, e->hard, 0);
     gcpi_places p;
     double least = 0;
     gcpi_exact_costs(x, gcpi_room(q));
     if (!gcpi_places_make(&p, x, q->r->limit - q->front, e->nodes, q->a)) return;
-    for (int k = 0; k < 3 && q->bound < q->kept.order.seconds;) {
+    for (int k = 0; k < 5 && q->bound < (k < 3 ? 1 : 0.8) * q->kept.order.seconds;) {
         p.haste = hastes[k];
         if (k) p.most = GCPI_MIN(p.most, HASTY);
         const gcpi_placing found = gcpi_places_search(&p, 1, q->kept.order.seconds, &q->trial, &least);
