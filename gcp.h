@@ -227,6 +227,7 @@ typedef enum gcp_code { GCP_OK, GCP_ERRORS(GCPI_CODE) GCP_ERROR_COUNT } gcp_code
 /* What an op without options of its own takes. */
 typedef struct gcp_op_opts { gcp_at at GCPI_Z; const char *name GCPI_Z; } GCPI_BY_NAME gcp_op_opts;
 
+/* Pointwise ops: gcp_scale(x, .by = 2), gcp_tanh(x), gcp_sigmoid(x), gcp_gelu(x). */
 #include "src/ops/pointwise_calls.h"   /* pointwise ops: functions, options, macros, GCP_POINTWISE_OPS */
 
 /* The ops. One name serves the enum, the table in src/ops/table.h and GCP_KEEP. */
@@ -831,7 +832,8 @@ GCP_API void gcp_plan_free(gcp_plan *plan);
    again), o (forward, runs once) or b (backward, after all f and o); COST is in seconds, BYTES are those of its one
    output, INPUTS are the IDs whose outputs it reads; # begins a comment. gcp_graph_print writes gcp-graph 3, which can
    say more: its format stands where the text "gcp-graph 1" does below (src/problem/graph.h). What it writes has the
-   updates (.fuse_update) and the copied views of its plan, and all plans for that text have them too. */
+   updates (.fuse_update) and the copied views of its plan, and all plans for that text have them too. The least budget
+   of a graph: a plan with .policy = GCP_POLICY_BUDGET and .budget = 1 is refused, and has it in .least_bytes. */
 GCP_API gcp_plan gcp_graph_plan_at(gcp_tape *tape, const char *text, gcp_plan_opts opts);
 /* As gcp_plan_arena, for a graph. */
 GCP_API size_t   gcp_graph_arena_at(const gcp_tape *tape, const char *text, gcp_plan_opts opts);

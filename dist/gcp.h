@@ -230,6 +230,7 @@ typedef enum gcp_code { GCP_OK, GCP_ERRORS(GCPI_CODE) GCP_ERROR_COUNT } gcp_code
 /* What an op without options of its own takes. */
 typedef struct gcp_op_opts { gcp_at at GCPI_Z; const char *name GCPI_Z; } GCPI_BY_NAME gcp_op_opts;
 
+/* Pointwise ops: gcp_scale(x, .by = 2), gcp_tanh(x), gcp_sigmoid(x), gcp_gelu(x). */
 
 /* ==== src/ops/pointwise_calls.h ==== */
 
@@ -861,7 +862,8 @@ GCP_API void gcp_plan_free(gcp_plan *plan);
    again), o (forward, runs once) or b (backward, after all f and o); COST is in seconds, BYTES are those of its one
    output, INPUTS are the IDs whose outputs it reads; # begins a comment. gcp_graph_print writes gcp-graph 3, which can
    say more: its format stands where the text "gcp-graph 1" does below (src/problem/graph.h). What it writes has the
-   updates (.fuse_update) and the copied views of its plan, and all plans for that text have them too. */
+   updates (.fuse_update) and the copied views of its plan, and all plans for that text have them too. The least budget
+   of a graph: a plan with .policy = GCP_POLICY_BUDGET and .budget = 1 is refused, and has it in .least_bytes. */
 GCP_API gcp_plan gcp_graph_plan_at(gcp_tape *tape, const char *text, gcp_plan_opts opts);
 /* As gcp_plan_arena, for a graph. */
 GCP_API size_t   gcp_graph_arena_at(const gcp_tape *tape, const char *text, gcp_plan_opts opts);
@@ -4664,8 +4666,8 @@ static void gcpi_zero_image(const gcp_view *v, int image)
 /* ==== src/ops/exponential.h ==== */
 
 /* exp, tanh and the normal distribution, without a branch. So a loop around them is vectorised, with the bits of one
-   value at a time. exp is within 1 ulp, tanh and sigmoid within 2.5, the distribution within 7, for every instruction
-   set; sums and doubles take <math.h>. */
+   value at a time. Where the result is a normal number exp is within 1 ulp, tanh and sigmoid within 2.5, the
+   distribution within 7, for every instruction set. Sums and doubles take <math.h>. */
 
 /* One value at a time, never inlined: under fast math <math.h> declares vector forms of these with other bits, and a
    loop around the call would use them. */
@@ -4893,7 +4895,14 @@ static gcp_tensor gcpi_pointwise(const gcpi_op_row *row, gcp_tensor x, double p,
         GCPI_POINTWISE_NUMBER(op, q, q_otherwise, q_least, q_most)                                                \
         return gcpi_pointwise(&gcpi_##op##_row, x, o.p, o.q, o.name, o.at);                                       \
     }
+#ifdef __clang__
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wpass-failed"        /* loops in double call <math.h>, and are not vectorised */
+#endif
 GCPI_POINTWISE(GCPI_PLAIN_OP, GCPI_ONE_OP, GCPI_TWO_OP)
+#ifdef __clang__
+#pragma clang diagnostic pop
+#endif
 
 /* ==== src/ops/rectifier.h ==== */
 
@@ -15645,7 +15654,7 @@ static int gcpi_least_again(gcpi_planner *q, gcpi_least *least, gcpi_search *s, 
 {
     enum { SMALL = 256, MOST = 40 };
     const gcpi_effort *e = &gcpi_efforts[q->r->effort];
-    const double visits = e->least * GCPI_MAX(q->p->forward, 30);
+    const double visits = e->least * GCPI_MAX(q->p->forward, 100);
     if (gcpi_has(&q->kept) || q->p->forward > SMALL || q->r->effort == GCP_EFFORT_QUICK || q->r->far ||
         (!q->r->no_exact && gcpi_exact_small(&q->m)))
         return 0;
@@ -16010,7 +16019,7 @@ static void gcpi_budget_parts(gcpi_planner *q, gcpi_portion portion)
     q->a->scratch = scratch;
 }
 
-enum { GCPI_ASK_AGAIN = 24 };              /* more forward ops leave no time to look twice where nothing fits */
+enum { GCPI_ASK_AGAIN = 48 };              /* more forward ops leave no time to look twice where nothing fits */
 
 /* What lesser efforts find is a candidate, too: a greater one is then not slower. It comes last, for all else to begin
    as it would without. */

@@ -275,7 +275,7 @@ static void gcpi_budget_parts(gcpi_planner *q, gcpi_portion portion)
     q->a->scratch = scratch;
 }
 
-enum { GCPI_ASK_AGAIN = 24 };              /* more forward ops leave no time to look twice where nothing fits */
+enum { GCPI_ASK_AGAIN = 48 };              /* more forward ops leave no time to look twice where nothing fits */
 
 /* What lesser efforts find is a candidate, too: a greater one is then not slower. It comes last, for all else to begin
    as it would without. */

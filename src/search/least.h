@@ -273,7 +273,7 @@ static int gcpi_least_again(gcpi_planner *q, gcpi_least *least, gcpi_search *s, 
 {
     enum { SMALL = 256, MOST = 40 };
     const gcpi_effort *e = &gcpi_efforts[q->r->effort];
-    const double visits = e->least * GCPI_MAX(q->p->forward, 30);
+    const double visits = e->least * GCPI_MAX(q->p->forward, 100);
     if (gcpi_has(&q->kept) || q->p->forward > SMALL || q->r->effort == GCP_EFFORT_QUICK || q->r->far ||
         (!q->r->no_exact && gcpi_exact_small(&q->m)))
         return 0;
