@@ -15648,8 +15648,8 @@ static int gcpi_least_effort(gcpi_planner *q, gcpi_least *least, gcpi_search *s,
            gcpi_least_move(q, least, e->layout / 2);
 }
 
-/* Small problems in which nothing fits: by other random numbers the way from keep-all may end lower. It is gone until
-   so many in a row do not: the more, the smaller they are. */
+/* Small problems in which nothing fits: more ways down from keep-all, by other random numbers, as one may end lower.
+   They end when so many in a row did not: in smaller problems more. */
 static int gcpi_least_again(gcpi_planner *q, gcpi_least *least, gcpi_search *s, gcpi_portion portion)
 {
     enum { SMALL = 256, MOST = 40 };
