@@ -14760,19 +14760,20 @@ static void gcpi_budget_copies(gcpi_planner *q)
 }
 
 /* With addresses: what is faster than the plan so far, or the proof that nothing is. Where the search ends before, it
-   tries in haste: nearer to the end comes first. */
+   tries in haste: nearer to the end comes first. In great haste only where the bound is below a share of the plan. */
 static void gcpi_budget_places(gcpi_planner *q, gcpi_exact *x)
 {
-    enum { HASTY = 20000 };
-    static const double hastes[] = { 0, 0.03, 0.1, 0.3, 1 };
+    enum { HASTY = 20000, TRIES = 5 };
+    static const struct { double haste, share; } tries[TRIES] = { { 0, 1 }, { 0.03, 1 }, { 0.1, 1 },
+                                                                  { 0.3, 0.8 }, { 1, 0.8 } };
     const gcpi_effort *e = &gcpi_efforts[q->r->effort];
     const gcpi_fit fit = gcpi_fit_of(q->r->limit, e->hard, 0);
     gcpi_places p;
     double least = 0;
     gcpi_exact_costs(x, gcpi_room(q));
     if (!gcpi_places_make(&p, x, q->r->limit - q->front, e->nodes, q->a)) return;
-    for (int k = 0; k < 5 && q->bound < (k < 3 ? 1 : 0.8) * q->kept.order.seconds;) {
-        p.haste = hastes[k];
+    for (int k = 0; k < TRIES && q->bound < tries[k].share * q->kept.order.seconds;) {
+        p.haste = tries[k].haste;
         if (k) p.most = GCPI_MIN(p.most, HASTY);
         const gcpi_placing found = gcpi_places_search(&p, 1, q->kept.order.seconds, &q->trial, &least);
         q->bound = GCPI_MAX(q->bound, least);
