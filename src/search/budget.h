@@ -201,7 +201,7 @@ static int gcpi_budget_seeds(gcpi_planner *q, gcpi_portion portion)
         const double was = q->kept.order.seconds;
         const int none = !gcpi_has(&q->kept) && !q->r->no_least,
                   most = none ? 3 : gcpi_budget_again(q, 0.25) ? MOST : gcpi_budget_again(q, 0.02) ? 2 : 1;
-        if (idle == most || (!none && !gcpi_budget_again(q, 0.005))) break;
+        if (idle == most || (!none && !gcpi_budget_again(q, 0.003))) break;
         gcpi_budget_search(q, 0, GCPI_TURNS, 1, portion);
         idle = q->kept.order.seconds < was - 0.0005 * q->m.seconds ? 0 : idle + 1;
     }
