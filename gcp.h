@@ -227,14 +227,15 @@ typedef enum gcp_code { GCP_OK, GCP_ERRORS(GCPI_CODE) GCP_ERROR_COUNT } gcp_code
 /* What an op without options of its own takes. */
 typedef struct gcp_op_opts { gcp_at at GCPI_Z; const char *name GCPI_Z; } GCPI_BY_NAME gcp_op_opts;
 
-/* Pointwise ops: gcp_scale(x, .by = 2), gcp_tanh(x), gcp_sigmoid(x), gcp_gelu(x). */
+/* Pointwise ops: gcp_scale(x, .by = 2), gcp_tanh(x), gcp_silu(x), gcp_gelu(x) and more. */
 #include "src/ops/pointwise_calls.h"   /* pointwise ops: functions, options, macros, GCP_POINTWISE_OPS */
 
 /* The ops. One name serves the enum, the table in src/ops/table.h and GCP_KEEP. */
 #define GCP_OPS(X) GCP_OPS_WITH_ROOMS(X) GCP_POINTWISE_OPS(X) X(CUSTOM, custom)
 #define GCP_OPS_WITH_ROOMS(X) \
     X(CONV2D, conv2d) X(CONV_TRANSPOSE2D, conv_transpose2d) X(UPSAMPLE, upsample) X(LINEAR, linear) X(MATMUL, matmul) \
-    X(ADD, add) X(MUL, mul) X(BIAS, bias) X(RELU, relu) X(LEAKY_RELU, leaky_relu) X(MAX_POOL, max_pool) \
+    X(ADD, add) X(PAIR, pair) X(BIAS, bias) X(RELU, relu) X(LEAKY_RELU, leaky_relu) X(RELU6, relu6) \
+    X(CLAMP, clamp) X(MAX_POOL, max_pool) \
     X(AVG_POOL, avg_pool) X(GLOBAL_AVG_POOL, global_avg_pool) X(BATCH_STATS, batch_stats) X(BATCH_NORM, batch_norm) \
     X(LAYER_NORM, layer_norm) X(DROPOUT, dropout) X(CONCAT, concat) X(SLICE, slice) X(RESHAPE, reshape) \
     X(EMBEDDING, embedding) X(CROSS_ENTROPY, cross_entropy) X(MSE, mse) X(MEAN, mean)
@@ -311,7 +312,7 @@ typedef enum gcp_flag {
        of its output (with the larger workspace of both), or GCP_ROW_APPLY without a norm, whose input 0 or 1 is
        conv2d's output, and whose output 0 lies there; nothing reads that before. Other outputs (mask, mean, scale) may
        lie on what conv2d reads: they are written when it has read. batch_norm: backward, and first that of the
-       rectifier behind it: dout[0] is the rectifier's gradient, whose sign is made again from in[0] (in[1] to in[4]:
+       rectifier behind it: dout[0] is the rectifier's gradient; inside or not is made again from in[0] (in[1] to in[4]:
        mean, scale, gamma, beta). GCP_ROW_UPDATE: call, call->fused, its fused and so on, a parameter each, at most
        GCP_MAX_UPDATES; a row of your own in a copied table does all of them, or is without the flag. Bits must be those
        of one call after the other. */
@@ -488,6 +489,10 @@ typedef struct gcp_upsample_opts {      /* .factor: default 2, both ways */
 typedef struct gcp_leaky_relu_opts {
     gcp_at at GCPI_Z; double slope GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_leaky_relu_opts;
+/* Both must be given, .low below .high; -HUGE_VAL or HUGE_VAL is no bound; GCP_ZERO says zero. */
+typedef struct gcp_clamp_opts {
+    gcp_at at GCPI_Z; double low GCPI_Z, high GCPI_Z; const char *name GCPI_Z;
+} GCPI_BY_NAME gcp_clamp_opts;
 typedef struct gcp_norm_opts {
     gcp_at at GCPI_Z;
     double epsilon GCPI_Z;              /* default 1e-5 */
@@ -759,16 +764,29 @@ GCP_API gcp_tensor gcp_layer_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tens
 
    (n, k) times (k, m): sizes before the last count as rows. */
 GCP_API gcp_tensor gcp_matmul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
-/* a + b, of equal shapes. */
+/* Of two operands, element by element. Of the four stored sizes each is equal in both, or 1 in one of them: that one is
+   spread over the other. So (n, c) scales the channels of (n, h, w, c), as a gate does; (c) is added to all pixels,
+   (1, l, c) to all samples, (n, h, w, 1) to all channels. (n) is (1, 1, 1, n): a value a sample is (n, 1). The gradient
+   of what is spread is a sum, in double, in an order that the shapes fix. gcp_mul, gcp_div and those below read both
+   operands in backward. */
 GCP_API gcp_tensor gcp_add_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
-/* a b, element by element, of equal shapes. */
+GCP_API gcp_tensor gcp_sub_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_mul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
+GCP_API gcp_tensor gcp_div_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
+GCP_API gcp_tensor gcp_maximum_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
+GCP_API gcp_tensor gcp_minimum_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
+/* x where it is above 0, elsewhere slope x: slope (c), a value a channel, or (1). */
+GCP_API gcp_tensor gcp_prelu_at(gcp_tensor x, gcp_tensor slope, gcp_op_opts opts);
 /* Adds a value a channel: bias (c). */
 GCP_API gcp_tensor gcp_bias_at(gcp_tensor x, gcp_tensor bias, gcp_op_opts opts);
 /* max(x, 0). */
 GCP_API gcp_tensor gcp_relu_at(gcp_tensor x, gcp_op_opts opts);
 /* x where it is above 0, elsewhere slope x. */
 GCP_API gcp_tensor gcp_leaky_relu_at(gcp_tensor x, gcp_leaky_relu_opts opts);
+/* min(max(x, 0), 6). */
+GCP_API gcp_tensor gcp_relu6_at(gcp_tensor x, gcp_op_opts opts);
+/* min(max(x, low), high); its gradient is 0 where x is at a bound or beyond. */
+GCP_API gcp_tensor gcp_clamp_at(gcp_tensor x, gcp_clamp_opts opts);
 /* The largest of each window; padding never is. At most 256 cells. */
 GCP_API gcp_tensor gcp_max_pool_at(gcp_tensor x, gcp_pool_opts opts);
 /* The mean of each window; padding does not count. */
@@ -1110,10 +1128,17 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define gcp_layer_norm_op(...)       GCPI_F3(gcp_layer_norm_op_at, gcp_norm_opts, __VA_ARGS__, )
 #define gcp_matmul(...)              GCPI_F2(gcp_matmul_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_add(...)                 GCPI_F2(gcp_add_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_sub(...)                 GCPI_F2(gcp_sub_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_mul(...)                 GCPI_F2(gcp_mul_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_div(...)                 GCPI_F2(gcp_div_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_maximum(...)             GCPI_F2(gcp_maximum_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_minimum(...)             GCPI_F2(gcp_minimum_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_prelu(...)               GCPI_F2(gcp_prelu_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_bias(...)                GCPI_F2(gcp_bias_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_relu(...)                GCPI_F1(gcp_relu_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_leaky_relu(...)          GCPI_F1(gcp_leaky_relu_at, gcp_leaky_relu_opts, __VA_ARGS__, )
+#define gcp_relu6(...)               GCPI_F1(gcp_relu6_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_clamp(...)               GCPI_F1(gcp_clamp_at, gcp_clamp_opts, __VA_ARGS__, )
 #define gcp_max_pool(...)            GCPI_F1(gcp_max_pool_at, gcp_pool_opts, __VA_ARGS__, )
 #define gcp_avg_pool(...)            GCPI_F1(gcp_avg_pool_at, gcp_pool_opts, __VA_ARGS__, )
 #define gcp_global_avg_pool(...)     GCPI_F1(gcp_global_avg_pool_at, gcp_op_opts, __VA_ARGS__, )
@@ -1206,11 +1231,12 @@ GCPI_COLD
 #include "src/ops/row.h"               /* What stands for an op: its row, its facts, and how it is recorded */
 GCPI_WARM
 #include "src/ops/map.h"               /* A pass over all elements; copies of views */
-#include "src/ops/exponential.h"       /* exp, tanh and the normal distribution, without a branch */
+#include "src/ops/exponential.h"       /* exp, log, square root, tanh and the normal distribution, without a branch */
 #include "src/ops/pointwise_table.h"   /* The pointwise ops, an entry each */
 #include "src/ops/pointwise.h"         /* The pointwise ops on the CPU, from the lines of pointwise_table.h */
-#include "src/ops/rectifier.h"         /* Rectifiers: relu, leaky_relu */
-#include "src/ops/binary.h"            /* Two operands, element by element: add, mul */
+#include "src/ops/rectifier.h"         /* Rectifiers: relu, leaky_relu, relu6, clamp */
+#include "src/ops/pairs_table.h"       /* The ops of two operands a and b, for both machines */
+#include "src/ops/binary.h"            /* Two operands, element by element: add, sub, mul, div, and so on */
 #include "src/ops/sums.h"              /* Sums over pixels, and the op whose backward is one: bias */
 #include "src/ops/apply.h"             /* Batch-norm, addition and rectifier in one pass */
 #include "src/ops/norm.h"              /* Normalisation: batch_norm, layer_norm */

@@ -19,9 +19,10 @@
      batch_norm                    apply or apply_fours      sum_blocks, sum_finish, batch_norm_back      norms
      layer_norm                    layer_norm                layer_norm_back (moments), sum_blocks,
                                                              sum_finish, layer_norm_back                  norms
-     add, relu, leaky_relu         apply or apply_fours      map; rectify_back                            elementwise
+     add, relu, leaky_relu, relu6, clamp: apply or apply_fours   map; rectify_back                        elementwise
        (batch_norm, add and relu behind each other: one apply)
-     mul, concat, slice, pointwise ops (ops/pointwise_table.h): map both ways                             elementwise
+     concat, slice, pointwise ops (ops/pointwise_table.h): map both ways                                  elementwise
+     mul, sub, div, ..., add of other shapes: pair (mul of equal ones: map)  pair; sum_blocks, sum_finish  pairs
      bias                          map                       map; sum_blocks, sum_finish                  reduce
      reshape, dropout              reshape, dropout          the same                                     elementwise
      max_pool, avg_pool, global_avg_pool: pool               pool_back                                    windows
@@ -46,7 +47,9 @@
 #include "src/cuda/kernels/wgrad.h"        /* Backward weights */
 #include "src/cuda/kernels/grouped.h"      /* Convolution: the direct kernels; which kernel runs, with what */
 #include "src/ops/pointwise_table.h"       /* The pointwise ops, an entry each */
+#include "src/ops/pairs_table.h"           /* The ops of two operands a and b, for both machines */
 #include "src/cuda/kernels/elementwise.h"  /* Elementwise ops, reshape, dropout */
+#include "src/cuda/kernels/pairs.h"        /* Ops of two operands, of which one may be spread over the other */
 #include "src/cuda/kernels/windows.h"      /* Windows: pooling and upsampling */
 #include "src/cuda/kernels/norms.h"        /* Batch-norm and layer-norm */
 #include "src/cuda/kernels/lookup.h"       /* Embedding */

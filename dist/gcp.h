@@ -230,16 +230,30 @@ typedef enum gcp_code { GCP_OK, GCP_ERRORS(GCPI_CODE) GCP_ERROR_COUNT } gcp_code
 /* What an op without options of its own takes. */
 typedef struct gcp_op_opts { gcp_at at GCPI_Z; const char *name GCPI_Z; } GCPI_BY_NAME gcp_op_opts;
 
-/* Pointwise ops: gcp_scale(x, .by = 2), gcp_tanh(x), gcp_sigmoid(x), gcp_gelu(x). */
+/* Pointwise ops: gcp_scale(x, .by = 2), gcp_tanh(x), gcp_silu(x), gcp_gelu(x) and more. */
 
 /* ==== src/ops/pointwise_calls.h ==== */
 
 /* What gcp.h says of the pointwise ops: made of the lines of pointwise_table.h by src/assemble.cmake, never edited. */
 #define GCP_POINTWISE_OPS(X) \
     X(SCALE, scale) \
+    X(NEG, neg) \
+    X(ABS, abs) \
+    X(SQUARE, square) \
+    X(SQRT, sqrt) \
+    X(RECIPROCAL, reciprocal) \
+    X(EXP, exp) \
+    X(LOG, log) \
     X(TANH, tanh) \
     X(SIGMOID, sigmoid) \
-    X(GELU, gelu)
+    X(HARD_SIGMOID, hard_sigmoid) \
+    X(ELU, elu) \
+    X(SOFTPLUS, softplus) \
+    X(SILU, silu) \
+    X(HARD_SWISH, hard_swish) \
+    X(MISH, mish) \
+    X(GELU, gelu) \
+    X(GELU_TANH, gelu_tanh)
 
 /* Ops that go element by element. */
 
@@ -250,21 +264,77 @@ typedef struct gcp_scale_opts {
 /* by x. */
 GCP_API gcp_tensor gcp_scale_at(gcp_tensor x, gcp_scale_opts opts);
 #define gcp_scale(...) GCPI_F1(gcp_scale_at, gcp_scale_opts, __VA_ARGS__, )
+/* -x. */
+GCP_API gcp_tensor gcp_neg_at(gcp_tensor x, gcp_op_opts opts);
+#define gcp_neg(...) GCPI_F1(gcp_neg_at, gcp_op_opts, __VA_ARGS__, )
+/* |x|; its gradient at 0 is 0. */
+GCP_API gcp_tensor gcp_abs_at(gcp_tensor x, gcp_op_opts opts);
+#define gcp_abs(...) GCPI_F1(gcp_abs_at, gcp_op_opts, __VA_ARGS__, )
+/* x x. */
+GCP_API gcp_tensor gcp_square_at(gcp_tensor x, gcp_op_opts opts);
+#define gcp_square(...) GCPI_F1(gcp_square_at, gcp_op_opts, __VA_ARGS__, )
+/* the square root, of x above 0; else NaN. */
+GCP_API gcp_tensor gcp_sqrt_at(gcp_tensor x, gcp_op_opts opts);
+#define gcp_sqrt(...) GCPI_F1(gcp_sqrt_at, gcp_op_opts, __VA_ARGS__, )
+/* 1 / x. */
+GCP_API gcp_tensor gcp_reciprocal_at(gcp_tensor x, gcp_op_opts opts);
+#define gcp_reciprocal(...) GCPI_F1(gcp_reciprocal_at, gcp_op_opts, __VA_ARGS__, )
+/* exp x. */
+GCP_API gcp_tensor gcp_exp_at(gcp_tensor x, gcp_op_opts opts);
+#define gcp_exp(...) GCPI_F1(gcp_exp_at, gcp_op_opts, __VA_ARGS__, )
+/* the natural logarithm, of x above 0; else NaN. */
+GCP_API gcp_tensor gcp_log_at(gcp_tensor x, gcp_op_opts opts);
+#define gcp_log(...) GCPI_F1(gcp_log_at, gcp_op_opts, __VA_ARGS__, )
 /* tanh x. */
 GCP_API gcp_tensor gcp_tanh_at(gcp_tensor x, gcp_op_opts opts);
 #define gcp_tanh(...) GCPI_F1(gcp_tanh_at, gcp_op_opts, __VA_ARGS__, )
 /* 1 / (1 + exp(-x)). */
 GCP_API gcp_tensor gcp_sigmoid_at(gcp_tensor x, gcp_op_opts opts);
 #define gcp_sigmoid(...) GCPI_F1(gcp_sigmoid_at, gcp_op_opts, __VA_ARGS__, )
+/* .slope: default 1.0/6, finite; GCP_ZERO says zero.
+   .offset: default 0.5, finite; GCP_ZERO says zero. */
+typedef struct gcp_hard_sigmoid_opts {
+    gcp_at at GCPI_Z; double slope GCPI_Z; double offset GCPI_Z; const char *name GCPI_Z;
+} GCPI_BY_NAME gcp_hard_sigmoid_opts;
+/* min(max(slope x + offset, 0), 1). */
+GCP_API gcp_tensor gcp_hard_sigmoid_at(gcp_tensor x, gcp_hard_sigmoid_opts opts);
+#define gcp_hard_sigmoid(...) GCPI_F1(gcp_hard_sigmoid_at, gcp_hard_sigmoid_opts, __VA_ARGS__, )
+/* .alpha: default 1, at least 0; GCP_ZERO says zero. */
+typedef struct gcp_elu_opts {
+    gcp_at at GCPI_Z; double alpha GCPI_Z; const char *name GCPI_Z;
+} GCPI_BY_NAME gcp_elu_opts;
+/* x, and alpha (exp(x) - 1) where x is below 0. */
+GCP_API gcp_tensor gcp_elu_at(gcp_tensor x, gcp_elu_opts opts);
+#define gcp_elu(...) GCPI_F1(gcp_elu_at, gcp_elu_opts, __VA_ARGS__, )
+/* .beta: default 1, at least 1e-6; GCP_ZERO says zero. */
+typedef struct gcp_softplus_opts {
+    gcp_at at GCPI_Z; double beta GCPI_Z; const char *name GCPI_Z;
+} GCPI_BY_NAME gcp_softplus_opts;
+/* log(1 + exp(beta x)) / beta. */
+GCP_API gcp_tensor gcp_softplus_at(gcp_tensor x, gcp_softplus_opts opts);
+#define gcp_softplus(...) GCPI_F1(gcp_softplus_at, gcp_softplus_opts, __VA_ARGS__, )
+/* x sigmoid x, or swish. */
+GCP_API gcp_tensor gcp_silu_at(gcp_tensor x, gcp_op_opts opts);
+#define gcp_silu(...) GCPI_F1(gcp_silu_at, gcp_op_opts, __VA_ARGS__, )
+/* x min(max(x + 3, 0), 6) / 6. */
+GCP_API gcp_tensor gcp_hard_swish_at(gcp_tensor x, gcp_op_opts opts);
+#define gcp_hard_swish(...) GCPI_F1(gcp_hard_swish_at, gcp_op_opts, __VA_ARGS__, )
+/* x tanh(softplus x). */
+GCP_API gcp_tensor gcp_mish_at(gcp_tensor x, gcp_op_opts opts);
+#define gcp_mish(...) GCPI_F1(gcp_mish_at, gcp_op_opts, __VA_ARGS__, )
 /* x Phi(x), exact. */
 GCP_API gcp_tensor gcp_gelu_at(gcp_tensor x, gcp_op_opts opts);
 #define gcp_gelu(...) GCPI_F1(gcp_gelu_at, gcp_op_opts, __VA_ARGS__, )
+/* x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x x x))) / 2: gelu's quick form. */
+GCP_API gcp_tensor gcp_gelu_tanh_at(gcp_tensor x, gcp_op_opts opts);
+#define gcp_gelu_tanh(...) GCPI_F1(gcp_gelu_tanh_at, gcp_op_opts, __VA_ARGS__, )
 
 /* The ops. One name serves the enum, the table in src/ops/table.h and GCP_KEEP. */
 #define GCP_OPS(X) GCP_OPS_WITH_ROOMS(X) GCP_POINTWISE_OPS(X) X(CUSTOM, custom)
 #define GCP_OPS_WITH_ROOMS(X) \
     X(CONV2D, conv2d) X(CONV_TRANSPOSE2D, conv_transpose2d) X(UPSAMPLE, upsample) X(LINEAR, linear) X(MATMUL, matmul) \
-    X(ADD, add) X(MUL, mul) X(BIAS, bias) X(RELU, relu) X(LEAKY_RELU, leaky_relu) X(MAX_POOL, max_pool) \
+    X(ADD, add) X(PAIR, pair) X(BIAS, bias) X(RELU, relu) X(LEAKY_RELU, leaky_relu) X(RELU6, relu6) \
+    X(CLAMP, clamp) X(MAX_POOL, max_pool) \
     X(AVG_POOL, avg_pool) X(GLOBAL_AVG_POOL, global_avg_pool) X(BATCH_STATS, batch_stats) X(BATCH_NORM, batch_norm) \
     X(LAYER_NORM, layer_norm) X(DROPOUT, dropout) X(CONCAT, concat) X(SLICE, slice) X(RESHAPE, reshape) \
     X(EMBEDDING, embedding) X(CROSS_ENTROPY, cross_entropy) X(MSE, mse) X(MEAN, mean)
@@ -341,7 +411,7 @@ typedef enum gcp_flag {
        of its output (with the larger workspace of both), or GCP_ROW_APPLY without a norm, whose input 0 or 1 is
        conv2d's output, and whose output 0 lies there; nothing reads that before. Other outputs (mask, mean, scale) may
        lie on what conv2d reads: they are written when it has read. batch_norm: backward, and first that of the
-       rectifier behind it: dout[0] is the rectifier's gradient, whose sign is made again from in[0] (in[1] to in[4]:
+       rectifier behind it: dout[0] is the rectifier's gradient; inside or not is made again from in[0] (in[1] to in[4]:
        mean, scale, gamma, beta). GCP_ROW_UPDATE: call, call->fused, its fused and so on, a parameter each, at most
        GCP_MAX_UPDATES; a row of your own in a copied table does all of them, or is without the flag. Bits must be those
        of one call after the other. */
@@ -518,6 +588,10 @@ typedef struct gcp_upsample_opts {      /* .factor: default 2, both ways */
 typedef struct gcp_leaky_relu_opts {
     gcp_at at GCPI_Z; double slope GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_leaky_relu_opts;
+/* Both must be given, .low below .high; -HUGE_VAL or HUGE_VAL is no bound; GCP_ZERO says zero. */
+typedef struct gcp_clamp_opts {
+    gcp_at at GCPI_Z; double low GCPI_Z, high GCPI_Z; const char *name GCPI_Z;
+} GCPI_BY_NAME gcp_clamp_opts;
 typedef struct gcp_norm_opts {
     gcp_at at GCPI_Z;
     double epsilon GCPI_Z;              /* default 1e-5 */
@@ -789,16 +863,29 @@ GCP_API gcp_tensor gcp_layer_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tens
 
    (n, k) times (k, m): sizes before the last count as rows. */
 GCP_API gcp_tensor gcp_matmul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
-/* a + b, of equal shapes. */
+/* Of two operands, element by element. Of the four stored sizes each is equal in both, or 1 in one of them: that one is
+   spread over the other. So (n, c) scales the channels of (n, h, w, c), as a gate does; (c) is added to all pixels,
+   (1, l, c) to all samples, (n, h, w, 1) to all channels. (n) is (1, 1, 1, n): a value a sample is (n, 1). The gradient
+   of what is spread is a sum, in double, in an order that the shapes fix. gcp_mul, gcp_div and those below read both
+   operands in backward. */
 GCP_API gcp_tensor gcp_add_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
-/* a b, element by element, of equal shapes. */
+GCP_API gcp_tensor gcp_sub_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_mul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
+GCP_API gcp_tensor gcp_div_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
+GCP_API gcp_tensor gcp_maximum_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
+GCP_API gcp_tensor gcp_minimum_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
+/* x where it is above 0, elsewhere slope x: slope (c), a value a channel, or (1). */
+GCP_API gcp_tensor gcp_prelu_at(gcp_tensor x, gcp_tensor slope, gcp_op_opts opts);
 /* Adds a value a channel: bias (c). */
 GCP_API gcp_tensor gcp_bias_at(gcp_tensor x, gcp_tensor bias, gcp_op_opts opts);
 /* max(x, 0). */
 GCP_API gcp_tensor gcp_relu_at(gcp_tensor x, gcp_op_opts opts);
 /* x where it is above 0, elsewhere slope x. */
 GCP_API gcp_tensor gcp_leaky_relu_at(gcp_tensor x, gcp_leaky_relu_opts opts);
+/* min(max(x, 0), 6). */
+GCP_API gcp_tensor gcp_relu6_at(gcp_tensor x, gcp_op_opts opts);
+/* min(max(x, low), high); its gradient is 0 where x is at a bound or beyond. */
+GCP_API gcp_tensor gcp_clamp_at(gcp_tensor x, gcp_clamp_opts opts);
 /* The largest of each window; padding never is. At most 256 cells. */
 GCP_API gcp_tensor gcp_max_pool_at(gcp_tensor x, gcp_pool_opts opts);
 /* The mean of each window; padding does not count. */
@@ -1140,10 +1227,17 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define gcp_layer_norm_op(...)       GCPI_F3(gcp_layer_norm_op_at, gcp_norm_opts, __VA_ARGS__, )
 #define gcp_matmul(...)              GCPI_F2(gcp_matmul_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_add(...)                 GCPI_F2(gcp_add_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_sub(...)                 GCPI_F2(gcp_sub_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_mul(...)                 GCPI_F2(gcp_mul_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_div(...)                 GCPI_F2(gcp_div_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_maximum(...)             GCPI_F2(gcp_maximum_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_minimum(...)             GCPI_F2(gcp_minimum_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_prelu(...)               GCPI_F2(gcp_prelu_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_bias(...)                GCPI_F2(gcp_bias_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_relu(...)                GCPI_F1(gcp_relu_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_leaky_relu(...)          GCPI_F1(gcp_leaky_relu_at, gcp_leaky_relu_opts, __VA_ARGS__, )
+#define gcp_relu6(...)               GCPI_F1(gcp_relu6_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_clamp(...)               GCPI_F1(gcp_clamp_at, gcp_clamp_opts, __VA_ARGS__, )
 #define gcp_max_pool(...)            GCPI_F1(gcp_max_pool_at, gcp_pool_opts, __VA_ARGS__, )
 #define gcp_avg_pool(...)            GCPI_F1(gcp_avg_pool_at, gcp_pool_opts, __VA_ARGS__, )
 #define gcp_global_avg_pool(...)     GCPI_F1(gcp_global_avg_pool_at, gcp_op_opts, __VA_ARGS__, )
@@ -1522,7 +1616,9 @@ typedef struct gcpi_conv_attr {
 typedef union gcpi_attributes {
     gcpi_conv_attr conv;                          /* convolutions and pools */
     double pointwise[2];                          /* the numbers p and q */
-    struct { double slope; } rectifier;
+    struct { double low, high, slope; } rectifier;   /* slope: below low; 0: low itself */
+    /* fn: of GCPI_PAIRS; bits of inputs that are spread, and of those spread over samples */
+    struct { int fn; unsigned spread, whole; } pair;
     struct { double rate; } dropout;
     struct { double epsilon, momentum; } norm;
     struct { int first, count; } slice;
@@ -4665,14 +4761,18 @@ static void gcpi_zero_image(const gcp_view *v, int image)
 
 /* ==== src/ops/exponential.h ==== */
 
-/* exp, tanh and the normal distribution, without a branch. So a loop around them is vectorised, with the bits of one
-   value at a time. Where the result is a normal number exp is within 1.1 ulp, tanh and sigmoid within 3, the
-   distribution within 8, for every instruction set. Sums and doubles take <math.h>. */
+/* exp, log, square root, tanh and the normal distribution, without a branch. So a loop around them is vectorised, with
+   the bits of one value at a time. Where the result is a normal number exp, log and root are within 1.1 ulp, tanh,
+   sigmoid, expm1 and log1p within 3, the distribution within 8, for every instruction set. Sums and doubles take
+   <math.h>. */
 
 /* One value at a time, never inlined: under fast math <math.h> declares vector forms of these with other bits, and a
    loop around the call would use them. */
 GCPI_ALONE double gcpi_exp(double x) { return exp(x); }
 GCPI_ALONE double gcpi_pow(double x, double y) { return pow(x, y); }
+GCPI_ALONE double gcpi_log(double x) { return log(x); }
+GCPI_ALONE double gcpi_log1p_double(double x) { return log1p(x); }
+GCPI_ALONE double gcpi_expm1_double(double x) { return expm1(x); }
 GCPI_ALONE double gcpi_tanh_double(double x) { return tanh(x); }
 GCPI_ALONE double gcpi_phi_double(double x) { return 0.5 * erfc(-x * 0.70710678118654752440); }
 
@@ -4726,6 +4826,50 @@ GCPI_BODY float gcpi_exp_of(int fused, float x)
     const uint32_t n = gcpi_twos(fused, gcpi_at_least(gcpi_at_most(x, 89), -104), &rest), half = ((n + 256) >> 1) - 128;
     return (1 + gcpi_expm1_near(fused, rest)) * gcpi_two_to(half) * gcpi_two_to(n - half);
 }
+/* exp(x) - 1 for x <= 88; below -30 it is -1. */
+GCPI_BODY float gcpi_expm1_of(int fused, float x)
+{
+    float rest;
+    const float power = gcpi_two_to(gcpi_twos(fused, gcpi_at_least(gcpi_at_most(x, 88), -30), &rest));
+    return gcpi_fma(fused, power, gcpi_expm1_near(fused, rest), power - 1);
+}
+/* x = 2^n (1 + f) with 1 + f between sqrt(1/2) and sqrt(2); log(1 + f) by s = f / (2 + f) as in FreeBSD's logf.c
+   (Sun Microsystems 1993). Denormals are scaled first. */
+GCPI_BODY float gcpi_log_of(int fused, float x)
+{
+    const int tiny = x < 1.17549435e-38f;
+    const uint32_t bits = gcpi_bits_of(gcpi_either(tiny, x * 33554432, x)) + (0x3f800000u - 0x3f3504f3u);
+    const float n = (float)((int32_t)(bits >> 23) - 127 - 25 * tiny),
+                f = gcpi_float_of((bits & 0x7fffffu) + 0x3f3504f3u) - 1, half = 0.5f * f * f,
+                s = f / (2 + f), z = s * s;
+    float p = gcpi_fma(fused, 0.24279079f, z, 0.28498787f);
+    p = gcpi_fma(fused, p, z, 0.40000972f);
+    p = gcpi_fma(fused, p, z, 0.66666663f);
+    const float small = gcpi_fma(fused, s, gcpi_fma(fused, z, p, half), n * 9.0580006e-6f) - half + f,
+                other = gcpi_either(x > 0, x, gcpi_either(x == 0, -HUGE_VALF, x - x + (x < 0 ? NAN : x)));
+    return gcpi_either((x > 0) & (x <= 3.4028235e38f), gcpi_fma(fused, n, 0.69313812f, small), other);
+}
+/* By Newton's method for 1 / sqrt(x) from a guess by the exponent; the last step is the root's own. gcc vectorises no
+   sqrtf that may set errno. Denormals are scaled first. */
+GCPI_BODY float gcpi_sqrt_of(int fused, float x)
+{
+    const int tiny = x < 1.17549435e-38f;
+    const float v = gcpi_either(tiny, x * 67108864, x), half = 0.5f * v;
+    float r = gcpi_float_of(0x5f375a86u - (gcpi_bits_of(v) >> 1));
+    for (int i = 0; i < 3; i++) r = r * gcpi_fma(fused, -half * r, r, 1.5f);
+    const float y = v * r, root = gcpi_fma(fused, 0.5f * r, gcpi_fma(fused, -y, y, v), y);
+    return gcpi_either((x > 0) & (x <= 3.4028235e38f), gcpi_either(tiny, root * 1.2207031e-4f, root),
+                       gcpi_either(x < 0, NAN, x));
+}
+/* log(1 + x) for 0 <= x <= 1, by s = x / (2 + x): a series in s s, minimax, 0.08 ulp. */
+GCPI_BODY float gcpi_log1p_of(int fused, float x)
+{
+    const float s = x / (2 + x), z = s * s;
+    float p = gcpi_fma(fused, 0.14012229f, z, 0.13999571f);
+    p = gcpi_fma(fused, p, z, 0.2001085f);
+    p = gcpi_fma(fused, p, z, 0.33333206f);
+    return gcpi_fma(fused, 2 * s * z, p, 2 * s);
+}
 /* 1 / (1 + exp(-x)): what is below 4e-39 is 0. */
 GCPI_BODY float gcpi_sigmoid_of(int fused, float x)
 {
@@ -4775,6 +4919,11 @@ GCPI_BODY float gcpi_phi_of(int fused, float x)
 enum { GCPI_DOUBLE = sizeof(gcp_real) == sizeof(double) };
 #define GCPI_OF(of_double, of_float) (GCPI_DOUBLE ? (gcp_real)(of_double) : (gcp_real)(of_float))
 #define gcpi_exp1(x) GCPI_OF(gcpi_exp((double)(x)), gcpi_exp_of(fused, (float)(x)))
+#define gcpi_expm11(x) GCPI_OF(gcpi_expm1_double((double)(x)), gcpi_expm1_of(fused, (float)(x)))      /* x <= 0 */
+#define gcpi_log1(x) GCPI_OF(gcpi_log((double)(x)), gcpi_log_of(fused, (float)(x)))
+#define gcpi_log1p1(x) GCPI_OF(gcpi_log1p_double((double)(x)), gcpi_log1p_of(fused, (float)(x)))      /* 0 <= x <= 1 */
+#define gcpi_abs1(x) GCPI_OF(fabs((double)(x)), gcpi_positive((float)(x)))
+#define gcpi_sqrt1(x) GCPI_OF(sqrt((double)(x)), gcpi_sqrt_of(fused, (float)(x)))
 #define gcpi_tanh1(x) GCPI_OF(gcpi_tanh_double((double)(x)), gcpi_tanh_of(fused, (float)(x)))
 #define gcpi_sigmoid1(x) GCPI_OF(1 / (1 + gcpi_exp(-(double)(x))), gcpi_sigmoid_of(fused, (float)(x)))
 #define gcpi_phi(x) GCPI_OF(gcpi_phi_double((double)(x)), gcpi_phi_of(fused, (float)(x)))
@@ -4786,14 +4935,53 @@ enum { GCPI_DOUBLE = sizeof(gcp_real) == sizeof(double) };
 /* The pointwise ops, an entry each. It gives y, element by element, and dy/dx. It is all there is of one:
    from it come the enumerator, the functions and macros of gcp.h (pointwise_calls.h), rows and kernels of the CPU
    and of a GPU, and the cases of tests. x, y: input and output; p, q: the numbers that the user gives. Backward
-   READS X, Y or NOTHING: the derivative uses nothing else. gcpi_exp1, gcpi_tanh1, gcpi_sigmoid1, gcpi_phi
-   (the normal distribution), gcpi_density: of both machines. What a number is, behind the derivative: its field, its
-   default (GCP_ZERO: it must be given), the least and the most that it may be, a value for tests. */
+   READS X, Y or NOTHING: the derivative uses nothing else. gcpi_exp1, gcpi_expm11 (of x <= 0), gcpi_log1, gcpi_log1p1
+   (of 0 <= x <= 1), gcpi_sqrt1, gcpi_abs1, gcpi_tanh1, gcpi_sigmoid1, gcpi_phi (the normal distribution),
+   gcpi_density: of both machines. What a number is, behind the derivative: its field, its default (GCP_ZERO: it must
+   be given), the least and the most that it may be, a value for tests. */
+
+/* Parts of entries. */
+#define GCPI_LEAST(a, b) ((a) < (b) ? (a) : (b))
+#define GCPI_SIXTH ((gcp_real)0.16666666666666667)
+#define GCPI_BETWEEN(z, low, high) ((z) < (low) ? (low) : (z) > (high) ? (high) : (z))
+#define GCPI_SOFTPLUS(z) (((z) > 0 ? (z) : 0) + gcpi_log1p1(gcpi_exp1(-gcpi_abs1(z))))
+/* of x s, with s = sigmoid of what has the derivative d */
+#define GCPI_SWISH_BACK(x, s, d) ((s) + (x) * (s) * (1 - (s)) * (d))
+/* tanh(log(1 + e)), and what it makes of x's derivative; e = exp(x), and above 20 it is 1 */
+#define GCPI_MISH(e) ((e) * ((e) + 2) / ((e) * ((e) + 2) + 2))
+#define GCPI_MISH_BACK(x, e) \
+    (GCPI_MISH(e) + (x) * 4 * (e) * (1 + (e)) / (((e) * ((e) + 2) + 2) * ((e) * ((e) + 2) + 2)))
+/* 2 sqrt(2 / pi) (x + 0.044715 x^3) */
+#define GCPI_GELU_IN(x) ((x) * ((gcp_real)1.5957691216057308 + (gcp_real)0.071354816272600248 * ((x) * (x))))
+#define GCPI_GELU_IN_BACK(x) ((gcp_real)1.5957691216057308 + (gcp_real)0.21406444881780074 * ((x) * (x)))
+
 #define GCPI_POINTWISE(PLAIN, ONE, TWO)                                                                              \
     ONE(SCALE, scale, NOTHING, x * p, p, by, GCP_ZERO, -HUGE_VAL, HUGE_VAL, -1.7)                       /* by x */   \
+    PLAIN(NEG, neg, NOTHING, -x, -1)                                                                      /* -x */   \
+    PLAIN(ABS, abs, X, gcpi_abs1(x), (gcp_real)((x > 0) - (x < 0)))            /* |x|; its gradient at 0 is 0 */     \
+    PLAIN(SQUARE, square, X, x * x, 2 * x)                                                               /* x x */   \
+    PLAIN(SQRT, sqrt, Y, gcpi_sqrt1(x), (gcp_real)0.5 / y)             /* the square root, of x above 0; else NaN */ \
+    PLAIN(RECIPROCAL, reciprocal, Y, 1 / x, -y * y)                                                    /* 1 / x */   \
+    PLAIN(EXP, exp, Y, gcpi_exp1(x), y)                                                                /* exp x */   \
+    PLAIN(LOG, log, X, gcpi_log1(x), 1 / x)                      /* the natural logarithm, of x above 0; else NaN */ \
     PLAIN(TANH, tanh, Y, gcpi_tanh1(x), 1 - y * y)                                                      /* tanh x */ \
     PLAIN(SIGMOID, sigmoid, Y, gcpi_sigmoid1(x), y * (1 - y))                                 /* 1 / (1 + exp(-x)) */ \
-    PLAIN(GELU, gelu, X, x * gcpi_phi(x), gcpi_phi(x) + x * gcpi_density(x))                    /* x Phi(x), exact */
+    TWO(HARD_SIGMOID, hard_sigmoid, Y, GCPI_BETWEEN(x * p + q, 0, 1), y > 0 && y < 1 ? p : 0,                        \
+        slope, 1.0/6, -HUGE_VAL, HUGE_VAL, 0.2, offset, 0.5, -HUGE_VAL, HUGE_VAL, 0.5)                               \
+                                                                      /* min(max(slope x + offset, 0), 1) */         \
+    ONE(ELU, elu, Y, x > 0 ? x : p * gcpi_expm11(x > 0 ? 0 : x), y > 0 ? 1 : y + p, alpha, 1, 0, HUGE_VAL, 0.8)     \
+                                                                  /* x, and alpha (exp(x) - 1) where x is below 0 */ \
+    ONE(SOFTPLUS, softplus, Y, GCPI_SOFTPLUS(x * p) / p, -gcpi_expm11(-y * p), beta, 1, 1e-6, HUGE_VAL, 1.5)         \
+                                                                              /* log(1 + exp(beta x)) / beta */      \
+    PLAIN(SILU, silu, X, x * gcpi_sigmoid1(x), GCPI_SWISH_BACK(x, gcpi_sigmoid1(x), 1))  /* x sigmoid x, or swish */ \
+    PLAIN(HARD_SWISH, hard_swish, X, x * GCPI_BETWEEN(x + 3, 0, 6) * GCPI_SIXTH,                                     \
+          x > -3 ? x < 3 ? x * 2 * GCPI_SIXTH + (gcp_real)0.5 : 1 : 0)              /* x min(max(x + 3, 0), 6) / 6 */ \
+    PLAIN(MISH, mish, X, x * GCPI_MISH(gcpi_exp1(GCPI_LEAST(x, 20))),                                                  \
+          GCPI_MISH_BACK(x, gcpi_exp1(GCPI_LEAST(x, 20))))                                  /* x tanh(softplus x) */ \
+    PLAIN(GELU, gelu, X, x * gcpi_phi(x), gcpi_phi(x) + x * gcpi_density(x))                    /* x Phi(x), exact */ \
+    PLAIN(GELU_TANH, gelu_tanh, X, x * gcpi_sigmoid1(GCPI_GELU_IN(x)),                                               \
+          GCPI_SWISH_BACK(x, gcpi_sigmoid1(GCPI_GELU_IN(x)), GCPI_GELU_IN_BACK(x)))                                  \
+                                          /* x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x x x))) / 2: gelu's quick form */
 
 /* ==== src/ops/pointwise.h ==== */
 
@@ -4804,12 +4992,22 @@ enum { GCPI_DOUBLE = sizeof(gcp_real) == sizeof(double) };
     const double *numbers = gcpi_attr(s->call->attributes)->pointwise;               \
     const gcp_real p = (gcp_real)numbers[0], q = (gcp_real)numbers[1];               \
     (void)p; (void)q; (void)fused;
-#define GCPI_POINTWISE_BACK(SET, derivative)                                         \
-    GCPI_EACH for (size_t i = 0; i < s->n; i++) {                                    \
-        const gcp_real x = xs[i], y = ys[i];                                         \
-        (void)x; (void)y;                                                            \
-        dx[i] SET dy[i] * (derivative);                                              \
+/* One loop writes; where gradients are added, it writes a part at a time to L1. */
+static void gcpi_pointwise_back(const gcpi_span *s, gcpi_span_fn back)
+{
+    enum { PART = 512 };
+    gcp_real part[PART];
+    gcpi_span from = *s, to = *s;
+    if (!s->accumulate) { back(s); return; }
+    for (size_t first = 0; first < s->n; first += PART) {
+        from.n = to.n = GCPI_MIN((size_t)PART, s->n - first);
+        for (int k = 1; k < 4; k++) from.p[k] = s->p[k] ? s->p[k] + first : NULL;
+        to.p[0] = s->p[0] + first;
+        from.p[0] = to.p[1] = part;
+        back(&from);
+        gcpi_copy_span(&to);
     }
+}
 #define GCPI_POINTWISE_KERNELS(name, value, derivative)                              \
     GCPI_BODY void gcpi_##name##_span_body(const gcpi_span *s, int fused)            \
     {                                                                                \
@@ -4817,16 +5015,20 @@ enum { GCPI_DOUBLE = sizeof(gcp_real) == sizeof(double) };
         GCPI_POINTWISE_NUMBERS                                                       \
         GCPI_EACH for (size_t i = 0; i < s->n; i++) { const gcp_real x = in[i]; out[i] = (value); } \
     }                                                                                \
-    GCPI_BODY void gcpi_##name##_span_back_body(const gcpi_span *s, int fused)       \
+    GCPI_BODY void gcpi_##name##_slope_body(const gcpi_span *s, int fused)       \
     {                                                                                \
         gcp_real *dx = s->p[0];                                                      \
         const gcp_real *dy = s->p[1], *xs = s->p[2] ? s->p[2] : dy, *ys = s->p[3] ? s->p[3] : dy; \
         GCPI_POINTWISE_NUMBERS                                                       \
-        if (s->accumulate) GCPI_POINTWISE_BACK(+=, derivative)                       \
-        else GCPI_POINTWISE_BACK(=, derivative)                                      \
+        GCPI_EACH for (size_t i = 0; i < s->n; i++) {                                \
+            const gcp_real x = xs[i], y = ys[i];                                     \
+            (void)x; (void)y;                                                        \
+            dx[i] = dy[i] * (derivative);                                            \
+        }                                                                            \
     }                                                                                \
     GCPI_FUSED_SPAN(gcpi_##name##_span)                                              \
-    GCPI_FUSED_SPAN(gcpi_##name##_span_back)                                         \
+    GCPI_FUSED_SPAN(gcpi_##name##_slope)                                             \
+    static void gcpi_##name##_span_back(const gcpi_span *s) { gcpi_pointwise_back(s, gcpi_##name##_slope); } \
     static void gcpi_##name##_forward(const gcp_call *c) { gcpi_map_forward(c, gcpi_##name##_span); } \
     static void gcpi_##name##_backward(const gcp_call *c) { gcpi_map_backward(c, gcpi_##name##_span_back); }
 
@@ -4906,13 +5108,36 @@ GCPI_POINTWISE(GCPI_PLAIN_OP, GCPI_ONE_OP, GCPI_TWO_OP)
 
 /* ==== src/ops/rectifier.h ==== */
 
-/* Rectifiers: relu, leaky_relu. max(x, slope x), with slope 0 for relu. Backward reads the sign of y, or the mask. */
-static void gcpi_mask_write(unsigned char *mask, const gcp_real *x, size_t index, size_t n)
+/* Rectifiers: relu, leaky_relu, relu6, clamp. x between two bounds, outside of them a bound or slope x. Backward takes
+   from y, or from the mask, whether x was inside. */
+
+/* least: what lower values become, where there is no slope; kink: below it the slope holds. Of the two, the one that
+   an op has not is -infinity. NaN stays NaN, and both infinities stay or become a bound. */
+typedef struct gcpi_rectifier { gcp_real low, high, slope, least, kink; } gcpi_rectifier;
+
+/* NULL: values stay as they are. */
+static gcpi_rectifier gcpi_rectifier_of(const gcpi_attributes *a)
+{
+    const double none = -HUGE_VAL, low = a ? a->rectifier.low : none, slope = a ? a->rectifier.slope : 0;
+    gcpi_rectifier r;
+    r.low = (gcp_real)low; r.high = (gcp_real)(a ? a->rectifier.high : HUGE_VAL); r.slope = (gcp_real)slope;
+    r.least = (gcp_real)(slope != 0 ? none : low); r.kink = (gcp_real)(slope != 0 ? low : none);
+    return r;
+}
+GCPI_BODY gcp_real gcpi_rectified(const gcpi_rectifier *r, gcp_real x)
+{
+    const gcp_real z = x < r->least ? r->least : x;
+    return z < r->kink ? r->slope * z : z > r->high ? r->high : z;
+}
+/* Of x or of y: both are inside, or none is. */
+GCPI_BODY int gcpi_within(const gcpi_rectifier *r, gcp_real x) { return (x > r->low) & (x < r->high); }
+
+static void gcpi_mask_write(const gcpi_rectifier *r, unsigned char *mask, const gcp_real *x, size_t index, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         size_t k = index + i;
         if ((k & 7) == 0) mask[k >> 3] = 0;
-        mask[k >> 3] = (unsigned char)(mask[k >> 3] | (x[i] > 0) << (k & 7));
+        mask[k >> 3] = (unsigned char)(mask[k >> 3] | gcpi_within(r, x[i]) << (k & 7));
     }
 }
 
@@ -4935,28 +5160,29 @@ GCPI_BODY unsigned char gcpi_bits(const unsigned char *on)
 #endif
 
 /* Whole bytes of the mask at a time where the span begins at one. */
-GCPI_BODY void gcpi_mask_span(unsigned char *mask, const gcp_real *x, size_t index, size_t n)
+GCPI_BODY void gcpi_mask_span(const gcpi_rectifier *r, unsigned char *mask, const gcp_real *x, size_t index, size_t n)
 {
     enum { RUN = 64 };
     unsigned char on[RUN];
     size_t done = 0;
     for (; (index & 7) == 0 && done + RUN <= n; done += RUN) {
-        for (int i = 0; i < RUN; i++) on[i] = x[done + (size_t)i] > 0;
+        for (int i = 0; i < RUN; i++) on[i] = (unsigned char)gcpi_within(r, x[done + (size_t)i]);
         for (size_t b = 0; b < RUN / 8; b++) mask[(index + done) / 8 + b] = gcpi_bits(on + 8 * b);
     }
     for (; (index & 7) == 0 && done + 8 <= n; done += 8) {
-        for (int i = 0; i < 8; i++) on[i] = x[done + (size_t)i] > 0;
+        for (int i = 0; i < 8; i++) on[i] = (unsigned char)gcpi_within(r, x[done + (size_t)i]);
         mask[(index + done) / 8] = gcpi_bits(on);
     }
-    gcpi_mask_write(mask, x + done, index + done, n - done);
+    gcpi_mask_write(r, mask, x + done, index + done, n - done);
 }
 
 GCPI_BODY void gcpi_rectify_span_body(const gcpi_span *s)
 {
-    const gcp_real *x = s->p[0], slope = (gcp_real)gcpi_attr(s->call->attributes)->rectifier.slope;
+    const gcpi_rectifier r = gcpi_rectifier_of(gcpi_attr(s->call->attributes));
+    const gcp_real *x = s->p[0];
     gcp_real *y = s->p[1];
-    if (s->mask) gcpi_mask_span(s->mask, x, s->index, s->n);
-    GCPI_EACH for (size_t i = 0; i < s->n; i++) y[i] = x[i] > 0 ? x[i] : slope * x[i];
+    if (s->mask) gcpi_mask_span(&r, s->mask, x, s->index, s->n);
+    GCPI_EACH for (size_t i = 0; i < s->n; i++) y[i] = gcpi_rectified(&r, x[i]);
 }
 GCPI_WIDE_SPAN(gcpi_rectify_span)
 
@@ -4983,10 +5209,12 @@ GCPI_BODY void gcpi_rectify_mask_back(const gcpi_span *s, gcp_real *dx, const gc
 GCPI_BODY void gcpi_rectify_span_back_body(const gcpi_span *s)
 {
     gcp_real *dx = s->p[0];
-    const gcp_real *dy = s->p[1], *y = s->p[3], slope = (gcp_real)gcpi_attr(s->call->attributes)->rectifier.slope;
+    const gcpi_rectifier r = gcpi_rectifier_of(gcpi_attr(s->call->attributes));
+    const gcp_real *dy = s->p[1], *y = s->p[3], slope = r.slope;
     if (s->mask) gcpi_rectify_mask_back(s, dx, dy, slope);
-    else if (s->accumulate) GCPI_EACH for (size_t i = 0; i < s->n; i++) dx[i] += y[i] > 0 ? dy[i] : slope * dy[i];
-    else GCPI_EACH for (size_t i = 0; i < s->n; i++) dx[i] = y[i] > 0 ? dy[i] : slope * dy[i];
+    else if (s->accumulate)
+        GCPI_EACH for (size_t i = 0; i < s->n; i++) dx[i] += gcpi_within(&r, y[i]) ? dy[i] : slope * dy[i];
+    else GCPI_EACH for (size_t i = 0; i < s->n; i++) dx[i] = gcpi_within(&r, y[i]) ? dy[i] : slope * dy[i];
 }
 GCPI_WIDE_SPAN(gcpi_rectify_span_back)
 
@@ -5004,20 +5232,23 @@ static int gcpi_rectify_shape(gcp_shape_call *s)
     { name, gcpi_rectify_shape, gcpi_rectify_forward, gcpi_rectify_backward, NULL, 0, GCPI_OUT(0), \
       GCPI_OVER | GCP_FLAG_SIGN_OR_MASK, 2, NULL }
 static void gcpi_rectifier_facts(const gcpi_op *op, gcpi_facts *f) { (void)op; f->part = GCPI_PART_RECTIFIER; }
-static const gcpi_op_row gcpi_relu_row = { GCP_OP_RELU, GCPI_RECTIFIER_ROW("relu"), gcpi_rectifier_facts };
-static const gcpi_op_row gcpi_leaky_relu_row = {
-    GCP_OP_LEAKY_RELU, GCPI_RECTIFIER_ROW("leaky_relu"), gcpi_rectifier_facts
-};
+#define GCPI_RECTIFIER(NAME, name) \
+    static const gcpi_op_row gcpi_##name##_row = { GCP_OP_##NAME, GCPI_RECTIFIER_ROW(#name), gcpi_rectifier_facts };
+GCPI_RECTIFIER(RELU, relu)
+GCPI_RECTIFIER(LEAKY_RELU, leaky_relu)
+GCPI_RECTIFIER(RELU6, relu6)
+GCPI_RECTIFIER(CLAMP, clamp)
 
-static gcp_tensor gcpi_rectifier(const gcpi_op_row *row, gcp_tensor x, double slope, const char *named, gcp_at at)
+static gcp_tensor gcpi_rectify(const gcpi_op_row *row, gcp_tensor x, double low, double high, double slope,
+                               const char *named, gcp_at at)
 {
     gcpi_attributes a = gcpi_no_attributes();
-    a.rectifier.slope = slope;
+    a.rectifier.low = low; a.rectifier.high = high; a.rectifier.slope = slope;
     return gcpi_simple(row, &x, 1, &a, named, at);
 }
 GCPI_DEF gcp_tensor gcp_relu_at(gcp_tensor x, gcp_op_opts o)
 {
-    return gcpi_rectifier(&gcpi_relu_row, x, 0, o.name, o.at);
+    return gcpi_rectify(&gcpi_relu_row, x, 0, HUGE_VAL, 0, o.name, o.at);
 }
 GCPI_DEF gcp_tensor gcp_leaky_relu_at(gcp_tensor x, gcp_leaky_relu_opts o)
 {
@@ -5025,22 +5256,402 @@ GCPI_DEF gcp_tensor gcp_leaky_relu_at(gcp_tensor x, gcp_leaky_relu_opts o)
     /* backward takes the sign of x from y */
     if (!(slope >= 0) || !gcpi_finite(slope))
         return gcpi_bad_option(x, o.at, "leaky_relu", ".slope", slope, "at least 0");
-    return gcpi_rectifier(&gcpi_leaky_relu_row, x, slope, o.name, o.at);
+    return gcpi_rectify(&gcpi_leaky_relu_row, x, 0, HUGE_VAL, slope, o.name, o.at);
 }
+GCPI_DEF gcp_tensor gcp_relu6_at(gcp_tensor x, gcp_op_opts o)
+{
+    return gcpi_rectify(&gcpi_relu6_row, x, 0, 6, 0, o.name, o.at);
+}
+GCPI_DEF gcp_tensor gcp_clamp_at(gcp_tensor x, gcp_clamp_opts o)
+{
+    if (!gcpi_number_given(x, o.at, "clamp", ".low", GCP_ZERO, &o.low) ||
+        !gcpi_number_given(x, o.at, "clamp", ".high", GCP_ZERO, &o.high)) return gcpi_nil(x.tape);
+    if (!((gcp_real)o.low < (gcp_real)o.high))
+        return gcpi_bad_option(x, o.at, "clamp", ".low", o.low, "below .high; -HUGE_VAL and HUGE_VAL: no bound");
+    return gcpi_rectify(&gcpi_clamp_row, x, o.low, o.high, 0, o.name, o.at);
+}
+
+/* ==== src/ops/pairs_table.h ==== */
+
+/* The ops of two operands a and b, for both machines. LOOP: what is computed of x, y and z, element by element. PAIR:
+   which loop, and what its x, y and z are, for the result, for dy times its derivative by a, and by b. prelu: b is the
+   slope where a is below 0. Where both are equal the gradient of maximum and minimum goes to both in halves. */
+
+#define GCPI_PAIR_LOOPS(LOOP)                                                                                        \
+    LOOP(SUM, sum, x + y)                                                                                            \
+    LOOP(DIFFERENCE, difference, x - y)                                                                              \
+    LOOP(PRODUCT, product, x * y)                                                                                    \
+    LOOP(QUOTIENT, quotient, x / y)                                                                                  \
+    LOOP(SAME, same, x)                                                                                              \
+    LOOP(MINUS, minus, -x)                                                                                           \
+    LOOP(DIVISOR, divisor, -(x * (y / z) / z))                                                                       \
+    LOOP(LARGER, larger, x > y ? x : x == x ? y : x)                                                                 \
+    LOOP(SMALLER, smaller, x < y ? x : x == x ? y : x)                                                               \
+    LOOP(SHARE, share, y < z ? 0 : y == z ? x * (gcp_real)0.5 : x)                                                   \
+    LOOP(BENT, bent, x > 0 ? x : x * y)                                                                              \
+    LOOP(BENT_X, bent_x, y > 0 ? x : x * z)                                                                          \
+    LOOP(BENT_SLOPE, bent_slope, y > 0 ? 0 : x * y)
+
+#define GCPI_PAIRS(PAIR)                                                                                             \
+    PAIR(ADD, add, SUM, A, B, A, SAME, DY, DY, DY, SAME, DY, DY, DY)                                                 \
+    PAIR(SUB, sub, DIFFERENCE, A, B, A, SAME, DY, DY, DY, MINUS, DY, DY, DY)                                         \
+    PAIR(MUL, mul, PRODUCT, A, B, A, PRODUCT, DY, B, DY, PRODUCT, DY, A, DY)                                         \
+    PAIR(DIV, div, QUOTIENT, A, B, A, QUOTIENT, DY, B, DY, DIVISOR, DY, A, B)                                        \
+    PAIR(MAXIMUM, maximum, LARGER, A, B, A, SHARE, DY, A, B, SHARE, DY, B, A)                                        \
+    PAIR(MINIMUM, minimum, SMALLER, A, B, A, SHARE, DY, B, A, SHARE, DY, A, B)                                       \
+    PAIR(PRELU, prelu, BENT, A, B, A, BENT_X, DY, A, B, BENT_SLOPE, DY, A, DY)
+
+/* Their numbers, and the steps of an op as data: which loop, and where its x, y and z come from. */
+#define GCPI_PAIR_NUMBER(NAME, ...) GCPI_PAIR_##NAME,
+enum { GCPI_PAIRS(GCPI_PAIR_NUMBER) GCPI_PAIR_COUNT };
+#define GCPI_LOOP_NUMBER(NAME, name, value) GCPI_LOOP_##NAME,
+enum { GCPI_PAIR_LOOPS(GCPI_LOOP_NUMBER) GCPI_LOOP_COUNT };
+enum { GCPI_PAIR_DY, GCPI_PAIR_A, GCPI_PAIR_B };
+
+typedef struct gcpi_pair_step { int loop, x[3]; } gcpi_pair_step;
+#define GCPI_PAIR_STEPS(NAME, name, f, f0, f1, f2, a, a0, a1, a2, b, b0, b1, b2)                                     \
+    { { GCPI_LOOP_##f, { GCPI_PAIR_##f0, GCPI_PAIR_##f1, GCPI_PAIR_##f2 } },                                         \
+      { GCPI_LOOP_##a, { GCPI_PAIR_##a0, GCPI_PAIR_##a1, GCPI_PAIR_##a2 } },                                         \
+      { GCPI_LOOP_##b, { GCPI_PAIR_##b0, GCPI_PAIR_##b1, GCPI_PAIR_##b2 } } },
 
 /* ==== src/ops/binary.h ==== */
 
-/* Two operands, element by element: add, mul. */
+/* Two operands, element by element: add, sub, mul, div, and so on. A size that is 1 in one of them is spread over the
+   other's. add of equal shapes is a row of its own: it joins groups, and passes its gradient on. */
+
+/* The loops over the elements of the result. Neighbouring sizes that are spread alike are one, so a loop goes over
+   many elements at a time. Operands: 0 the result, 1 and 2 the inputs. step: in the operand's own elements, 0 where it
+   is spread. The innermost loop is the first, and steps there by 0 or 1. All of this depends on the shapes only, hence
+   so does the order of sums. */
+enum { GCPI_PAIR_RUN = 512, GCPI_PAIR_LANES = 8, GCPI_PAIR_BLOCKS = 64, GCPI_PAIR_ROWS = 16 };
+typedef struct gcpi_pair_loops { int count; size_t size[4], step[3][4]; } gcpi_pair_loops;
+
+static gcp_shape gcpi_pair_out(gcp_shape a, gcp_shape b)
+{
+    gcp_shape out = a;
+    for (int k = 0; k < 4; k++) out.d[k] = GCPI_MAX(a.d[k], b.d[k]);
+    if (!gcpi_same_shape(out, a)) out.rank = gcpi_same_shape(out, b) ? b.rank : GCPI_MAX(a.rank, b.rank);
+    return out;
+}
+static gcpi_pair_loops gcpi_pair_loops_of(gcp_shape a, gcp_shape b)
+{
+    const gcp_shape operand[3] = { gcpi_pair_out(a, b), a, b };
+    gcpi_pair_loops l;
+    size_t own[3] = { 1, 1, 1 };
+    int before = -1;
+    memset(&l, 0, sizeof l);
+    for (int k = 3; k >= 0; k--) {
+        const int size = operand[0].d[k], spread = (a.d[k] != size) | (b.d[k] != size) << 1;
+        if (size > 1 && spread == before) l.size[l.count - 1] *= (size_t)size;
+        else if (size > 1) {
+            for (int o = 0; o < 3; o++) l.step[o][l.count] = operand[o].d[k] == size ? own[o] : 0;
+            l.size[l.count++] = (size_t)size;
+        }
+        for (int o = 0; o < 3; o++) own[o] *= (size_t)operand[o].d[k];
+        before = size > 1 ? spread : before;
+    }
+    if (l.count == 0) l.count = 1, l.size[0] = l.step[0][0] = l.step[1][0] = l.step[2][0] = 1;
+    return l;
+}
+
+/* A run of up to GCPI_PAIR_RUN elements, side by side. */
+typedef struct gcpi_pair_run {
+    gcp_real *to; const gcp_real *x[3]; size_t n; const gcp_target *target;
+} gcpi_pair_run;
+typedef void (*gcpi_pair_fn)(const gcpi_pair_run *r);
+
+#define GCPI_PAIR_LOOP(NAME, name, value)                                                               \
+    GCPI_BODY void gcpi_pair_##name##_body(const gcpi_pair_run *r)                                      \
+    {                                                                                                   \
+        gcp_real *to = r->to;                                                                           \
+        const gcp_real *xs = r->x[0], *ys = r->x[1], *zs = r->x[2];                                     \
+        GCPI_EACH for (size_t i = 0; i < r->n; i++) {                                                   \
+            const gcp_real x = xs[i], y = ys[i], z = zs[i];                                             \
+            (void)x; (void)y; (void)z;                                                                  \
+            to[i] = (value);                                                                            \
+        }                                                                                               \
+    }                                                                                                   \
+    GCPI_WIDE(gcpi_pair_##name, (const gcpi_pair_run *r), (r), r->target)
+GCPI_PAIR_LOOPS(GCPI_PAIR_LOOP)
+#define GCPI_PAIR_LOOP_AT(NAME, name, value) gcpi_pair_##name,
+static const gcpi_pair_fn gcpi_pair_fns[] = { GCPI_PAIR_LOOPS(GCPI_PAIR_LOOP_AT) };
+static const gcpi_pair_step gcpi_pair_steps[][3] = { GCPI_PAIRS(GCPI_PAIR_STEPS) };     /* y; gradients of a and b */
+
+/* sums[i] += r->x[0][i]; with lanes, element i goes to sum i % GCPI_PAIR_LANES. */
+GCPI_BODY void gcpi_pair_total_body(const gcpi_pair_run *r, double *sums, int lanes)
+{
+    size_t i = 0;
+    if (!lanes) { GCPI_EACH for (size_t k = 0; k < r->n; k++) sums[k] += (double)r->x[0][k]; return; }
+    for (; i + GCPI_PAIR_LANES <= r->n; i += GCPI_PAIR_LANES)
+        GCPI_EIGHT for (int k = 0; k < GCPI_PAIR_LANES; k++) sums[k] += (double)r->x[0][i + (size_t)k];
+    for (int k = 0; i < r->n; i++, k++) sums[k] += (double)r->x[0][i];
+}
+GCPI_WIDE(gcpi_pair_total, (const gcpi_pair_run *r, double *sums, int lanes), (r, sums, lanes), r->target)
+
+/* Where n elements from e on lie side by side in a view; NULL: they do not. */
+static gcp_real *gcpi_pair_there(const gcp_view *v, size_t e, size_t n)
+{
+    const size_t c = (size_t)v->shape.d[3];
+    if (v->pitch == (ptrdiff_t)c) return (gcp_real *)v->data + e;
+    return e % c + n <= c ? gcpi_row_out(v, e / c) + e % c : NULL;
+}
+/* They, where they lie or in the buffer. */
+static const gcp_real *gcpi_pair_load(const gcp_view *v, size_t e, size_t step, size_t n, gcp_real *buffer)
+{
+    const size_t c = (size_t)v->shape.d[3];
+    const gcp_real *there = gcpi_pair_there(v, e, step ? n : 1);
+    if (step && there) return there;
+    if (step) for (size_t i = 0; i < n; i++) buffer[i] = gcpi_row(v, (e + i) / c)[(e + i) % c];
+    else for (size_t i = 0; i < n; i++) buffer[i] = *there;
+    return buffer;
+}
+static void gcpi_pair_store(const gcp_view *v, size_t e, size_t n, const gcp_real *from)
+{
+    const size_t c = (size_t)v->shape.d[3];
+    for (size_t i = 0; i < n; i++) {
+        gcp_real *to = gcpi_row_out(v, (e + i) / c) + (e + i) % c;
+        *to = v->accumulate ? *to + from[i] : from[i];
+    }
+}
+
+/* side: 0 forward, 1 and 2 the gradient of that operand, which is `to`. A task: so many units; a unit of the result is
+   a run. A unit of sums is a run of the gradient where the innermost loop is not summed, else one element; its rows
+   are cut into blocks. */
+typedef struct gcpi_pair_job {
+    const gcp_call *call;
+    const gcp_view *to;
+    gcpi_pair_loops loops;
+    const gcpi_pair_step *step;
+    int side, lanes;
+    size_t runs, units, chunk, rows, blocks, width;      /* runs: of the innermost loop; width: of a sum */
+} gcpi_pair_job;
+
+static gcpi_pair_job gcpi_pair_job_of(const gcp_call *c, int side)
+{
+    gcpi_pair_job j;
+    memset(&j, 0, sizeof j);
+    j.call = c; j.side = side;
+    j.step = &gcpi_pair_steps[gcpi_attr(c->attributes)->pair.fn][side];
+    j.to = side ? &c->din[side - 1] : &c->out[0];
+    j.loops = gcpi_pair_loops_of(c->in[0].shape, c->in[1].shape);
+    j.runs = (j.loops.size[0] + GCPI_PAIR_RUN - 1) / GCPI_PAIR_RUN;
+    return j;
+}
+
+/* Adds the place of row `index` of the loops behind the first that are summed, or are not; both: all. */
+enum { GCPI_PAIR_BOTH = 2 };
+static void gcpi_pair_at(const gcpi_pair_job *j, size_t index, int summed, size_t *e)
+{
+    const gcpi_pair_loops *l = &j->loops;
+    for (int k = 1; k < l->count; k++) {
+        if (summed != GCPI_PAIR_BOTH && summed != (l->step[j->side][k] == 0)) continue;
+        for (int o = 0; o < 3; o++) e[o] += index % l->size[k] * l->step[o][k];
+        index /= l->size[k];
+    }
+}
+/* The run of n elements at e, the operands' first ones; hold: a buffer each for x, y and z. */
+static gcpi_pair_run gcpi_pair_run_at(const gcpi_pair_job *j, const size_t *e, size_t n,
+                                      gcp_real (*hold)[GCPI_PAIR_RUN])
+{
+    const gcp_call *c = j->call;
+    const gcp_view *views[3];
+    gcpi_pair_run r;
+    views[0] = j->side ? &c->dout[0] : NULL; views[1] = &c->in[0]; views[2] = &c->in[1];
+    r.to = NULL; r.n = n; r.target = c->target;
+    for (int k = 0; k < 3; k++) {
+        const int o = j->step->x[k];
+        r.x[k] = gcpi_pair_load(views[o], e[o], j->loops.step[o][0], n, hold[k]);
+    }
+    return r;
+}
+static size_t gcpi_pair_run_length(const gcpi_pair_job *j, size_t run)
+{
+    return GCPI_MIN((size_t)GCPI_PAIR_RUN, j->loops.size[0] - run * GCPI_PAIR_RUN);
+}
+static void gcpi_pair_run_place(const gcpi_pair_job *j, size_t run, size_t *e)
+{
+    for (int o = 0; o < 3; o++) e[o] += run * GCPI_PAIR_RUN * j->loops.step[o][0];
+}
+
+static void gcpi_pair_task(void *arg, int index, int worker)
+{
+    const gcpi_pair_job *j = (const gcpi_pair_job *)arg;
+    gcp_real hold[4][GCPI_PAIR_RUN];
+    const size_t first = (size_t)index * j->chunk, last = GCPI_MIN(first + j->chunk, j->units);
+    memset(hold, 0, sizeof hold);
+    for (size_t u = first; u < last; u++) {
+        const size_t n = gcpi_pair_run_length(j, u % j->runs);
+        size_t e[3] = { 0, 0, 0 };
+        gcpi_pair_run_place(j, u % j->runs, e);
+        gcpi_pair_at(j, u / j->runs, GCPI_PAIR_BOTH, e);
+        gcpi_pair_run r = gcpi_pair_run_at(j, e, n, hold);
+        gcp_real *there = gcpi_pair_there(j->to, e[0], n);
+        r.to = there && !j->to->accumulate ? there : hold[3];
+        gcpi_pair_fns[j->step->loop](&r);
+        if (r.to == there) continue;
+        if (!there) { gcpi_pair_store(j->to, e[0], n, hold[3]); continue; }
+        r.x[0] = r.to = there; r.x[1] = r.x[2] = hold[3];
+        gcpi_pair_sum(&r);
+    }
+    (void)worker;
+}
+static void gcpi_pair_each(gcpi_pair_job *j)
+{
+    j->units = j->runs;
+    for (int k = 1; k < j->loops.count; k++) j->units *= j->loops.size[k];
+    j->chunk = GCPI_MAX((size_t)1, GCPI_CHUNK / GCPI_MIN(j->loops.size[0], (size_t)GCPI_PAIR_RUN));
+    gcpi_parallel(j->call->target, (int)((j->units + j->chunk - 1) / j->chunk), gcpi_pair_task, j);
+}
+
+/* ---- the gradient of an operand that is spread: sums in double ---- */
+
+static void gcpi_pair_sums_cut(gcpi_pair_job *j)
+{
+    const gcpi_pair_loops *l = &j->loops;
+    j->lanes = l->step[j->side][0] == 0;
+    j->units = j->lanes ? 1 : j->runs;
+    j->rows = j->lanes ? j->runs : 1;
+    for (int k = 1; k < l->count; k++) *(l->step[j->side][k] ? &j->units : &j->rows) *= l->size[k];
+    j->width = j->lanes ? (size_t)GCPI_PAIR_LANES : GCPI_MIN(l->size[0], (size_t)GCPI_PAIR_RUN);
+    j->blocks = GCPI_MAX((size_t)1, GCPI_MIN(GCPI_PAIR_BLOCKS / j->units, j->rows / GCPI_PAIR_ROWS));
+    j->chunk = GCPI_MAX((size_t)1, GCPI_CHUNK / j->rows / GCPI_MIN(l->size[0], (size_t)GCPI_PAIR_RUN));
+}
+/* A block of the unit's rows. The first places: a row of what is summed, a run where that is cut, too. */
+static void gcpi_pair_sums_of(const gcpi_pair_job *j, size_t unit, size_t block, double *sums,
+                              gcp_real (*hold)[GCPI_PAIR_RUN])
+{
+    const size_t first = j->rows * block / j->blocks, last = j->rows * (block + 1) / j->blocks;
+    memset(sums, 0, j->width * sizeof *sums);
+    for (size_t row = first; row < last; row++) {
+        const size_t run = (j->lanes ? row : unit) % j->runs, n = gcpi_pair_run_length(j, run);
+        size_t e[3] = { 0, 0, 0 };
+        gcpi_pair_run_place(j, run, e);
+        gcpi_pair_at(j, j->lanes ? unit : unit / j->runs, 0, e);
+        gcpi_pair_at(j, j->lanes ? row / j->runs : row, 1, e);
+        gcpi_pair_run r = gcpi_pair_run_at(j, e, n, hold);
+        r.to = hold[3];
+        gcpi_pair_fns[j->step->loop](&r);
+        r.x[0] = hold[3];
+        gcpi_pair_total(&r, sums, j->lanes);
+    }
+}
+static void gcpi_pair_sums_store(const gcpi_pair_job *j, size_t unit, double *sums)
+{
+    const size_t run = j->lanes ? 0 : unit % j->runs, n = j->lanes ? 1 : gcpi_pair_run_length(j, run);
+    gcp_real values[GCPI_PAIR_RUN];
+    size_t e[3] = { 0, 0, 0 };
+    for (int k = 1; j->lanes && k < GCPI_PAIR_LANES; k++) sums[0] += sums[k];
+    for (size_t i = 0; i < n; i++) values[i] = (gcp_real)sums[i];
+    gcpi_pair_run_place(j, run, e);
+    gcpi_pair_at(j, j->lanes ? unit : unit / j->runs, 0, e);
+    gcpi_pair_store(j->to, e[j->side], n, values);
+}
+static void gcpi_pair_sums_task(void *arg, int index, int worker)
+{
+    const gcpi_pair_job *j = (const gcpi_pair_job *)arg;
+    gcp_real hold[4][GCPI_PAIR_RUN];
+    double sums[GCPI_PAIR_RUN];
+    memset(hold, 0, sizeof hold);
+    if (j->blocks > 1) {
+        const size_t unit = (size_t)index / j->blocks, block = (size_t)index % j->blocks;
+        gcpi_pair_sums_of(j, unit, block, (double *)j->call->workspace + (size_t)index * j->width, hold);
+        return;
+    }
+    for (size_t u = (size_t)index * j->chunk, last = GCPI_MIN(u + j->chunk, j->units); u < last; u++) {
+        gcpi_pair_sums_of(j, u, 0, sums, hold);
+        gcpi_pair_sums_store(j, u, sums);
+    }
+    (void)worker;
+}
+static void gcpi_pair_sums(gcpi_pair_job *j)
+{
+    double *sums = (double *)j->call->workspace;
+    gcpi_pair_sums_cut(j);
+    const size_t tasks = j->blocks > 1 ? j->units * j->blocks : (j->units + j->chunk - 1) / j->chunk;
+    gcpi_parallel(j->call->target, (int)tasks, gcpi_pair_sums_task, j);
+    for (size_t u = 0; j->blocks > 1 && u < j->units; u++, sums += j->blocks * j->width) {
+        for (size_t i = j->width; i < j->blocks * j->width; i++) sums[i % j->width] += sums[i];
+        gcpi_pair_sums_store(j, u, sums);
+    }
+}
+
+/* ---- rows ---- */
+
 static int gcpi_pair_shape(gcp_shape_call *s)
 {
-    s->out[0] = s->in[0];
-    if (!gcpi_same_shape(s->in[0], s->in[1]))
-        return gcpi_refuse(s,
-                           "%s and %s differ; nothing is broadcast: gcp_bias adds a value a channel, gcp_upsample "
-                           "spreads an n x 1 x 1 x c",
-                           GCPI_SHAPE_TEXT(s->in[0]), GCPI_SHAPE_TEXT(s->in[1]));
+    for (int k = 0; k < 4; k++)
+        if (s->in[0].d[k] != s->in[1].d[k] && s->in[0].d[k] != 1 && s->in[1].d[k] != 1)
+            return gcpi_refuse(s, "%s and %s: each size must be equal, or 1 in one of them",
+                               GCPI_SHAPE_TEXT(s->in[0]), GCPI_SHAPE_TEXT(s->in[1]));
+    s->out[0] = gcpi_pair_out(s->in[0], s->in[1]);
     return gcpi_all_real(s);
 }
+static void gcpi_pair_forward(const gcp_call *c)
+{
+    gcpi_pair_job j = gcpi_pair_job_of(c, 0);
+    gcpi_pair_each(&j);
+}
+/* Input 1 comes first, since input 0's gradient may overwrite dy. For x * x input 0 does: the other adds to it. */
+static void gcpi_pair_backward(const gcp_call *c)
+{
+    const int same = c->din[0].data == c->din[1].data;
+    for (int k = 0; k < 2; k++) {
+        const int i = same ? k : 1 - k;
+        if (!c->din[i].data) continue;
+        gcpi_pair_job j = gcpi_pair_job_of(c, 1 + i);
+        if (gcpi_same_shape(c->din[i].shape, c->dout[0].shape)) gcpi_pair_each(&j);
+        else gcpi_pair_sums(&j);
+    }
+}
+static void gcpi_pair_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    for (int i = 0; i < 2 && c->backward; i++) {
+        gcpi_pair_job j;
+        if (!(c->wanted >> i & 1) || gcpi_same_shape(c->in[i], c->out[0])) continue;
+        memset(&j, 0, sizeof j);
+        j.side = 1 + i;
+        j.loops = gcpi_pair_loops_of(c->in[0], c->in[1]);
+        j.runs = (j.loops.size[0] + GCPI_PAIR_RUN - 1) / GCPI_PAIR_RUN;
+        gcpi_pair_sums_cut(&j);
+        if (j.blocks > 1) cost->workspace = GCPI_MAX(cost->workspace, j.units * j.blocks * j.width * sizeof(double));
+    }
+}
+static void gcpi_pair_facts(const gcpi_op *op, gcpi_facts *f)
+{
+    f->shared = op->attributes.pair.whole;
+    f->dense_on_device = op->attributes.pair.spread;
+}
+
+#define GCPI_PAIR_ROW(name, reads, flags)                                                                   \
+    static const gcpi_op_row gcpi_##name##_pair_row = {                                                     \
+        GCP_OP_PAIR,                                                                                        \
+        { #name, gcpi_pair_shape, gcpi_pair_forward, gcpi_pair_backward, gcpi_pair_cost, reads, 0,          \
+          GCPI_OVER | (flags), 1, NULL },                                                                   \
+        gcpi_pair_facts                                                                                     \
+    };
+GCPI_PAIR_ROW(add, 0, 0)
+GCPI_PAIR_ROW(sub, 0, 0)
+GCPI_PAIR_ROW(mul, GCPI_IN(0) | GCPI_IN(1), GCP_FLAG_CROSS)
+GCPI_PAIR_ROW(div, GCPI_IN(0) | GCPI_IN(1), 0)
+GCPI_PAIR_ROW(maximum, GCPI_IN(0) | GCPI_IN(1), 0)
+GCPI_PAIR_ROW(minimum, GCPI_IN(0) | GCPI_IN(1), 0)
+GCPI_PAIR_ROW(prelu, GCPI_IN(0) | GCPI_IN(1), 0)
+#define gcpi_pair_row gcpi_mul_pair_row            /* the table's: facts and functions are those of all */
+
+static gcp_tensor gcpi_pair(const gcpi_op_row *row, int fn, gcp_tensor a, gcp_tensor b, gcp_op_opts o)
+{
+    const gcp_shape x = gcp_shape_of(a), y = gcp_shape_of(b);
+    gcpi_attributes attributes = gcpi_no_attributes();
+    gcp_tensor in[2];
+    in[0] = a; in[1] = b;
+    attributes.pair.fn = fn;
+    for (int k = 0; k < 4; k++)
+        attributes.pair.spread |= (x.d[k] < y.d[k] ? GCPI_IN(0) : 0) | (y.d[k] < x.d[k] ? GCPI_IN(1) : 0);
+    attributes.pair.whole = (x.d[0] < y.d[0] ? GCPI_IN(0) : 0) | (y.d[0] < x.d[0] ? GCPI_IN(1) : 0);
+    return gcpi_simple(row, in, 2, &attributes, o.name, o.at);
+}
+
+/* ---- add of equal shapes ---- */
 
 GCPI_BODY void gcpi_add_span_body(const gcpi_span *s)
 {
@@ -5049,52 +5660,17 @@ GCPI_BODY void gcpi_add_span_body(const gcpi_span *s)
     GCPI_EACH for (size_t i = 0; i < s->n; i++) y[i] = a[i] + b[i];
 }
 GCPI_WIDE_SPAN(gcpi_add_span)
-
-GCPI_BODY void gcpi_mul_span_body(const gcpi_span *s)
-{
-    const gcp_real *a = s->p[0], *b = s->p[1];
-    gcp_real *y = s->p[2];
-    GCPI_EACH for (size_t i = 0; i < s->n; i++) y[i] = a[i] * b[i];
-}
-GCPI_WIDE_SPAN(gcpi_mul_span)
-
-GCPI_BODY void gcpi_mul_span_back_body(const gcpi_span *s)                      /* p: d of one, dy, the other */
-{
-    gcp_real *d = s->p[0];
-    const gcp_real *dy = s->p[1], *other = s->p[2];
-    if (s->accumulate) GCPI_EACH for (size_t i = 0; i < s->n; i++) d[i] += dy[i] * other[i];
-    else               GCPI_EACH for (size_t i = 0; i < s->n; i++) d[i] = dy[i] * other[i];
-}
-GCPI_WIDE_SPAN(gcpi_mul_span_back)
-
-static void gcpi_pair_forward(const gcp_call *c, gcpi_span_fn fn)
+static void gcpi_add_forward(const gcp_call *c)
 {
     const gcp_view *v[3];
     v[0] = &c->in[0]; v[1] = &c->in[1]; v[2] = &c->out[0];
-    gcpi_map(c, fn, v, 3, NULL, 0);
+    gcpi_map(c, gcpi_add_span, v, 3, NULL, 0);
 }
-static void gcpi_add_forward(const gcp_call *c) { gcpi_pair_forward(c, gcpi_add_span); }
-static void gcpi_mul_forward(const gcp_call *c) { gcpi_pair_forward(c, gcpi_mul_span); }
-
 static void gcpi_add_backward(const gcp_call *c)
 {
     for (int i = 0; i < 2; i++)
         if (c->din[i].data) gcpi_view_copy(c, &c->din[i], &c->dout[0], c->din[i].accumulate);
 }
-
-/* Input 1 comes first, since input 0's gradient may overwrite dy. For x * x input 0 does: the other adds to it. */
-static void gcpi_mul_backward(const gcp_call *c)
-{
-    int same = c->din[0].data == c->din[1].data;
-    for (int k = 0; k < 2; k++) {
-        int i = same ? k : 1 - k;
-        const gcp_view *v[3];
-        if (!c->din[i].data) continue;
-        v[0] = &c->din[i]; v[1] = &c->dout[0]; v[2] = &c->in[1 - i];
-        gcpi_map(c, gcpi_mul_span_back, v, 3, NULL, c->din[i].accumulate);
-    }
-}
-
 static void gcpi_add_facts(const gcpi_op *op, gcpi_facts *f) { (void)op; f->part = GCPI_PART_ADD; }
 static const gcpi_op_row gcpi_add_row = {
     GCP_OP_ADD,
@@ -5102,20 +5678,23 @@ static const gcpi_op_row gcpi_add_row = {
       GCP_FLAG_IN_PLACE | GCP_FLAG_GRAD_VIEW | GCPI_EACH_ONE, 1, NULL },
     gcpi_add_facts
 };
-static const gcpi_op_row gcpi_mul_row = {
-    GCP_OP_MUL,
-    { "mul", gcpi_pair_shape, gcpi_mul_forward, gcpi_mul_backward, NULL, GCPI_IN(0) | GCPI_IN(1), 0,
-      GCPI_OVER | GCP_FLAG_CROSS, 1, NULL },
-    NULL
-};
+
 GCPI_DEF gcp_tensor gcp_add_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o)
 {
-    return gcpi_binary(&gcpi_add_row, a, b, o);
+    const int equal = gcpi_same_shape(gcp_shape_of(a), gcp_shape_of(b));
+    return equal ? gcpi_binary(&gcpi_add_row, a, b, o) : gcpi_pair(&gcpi_add_pair_row, GCPI_PAIR_ADD, a, b, o);
 }
-GCPI_DEF gcp_tensor gcp_mul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o)
-{
-    return gcpi_binary(&gcpi_mul_row, a, b, o);
-}
+#define GCPI_PAIR_OP(NAME, op) \
+    GCPI_DEF gcp_tensor gcp_##op##_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o) \
+    { \
+        return gcpi_pair(&gcpi_##op##_pair_row, GCPI_PAIR_##NAME, a, b, o); \
+    }
+GCPI_PAIR_OP(SUB, sub)
+GCPI_PAIR_OP(MUL, mul)
+GCPI_PAIR_OP(DIV, div)
+GCPI_PAIR_OP(MAXIMUM, maximum)
+GCPI_PAIR_OP(MINIMUM, minimum)
+GCPI_PAIR_OP(PRELU, prelu)
 
 /* ==== src/ops/sums.h ==== */
 
@@ -5319,15 +5898,18 @@ static void gcpi_norm_rows(const gcp_call *c, gcp_shape shape, const gcp_real *m
     gcpi_parallel(c->target, (int)((job.pixels + job.chunk - 1) / job.chunk), task, &job);
 }
 
-/* Batch-norm's values per channel, and the slope of the rectifier after it. */
-typedef struct gcpi_norm_values { const gcp_real *mean, *scale, *gamma, *beta; gcp_real slope; } gcpi_norm_values;
+/* Batch-norm's values per channel, and the rectifier after it. */
+typedef struct gcpi_norm_values {
+    const gcp_real *mean, *scale, *gamma, *beta;
+    gcpi_rectifier rectifier;
+} gcpi_norm_values;
 /* in: mean, scale, gamma, beta */
 static gcpi_norm_values gcpi_norm_values_of(const gcp_view *in, const gcpi_attributes *rectifier)
 {
     gcpi_norm_values v;
     v.mean = (const gcp_real *)in[0].data; v.scale = (const gcp_real *)in[1].data;
     v.gamma = (const gcp_real *)in[2].data; v.beta = (const gcp_real *)in[3].data;
-    v.slope = rectifier ? (gcp_real)rectifier->rectifier.slope : 0;
+    v.rectifier = gcpi_rectifier_of(rectifier);
     return v;
 }
 GCPI_BODY gcp_real gcpi_norm_value(const gcpi_norm_values *v, int i, gcp_real x)
@@ -5337,8 +5919,8 @@ GCPI_BODY gcp_real gcpi_norm_value(const gcpi_norm_values *v, int i, gcp_real x)
 
 /* apply: batch-norm, addition and rectifier in one pass; any of them may be missing. The arithmetic is that of the ops
    alone. in: x, other, mean, scale, gamma, beta; out: y, mask. Attributes are the rectifier's, NULL without one. y may
-   be the same bytes as x or other. norm and add are literals. Without a rectifier the slope is 1. A rectifier with a
-   mask runs over what the others wrote while that is in L1. */
+   be the same bytes as x or other. norm and add are literals. A rectifier with a mask runs over what the others wrote
+   while that is in L1. */
 /* first, count: channels; far: how far ahead to prefetch x, other, y, 0: not at all */
 typedef struct gcpi_apply_span { size_t pixel, pixels; int first, count; ptrdiff_t far[3]; } gcpi_apply_span;
 
@@ -5348,7 +5930,7 @@ GCPI_BODY void gcpi_apply_run(const gcpi_norm_values *v, const gcp_real *x, cons
     GCPI_EACH for (int i = 0; i < count; i++) {
         gcp_real z = norm ? gcpi_norm_value(v, channel + i, x[i]) : x[i];
         if (add) z = z + other[i];
-        y[i] = z > 0 ? z : v->slope * z;
+        y[i] = gcpi_rectified(&v->rectifier, z);
     }
 }
 static int gcpi_dense_rows(const gcp_view *v, int width) { return !v->data || v->pitch == width; }
@@ -5359,8 +5941,7 @@ enum { GCPI_TOGETHER = 1024 };
 GCPI_BODY void gcpi_apply_loop(const gcp_call *c, const gcpi_apply_span *s, const int norm, const int add)
 {
     const int masked = c->attributes && c->out[1].data;
-    gcpi_norm_values v = gcpi_norm_values_of(c->in + 2, gcpi_attr(c->attributes));
-    if (!c->attributes || masked) v.slope = 1;
+    const gcpi_norm_values v = gcpi_norm_values_of(c->in + 2, masked ? NULL : gcpi_attr(c->attributes));
     const int width = c->out[0].shape.d[3];
     int flat = !norm && s->count == width && gcpi_dense_rows(&c->in[0], width) && gcpi_dense_rows(&c->in[1], width) &&
                gcpi_dense_rows(&c->out[0], width);
@@ -5484,11 +6065,11 @@ static void gcpi_batch_norm_forward(const gcp_call *c)      /* apply, without ad
     gcpi_apply_forward(&apply);
 }
 
-/* The gradient of batch-norm's output: dy itself, or dy through the rectifier that comes after. The rectifier's sign is
-   computed again from x, as in forward. */
+/* The gradient of batch-norm's output: dy itself, or dy through the rectifier that comes after. Whether the
+   rectifier's x was inside is computed again, as in forward. */
 GCPI_BODY gcp_real gcpi_norm_gradient(const gcpi_norm_values *v, int i, gcp_real x, gcp_real dy, int rectified)
 {
-    return !rectified || gcpi_norm_value(v, i, x) > 0 ? dy : v->slope * dy;
+    return !rectified || gcpi_within(&v->rectifier, gcpi_norm_value(v, i, x)) ? dy : v->rectifier.slope * dy;
 }
 
 /* The sums of dy * xhat and of dy, n pixels at a time. */
@@ -7036,9 +7617,10 @@ static void gcpi_cross_entropy_backward(const gcp_call *c)
 
 static int gcpi_mse_shape(gcp_shape_call *s)
 {
-    if (!gcpi_pair_shape(s)) return 0;
     s->out[0] = gcpi_scalar();
-    return 1;
+    if (!gcpi_same_shape(s->in[0], s->in[1]))
+        return gcpi_refuse(s, "%s and %s differ", GCPI_SHAPE_TEXT(s->in[0]), GCPI_SHAPE_TEXT(s->in[1]));
+    return gcpi_all_real(s);
 }
 static double gcpi_mse_value(const gcp_call *c, size_t pixel)
 {
@@ -19319,20 +19901,20 @@ static void gcpi_run_batch_norm_begins(const gcpi_plan *core, int i, int n)
 }
 
 /* i: an instruction; its operands are placed from placed[n] on. t, u: its task and the next instruction's. */
-typedef struct gcpi_pair {
+typedef struct gcpi_joint {
     int (*fits)(const gcpi_plan *core, const gcpi_task *t, int n, const gcpi_task *u);
     void (*run)(const gcpi_plan *core, int i, int n);
-} gcpi_pair;
-static const gcpi_pair gcpi_pairs[] = { { gcpi_conv_ends, gcpi_run_conv_ends },
+} gcpi_joint;
+static const gcpi_joint gcpi_joints[] = { { gcpi_conv_ends, gcpi_run_conv_ends },
                                         { gcpi_conv_sums, gcpi_run_conv_sums },
                                         { gcpi_batch_norm_begins, gcpi_run_batch_norm_begins } };
 
-static const gcpi_pair *gcpi_pair_at(const gcpi_plan *core, int i, int n)        /* NULL: instruction i runs alone */
+static const gcpi_joint *gcpi_joint_at(const gcpi_plan *core, int i, int n)        /* NULL: instruction i runs alone */
 {
     if (i + 1 >= (int)core->list.count || core->opts.check || core->opts.no_groups) return NULL;
     const gcpi_task *t = &core->p.tasks[core->list.at[i].task], *u = &core->p.tasks[core->list.at[i + 1].task];
-    for (size_t k = 0; k < sizeof gcpi_pairs / sizeof *gcpi_pairs; k++)
-        if (gcpi_pairs[k].fits(core, t, n, u)) return &gcpi_pairs[k];
+    for (size_t k = 0; k < sizeof gcpi_joints / sizeof *gcpi_joints; k++)
+        if (gcpi_joints[k].fits(core, t, n, u)) return &gcpi_joints[k];
     return NULL;
 }
 
@@ -19385,7 +19967,7 @@ static void gcpi_run_instruction(gcpi_plan *core, int i, int n)
 }
 
 /* A pair, or several updates. */
-static void gcpi_run_together(gcpi_plan *core, const gcpi_pair *pair, int i, int n, int count)
+static void gcpi_run_together(gcpi_plan *core, const gcpi_joint *pair, int i, int n, int count)
 {
     for (int k = 0, m = n; k < count; k++) {
         const gcpi_task *t = &core->p.tasks[core->list.at[i + k].task];
@@ -19402,7 +19984,7 @@ static void gcpi_issue(void *plan)
     gcpi_plan *core = (gcpi_plan *)plan;
     const gcp_target *target = &core->p.target;
     for (int i = 0, n = 0; i < (int)core->list.count; i++) {
-        const gcpi_pair *pair = gcpi_pair_at(core, i, n);
+        const gcpi_joint *pair = gcpi_joint_at(core, i, n);
         const int count = pair ? 2 : gcpi_updates_at(core, i), end = i + count;
         const char *text;
         char name[128];

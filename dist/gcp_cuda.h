@@ -119,9 +119,11 @@ typedef struct gcpi_cuda_conv {                  /* y [n, ho, wo, co] = x [n, h,
 enum { GCPI_CUDA_FORWARD, GCPI_CUDA_DATA, GCPI_CUDA_WEIGHTS };
 size_t gcpi_cuda_conv_workspace(const gcpi_cuda_conv *c, int pass);
 int gcpi_cuda_weights_blocks(const gcpi_cuda_conv *c);     /* of the weights' gradient, where groups is 1 */
-/* What a forward pass with groups = 1 does with y before it is stored: adds other and rectifies (slope 1: does not), or
-   makes the sums of gcpi_cuda_batch_stats in its workspace, partial. */
-typedef struct gcpi_cuda_end { gcp_view other; float slope; double *partial; } gcpi_cuda_end;
+/* As gcpi_rectifier of src/ops/rectifier.h; rectify 0: values stay as they are. */
+typedef struct gcpi_cuda_rectifier { float low, high, slope, least, kink; int rectify; } gcpi_cuda_rectifier;
+/* What a forward pass with groups = 1 does with y before it is stored: adds other and rectifies, or makes the sums of
+   gcpi_cuda_batch_stats in its workspace, partial. */
+typedef struct gcpi_cuda_end { gcp_view other; gcpi_cuda_rectifier rectifier; double *partial; } gcpi_cuda_end;
 void gcpi_cuda_conv_forward(const gcpi_cuda_conv *c, const float *x, const float *w, const float *bias, float *y,
                             int accumulate, const gcpi_cuda_end *end, cudaStream_t stream);      /* end: may be NULL */
 void gcpi_cuda_conv_backward_data(const gcpi_cuda_conv *c, const float *dy, const float *w, float *dx, int accumulate,
@@ -139,17 +141,21 @@ typedef enum gcpi_cuda_fn {
 } gcpi_cuda_fn;
 /* p, q: the numbers of a pointwise op; FILL takes p. */
 void gcpi_cuda_map(gcpi_cuda_fn fn, gcp_view to, gcp_view a, gcp_view b, float p, float q, cudaStream_t stream);
-/* y = rectify(normalise(x) + other), each where it is there: mean NULL, other.data NULL, rectify 0. */
+/* to = the loop of GCPI_PAIR_LOOPS, of x, y and z (data NULL: not read), each spread where its sizes are 1. With
+   workspace, of gcpi_cuda_pair_workspace bytes: to, dense, is summed over what it is spread over in out. */
+typedef struct gcpi_cuda_pair { int loop; gcp_view to, x, y, z; gcp_shape out; void *workspace; } gcpi_cuda_pair;
+void gcpi_cuda_pair_run(const gcpi_cuda_pair *p, cudaStream_t stream);
+size_t gcpi_cuda_pair_workspace(gcp_shape operand, gcp_shape out);
+/* y = rectify(normalise(x) + other), each where it is there: mean NULL, other.data NULL, rectifier.rectify 0. */
 typedef struct gcpi_cuda_apply {
     gcp_view y, x, other;
     const float *mean, *scale, *gamma, *beta;
     unsigned char *mask;
-    float slope;
-    int rectify;
+    gcpi_cuda_rectifier rectifier;
 } gcpi_cuda_apply;
 void gcpi_cuda_apply_run(const gcpi_cuda_apply *a, cudaStream_t stream);
-void gcpi_cuda_rectify_back(gcp_view dx, gcp_view dy, gcp_view y, const unsigned char *mask, float slope,
-                            cudaStream_t stream);
+void gcpi_cuda_rectify_back(gcp_view dx, gcp_view dy, gcp_view y, const unsigned char *mask,
+                            const gcpi_cuda_rectifier *rectifier, cudaStream_t stream);
 void gcpi_cuda_reshape(gcp_view to, gcp_view from, cudaStream_t stream);
 void gcpi_cuda_dropout(gcp_view to, gcp_view from, double rate, uint64_t ordinal, const gcp_step_numbers *numbers,
                        cudaStream_t stream);
@@ -170,7 +176,8 @@ typedef struct gcpi_cuda_stats {
 } gcpi_cuda_stats;
 size_t gcpi_cuda_stats_workspace(gcp_shape x);
 void gcpi_cuda_batch_stats(gcp_view x, const gcpi_cuda_stats *s, int summed, void *workspace, cudaStream_t stream);
-void gcpi_cuda_batch_norm_back(const gcp_call *call, float slope, cudaStream_t stream);     /* slope: of call->fused */
+/* rectifier: of call->fused */
+void gcpi_cuda_batch_norm_back(const gcp_call *call, const gcpi_cuda_rectifier *rectifier, cudaStream_t stream);
 void gcpi_cuda_layer_norm(gcp_view y, gcp_view x, const float *gamma, const float *beta, double epsilon,
                           cudaStream_t stream);
 void gcpi_cuda_layer_norm_back(const gcp_call *call, double epsilon, cudaStream_t stream);
@@ -528,7 +535,15 @@ static void gcpi_cuda_copy(const gcp_call *c, gcp_view to, gcp_view from)
     if (to.data == from.data && to.pitch == from.pitch && !to.accumulate) return;
     gcpi_cuda_fn2(c, GCPI_FN_COPY, to, from, gcpi_no_view(), 0);
 }
-static double gcpi_slope(const gcp_call *c) { return gcpi_attr(c->attributes)->rectifier.slope; }
+static gcpi_cuda_rectifier gcpi_cuda_rectifier_of(const gcp_call *c)       /* NULL, or without attributes: none */
+{
+    const gcpi_rectifier r = gcpi_rectifier_of(c ? gcpi_attr(c->attributes) : NULL);
+    gcpi_cuda_rectifier there;
+    there.low = (float)r.low; there.high = (float)r.high; there.slope = (float)r.slope;
+    there.least = (float)r.least; there.kink = (float)r.kink;
+    there.rectify = c && c->attributes;
+    return there;
+}
 
 /* The pointwise ops. forward: out = f(in); backward: din = g(dout, a saved value). */
 #define GCPI_SAVED_X c->in[0]
@@ -570,7 +585,7 @@ static gcpi_cuda_apply gcpi_cuda_applied(const gcp_call *c, const gcp_view *norm
 }
 static void gcpi_cuda_rectified(const gcp_call *c, gcpi_cuda_apply a)
 {
-    a.rectify = 1; a.slope = (float)gcpi_slope(c); a.mask = gcpi_mask_of(c);
+    a.rectifier = gcpi_cuda_rectifier_of(c); a.mask = gcpi_mask_of(c);
     gcpi_cuda_apply_run(&a, gcpi_stream(c));
 }
 static void gcpi_cuda_rectify_forward(const gcp_call *c) { gcpi_cuda_rectified(c, gcpi_cuda_applied(c, NULL)); }
@@ -583,31 +598,52 @@ static void gcpi_cuda_apply_forward(const gcp_call *c)
 }
 static void gcpi_cuda_rectify_backward(const gcp_call *c)
 {
+    const gcpi_cuda_rectifier r = gcpi_cuda_rectifier_of(c);
     if (c->din[0].data)
-        gcpi_cuda_rectify_back(c->din[0], c->dout[0], c->out[0], gcpi_mask_of(c), (float)gcpi_slope(c),
-                               gcpi_stream(c));
+        gcpi_cuda_rectify_back(c->din[0], c->dout[0], c->out[0], gcpi_mask_of(c), &r, gcpi_stream(c));
 }
 
 static void gcpi_cuda_add_forward(const gcp_call *c)
 {
     gcpi_cuda_fn2(c, GCPI_FN_ADD, c->out[0], c->in[0], c->in[1], 0);
 }
-static void gcpi_cuda_mul_forward(const gcp_call *c)
-{
-    gcpi_cuda_fn2(c, GCPI_FN_MUL, c->out[0], c->in[0], c->in[1], 0);
-}
 static void gcpi_cuda_add_backward(const gcp_call *c)
 {
     for (int i = 0; i < 2; i++) if (c->din[i].data) gcpi_cuda_copy(c, c->din[i], c->dout[0]);
 }
-/* input 1 first: input 0's gradient may overwrite dy; x * x keeps the order */
-static void gcpi_cuda_mul_backward(const gcp_call *c)
+/* side: 0 forward; 1, 2 the gradient of that operand */
+static void gcpi_cuda_pair_side(const gcp_call *c, int side)
 {
-    int same = c->din[0].data == c->din[1].data;
+    const gcpi_pair_step *step = &gcpi_pair_steps[gcpi_attr(c->attributes)->pair.fn][side];
+    gcp_view operand[3], *x[3];
+    gcpi_cuda_pair p;
+    operand[0] = side ? c->dout[0] : gcpi_no_view(); operand[1] = c->in[0]; operand[2] = c->in[1];
+    memset(&p, 0, sizeof p);
+    p.loop = step->loop;
+    p.to = side ? c->din[side - 1] : c->out[0];
+    p.out = c->out[0].shape;
+    p.workspace = gcpi_same_shape(p.to.shape, p.out) ? NULL : c->workspace;
+    x[0] = &p.x; x[1] = &p.y; x[2] = &p.z;
+    for (int k = 0; k < 3; k++) *x[k] = operand[step->x[k]];
+    if (step->loop == GCPI_LOOP_PRODUCT && !p.workspace && gcpi_same_shape(p.x.shape, p.y.shape))
+        gcpi_cuda_fn2(c, GCPI_FN_MUL, p.to, p.x, p.y, 0);
+    else gcpi_cuda_pair_run(&p, gcpi_stream(c));
+}
+static void gcpi_cuda_pair_forward(const gcp_call *c) { gcpi_cuda_pair_side(c, 0); }
+/* input 1 first: input 0's gradient may overwrite dy; x * x keeps the order */
+static void gcpi_cuda_pair_backward(const gcp_call *c)
+{
+    const int same = c->din[0].data == c->din[1].data;
     for (int k = 0; k < 2; k++) {
-        int i = same ? k : 1 - k;
-        if (c->din[i].data) gcpi_cuda_fn2(c, GCPI_FN_MUL, c->din[i], c->dout[0], c->in[1 - i], 0);
+        const int i = same ? k : 1 - k;
+        if (c->din[i].data) gcpi_cuda_pair_side(c, 1 + i);
     }
+}
+static void gcpi_cuda_pair_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    for (int i = 0; i < 2 && c->backward; i++)
+        if (c->wanted >> i & 1 && !gcpi_same_shape(c->in[i], c->out[0]))
+            cost->workspace = GCPI_MAX(cost->workspace, gcpi_cuda_pair_workspace(c->in[i], c->out[0]));
 }
 
 static void gcpi_cuda_add_bias(const gcp_call *c, gcp_view y, gcp_view x, const gcp_view *bias)
@@ -675,10 +711,12 @@ static void gcpi_cuda_reshape_forward(const gcp_call *c) { gcpi_cuda_reshaped(c,
 static void gcpi_cuda_reshape_backward(const gcp_call *c) { gcpi_cuda_reshaped(c, c->din[0], c->dout[0]); }
 
 #define GCPI_CUDA_ADD GCPI_CUDA_ROW_OF(add, NULL)
-#define GCPI_CUDA_MUL GCPI_CUDA_ROW_OF(mul, NULL)
+#define GCPI_CUDA_PAIR GCPI_CUDA_ROW_OF(pair, gcpi_cuda_pair_cost)
 #define GCPI_CUDA_BIAS GCPI_CUDA_ROW_OF(bias, gcpi_cuda_bias_cost)
 #define GCPI_CUDA_RELU GCPI_CUDA_ROW_AS(relu, rectify, NULL)
 #define GCPI_CUDA_LEAKY_RELU GCPI_CUDA_ROW_AS(leaky_relu, rectify, NULL)
+#define GCPI_CUDA_RELU6 GCPI_CUDA_ROW_AS(relu6, rectify, NULL)
+#define GCPI_CUDA_CLAMP GCPI_CUDA_ROW_AS(clamp, rectify, NULL)
 #define GCPI_CUDA_APPLY GCPI_CUDA_ROW("apply", gcpi_cuda_apply_forward, NULL, NULL, 0)
 #define GCPI_CUDA_DROPOUT GCPI_CUDA_ROW_OF(dropout, NULL)
 #define GCPI_CUDA_CONCAT GCPI_CUDA_ROW_OF(concat, NULL)
@@ -766,7 +804,8 @@ static void gcpi_cuda_batch_norm_forward(const gcp_call *c)
 }
 static void gcpi_cuda_batch_norm_backward(const gcp_call *c)
 {
-    gcpi_cuda_batch_norm_back(c, c->fused ? (float)gcpi_slope(c->fused) : 0, gcpi_stream(c));
+    const gcpi_cuda_rectifier r = gcpi_cuda_rectifier_of(c->fused);
+    gcpi_cuda_batch_norm_back(c, &r, gcpi_stream(c));
 }
 static void gcpi_cuda_batch_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
 {
@@ -943,12 +982,11 @@ static int gcpi_cuda_conv2d_end(const gcp_call *c, gcpi_cuda_end *end)
     const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
     const gcp_call *next = c->fused;
     memset(end, 0, sizeof *end);
-    end->slope = 1;
     if (!next || a->groups != 1 || gcpi_cuda_is_product(a)) return 0;
     if (next->row == GCP_OP_BATCH_STATS) end->partial = (double *)next->workspace;
     if (next->row == GCP_OP_BATCH_STATS) return next->training;
     end->other = next->in[next->in[1].data != c->out[0].data];       /* y + other, or other + y */
-    if (next->attributes) end->slope = (float)gcpi_slope(next);
+    end->rectifier = gcpi_cuda_rectifier_of(next);
     return !next->out[1].data;
 }
 static void gcpi_cuda_conv2d_forward(const gcp_call *c)

@@ -22,9 +22,10 @@
      batch_norm                    apply or apply_fours      sum_blocks, sum_finish, batch_norm_back      norms
      layer_norm                    layer_norm                layer_norm_back (moments), sum_blocks,
                                                              sum_finish, layer_norm_back                  norms
-     add, relu, leaky_relu         apply or apply_fours      map; rectify_back                            elementwise
+     add, relu, leaky_relu, relu6, clamp: apply or apply_fours   map; rectify_back                        elementwise
        (batch_norm, add and relu behind each other: one apply)
-     mul, concat, slice, pointwise ops (ops/pointwise_table.h): map both ways                             elementwise
+     concat, slice, pointwise ops (ops/pointwise_table.h): map both ways                                  elementwise
+     mul, sub, div, ..., add of other shapes: pair (mul of equal ones: map)  pair; sum_blocks, sum_finish  pairs
      bias                          map                       map; sum_blocks, sum_finish                  reduce
      reshape, dropout              reshape, dropout          the same                                     elementwise
      max_pool, avg_pool, global_avg_pool: pool               pool_back                                    windows
@@ -129,7 +130,13 @@ static gcpi_cut gcpi_cut_of(gcp_view x, gcp_view y, gcp_view z, bool whole)
     return cut;
 }
 
-GCPI_DEVICE float gcpi_rectifier(float v, float slope) { return v > 0 ? v : slope * v; }
+GCPI_DEVICE float gcpi_rectified(float v, const gcpi_cuda_rectifier &r)
+{
+    if (!r.rectify) return v;
+    v = v < r.least ? r.least : v;
+    return v < r.kink ? r.slope * v : v > r.high ? r.high : v;
+}
+GCPI_DEVICE bool gcpi_within(float v, const gcpi_cuda_rectifier &r) { return v > r.low && v < r.high; }
 
 /* Sum and maximum of a warp's lanes, by a butterfly whose order is fixed; known to all of them. */
 GCPI_DEVICE double gcpi_warp_sum(double v)
@@ -686,7 +693,7 @@ GCPI_DEVICE void gcpi_gather_store(const gcpi_tiling &g, ptrdiff_t pixel, ptrdif
         v[i] = sums[i];
         if (g.bias) v[i] += g.bias[c + i];
         if (g.end.other.data) v[i] += other[i];
-        v[i] = gcpi_rectifier(v[i], g.end.slope);
+        v[i] = gcpi_rectified(v[i], g.end.rectifier);
         if (g.accumulate) v[i] = there[i] + v[i];
     }
     gcpi_store<V>(to, v);
@@ -941,7 +948,7 @@ static gcpi_tiling gcpi_gather_forward(const gcpi_cuda_conv *c)
     g.ystep = c->sh, g.ybase = -c->pt, g.ytap = c->dh, g.taps_h = c->kh;
     g.xstep = c->sw, g.xbase = -c->pl, g.xtap = c->dw, g.taps_w = c->kw;
     g.oys = 1, g.oxs = 1, g.out_h = c->ho, g.out_w = c->wo, g.out_pitch = c->ypitch;
-    g.columns = c->co, g.k = c->kh * c->kw * c->ci, g.end.slope = 1;
+    g.columns = c->co, g.k = c->kh * c->kw * c->ci;
     return g;
 }
 
@@ -959,7 +966,7 @@ static gcpi_tiling gcpi_gather_data(const gcpi_cuda_conv *c, int py, int px, con
     g.ystep = 1, g.ybase = (py + c->pt) / c->sh, g.ytap = -c->dh, g.taps_h = gcpi_tap_count(qy, c->kh, c->sh);
     g.xstep = 1, g.xbase = (px + c->pl) / c->sw, g.xtap = -c->dw, g.taps_w = gcpi_tap_count(qx, c->kw, c->sw);
     g.oys = c->sh, g.oy0 = py, g.oxs = c->sw, g.ox0 = px, g.out_h = c->h, g.out_w = c->w, g.out_pitch = c->xpitch;
-    g.columns = c->ci, g.k = g.taps_h * g.taps_w * g.channels, g.end.slope = 1;
+    g.columns = c->ci, g.k = g.taps_h * g.taps_w * g.channels;
     g.b = turned + gcpi_phase_start(*c, qy, qx);
     return g;
 }
@@ -1126,14 +1133,96 @@ void gcpi_cuda_conv_backward_weights(const gcpi_cuda_conv *c, const float *x, co
 /* The pointwise ops, an entry each. It gives y, element by element, and dy/dx. It is all there is of one:
    from it come the enumerator, the functions and macros of gcp.h (pointwise_calls.h), rows and kernels of the CPU
    and of a GPU, and the cases of tests. x, y: input and output; p, q: the numbers that the user gives. Backward
-   READS X, Y or NOTHING: the derivative uses nothing else. gcpi_exp1, gcpi_tanh1, gcpi_sigmoid1, gcpi_phi
-   (the normal distribution), gcpi_density: of both machines. What a number is, behind the derivative: its field, its
-   default (GCP_ZERO: it must be given), the least and the most that it may be, a value for tests. */
+   READS X, Y or NOTHING: the derivative uses nothing else. gcpi_exp1, gcpi_expm11 (of x <= 0), gcpi_log1, gcpi_log1p1
+   (of 0 <= x <= 1), gcpi_sqrt1, gcpi_abs1, gcpi_tanh1, gcpi_sigmoid1, gcpi_phi (the normal distribution),
+   gcpi_density: of both machines. What a number is, behind the derivative: its field, its default (GCP_ZERO: it must
+   be given), the least and the most that it may be, a value for tests. */
+
+/* Parts of entries. */
+#define GCPI_LEAST(a, b) ((a) < (b) ? (a) : (b))
+#define GCPI_SIXTH ((gcp_real)0.16666666666666667)
+#define GCPI_BETWEEN(z, low, high) ((z) < (low) ? (low) : (z) > (high) ? (high) : (z))
+#define GCPI_SOFTPLUS(z) (((z) > 0 ? (z) : 0) + gcpi_log1p1(gcpi_exp1(-gcpi_abs1(z))))
+/* of x s, with s = sigmoid of what has the derivative d */
+#define GCPI_SWISH_BACK(x, s, d) ((s) + (x) * (s) * (1 - (s)) * (d))
+/* tanh(log(1 + e)), and what it makes of x's derivative; e = exp(x), and above 20 it is 1 */
+#define GCPI_MISH(e) ((e) * ((e) + 2) / ((e) * ((e) + 2) + 2))
+#define GCPI_MISH_BACK(x, e) \
+    (GCPI_MISH(e) + (x) * 4 * (e) * (1 + (e)) / (((e) * ((e) + 2) + 2) * ((e) * ((e) + 2) + 2)))
+/* 2 sqrt(2 / pi) (x + 0.044715 x^3) */
+#define GCPI_GELU_IN(x) ((x) * ((gcp_real)1.5957691216057308 + (gcp_real)0.071354816272600248 * ((x) * (x))))
+#define GCPI_GELU_IN_BACK(x) ((gcp_real)1.5957691216057308 + (gcp_real)0.21406444881780074 * ((x) * (x)))
+
 #define GCPI_POINTWISE(PLAIN, ONE, TWO)                                                                              \
     ONE(SCALE, scale, NOTHING, x * p, p, by, GCP_ZERO, -HUGE_VAL, HUGE_VAL, -1.7)                       /* by x */   \
+    PLAIN(NEG, neg, NOTHING, -x, -1)                                                                      /* -x */   \
+    PLAIN(ABS, abs, X, gcpi_abs1(x), (gcp_real)((x > 0) - (x < 0)))            /* |x|; its gradient at 0 is 0 */     \
+    PLAIN(SQUARE, square, X, x * x, 2 * x)                                                               /* x x */   \
+    PLAIN(SQRT, sqrt, Y, gcpi_sqrt1(x), (gcp_real)0.5 / y)             /* the square root, of x above 0; else NaN */ \
+    PLAIN(RECIPROCAL, reciprocal, Y, 1 / x, -y * y)                                                    /* 1 / x */   \
+    PLAIN(EXP, exp, Y, gcpi_exp1(x), y)                                                                /* exp x */   \
+    PLAIN(LOG, log, X, gcpi_log1(x), 1 / x)                      /* the natural logarithm, of x above 0; else NaN */ \
     PLAIN(TANH, tanh, Y, gcpi_tanh1(x), 1 - y * y)                                                      /* tanh x */ \
     PLAIN(SIGMOID, sigmoid, Y, gcpi_sigmoid1(x), y * (1 - y))                                 /* 1 / (1 + exp(-x)) */ \
-    PLAIN(GELU, gelu, X, x * gcpi_phi(x), gcpi_phi(x) + x * gcpi_density(x))                    /* x Phi(x), exact */
+    TWO(HARD_SIGMOID, hard_sigmoid, Y, GCPI_BETWEEN(x * p + q, 0, 1), y > 0 && y < 1 ? p : 0,                        \
+        slope, 1.0/6, -HUGE_VAL, HUGE_VAL, 0.2, offset, 0.5, -HUGE_VAL, HUGE_VAL, 0.5)                               \
+                                                                      /* min(max(slope x + offset, 0), 1) */         \
+    ONE(ELU, elu, Y, x > 0 ? x : p * gcpi_expm11(x > 0 ? 0 : x), y > 0 ? 1 : y + p, alpha, 1, 0, HUGE_VAL, 0.8)     \
+                                                                  /* x, and alpha (exp(x) - 1) where x is below 0 */ \
+    ONE(SOFTPLUS, softplus, Y, GCPI_SOFTPLUS(x * p) / p, -gcpi_expm11(-y * p), beta, 1, 1e-6, HUGE_VAL, 1.5)         \
+                                                                              /* log(1 + exp(beta x)) / beta */      \
+    PLAIN(SILU, silu, X, x * gcpi_sigmoid1(x), GCPI_SWISH_BACK(x, gcpi_sigmoid1(x), 1))  /* x sigmoid x, or swish */ \
+    PLAIN(HARD_SWISH, hard_swish, X, x * GCPI_BETWEEN(x + 3, 0, 6) * GCPI_SIXTH,                                     \
+          x > -3 ? x < 3 ? x * 2 * GCPI_SIXTH + (gcp_real)0.5 : 1 : 0)              /* x min(max(x + 3, 0), 6) / 6 */ \
+    PLAIN(MISH, mish, X, x * GCPI_MISH(gcpi_exp1(GCPI_LEAST(x, 20))),                                                  \
+          GCPI_MISH_BACK(x, gcpi_exp1(GCPI_LEAST(x, 20))))                                  /* x tanh(softplus x) */ \
+    PLAIN(GELU, gelu, X, x * gcpi_phi(x), gcpi_phi(x) + x * gcpi_density(x))                    /* x Phi(x), exact */ \
+    PLAIN(GELU_TANH, gelu_tanh, X, x * gcpi_sigmoid1(GCPI_GELU_IN(x)),                                               \
+          GCPI_SWISH_BACK(x, gcpi_sigmoid1(GCPI_GELU_IN(x)), GCPI_GELU_IN_BACK(x)))                                  \
+                                          /* x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x x x))) / 2: gelu's quick form */
+
+/* ==== src/ops/pairs_table.h ==== */
+
+/* The ops of two operands a and b, for both machines. LOOP: what is computed of x, y and z, element by element. PAIR:
+   which loop, and what its x, y and z are, for the result, for dy times its derivative by a, and by b. prelu: b is the
+   slope where a is below 0. Where both are equal the gradient of maximum and minimum goes to both in halves. */
+
+#define GCPI_PAIR_LOOPS(LOOP)                                                                                        \
+    LOOP(SUM, sum, x + y)                                                                                            \
+    LOOP(DIFFERENCE, difference, x - y)                                                                              \
+    LOOP(PRODUCT, product, x * y)                                                                                    \
+    LOOP(QUOTIENT, quotient, x / y)                                                                                  \
+    LOOP(SAME, same, x)                                                                                              \
+    LOOP(MINUS, minus, -x)                                                                                           \
+    LOOP(DIVISOR, divisor, -(x * (y / z) / z))                                                                       \
+    LOOP(LARGER, larger, x > y ? x : x == x ? y : x)                                                                 \
+    LOOP(SMALLER, smaller, x < y ? x : x == x ? y : x)                                                               \
+    LOOP(SHARE, share, y < z ? 0 : y == z ? x * (gcp_real)0.5 : x)                                                   \
+    LOOP(BENT, bent, x > 0 ? x : x * y)                                                                              \
+    LOOP(BENT_X, bent_x, y > 0 ? x : x * z)                                                                          \
+    LOOP(BENT_SLOPE, bent_slope, y > 0 ? 0 : x * y)
+
+#define GCPI_PAIRS(PAIR)                                                                                             \
+    PAIR(ADD, add, SUM, A, B, A, SAME, DY, DY, DY, SAME, DY, DY, DY)                                                 \
+    PAIR(SUB, sub, DIFFERENCE, A, B, A, SAME, DY, DY, DY, MINUS, DY, DY, DY)                                         \
+    PAIR(MUL, mul, PRODUCT, A, B, A, PRODUCT, DY, B, DY, PRODUCT, DY, A, DY)                                         \
+    PAIR(DIV, div, QUOTIENT, A, B, A, QUOTIENT, DY, B, DY, DIVISOR, DY, A, B)                                        \
+    PAIR(MAXIMUM, maximum, LARGER, A, B, A, SHARE, DY, A, B, SHARE, DY, B, A)                                        \
+    PAIR(MINIMUM, minimum, SMALLER, A, B, A, SHARE, DY, B, A, SHARE, DY, A, B)                                       \
+    PAIR(PRELU, prelu, BENT, A, B, A, BENT_X, DY, A, B, BENT_SLOPE, DY, A, DY)
+
+/* Their numbers, and the steps of an op as data: which loop, and where its x, y and z come from. */
+#define GCPI_PAIR_NUMBER(NAME, ...) GCPI_PAIR_##NAME,
+enum { GCPI_PAIRS(GCPI_PAIR_NUMBER) GCPI_PAIR_COUNT };
+#define GCPI_LOOP_NUMBER(NAME, name, value) GCPI_LOOP_##NAME,
+enum { GCPI_PAIR_LOOPS(GCPI_LOOP_NUMBER) GCPI_LOOP_COUNT };
+enum { GCPI_PAIR_DY, GCPI_PAIR_A, GCPI_PAIR_B };
+
+typedef struct gcpi_pair_step { int loop, x[3]; } gcpi_pair_step;
+#define GCPI_PAIR_STEPS(NAME, name, f, f0, f1, f2, a, a0, a1, a2, b, b0, b1, b2)                                     \
+    { { GCPI_LOOP_##f, { GCPI_PAIR_##f0, GCPI_PAIR_##f1, GCPI_PAIR_##f2 } },                                         \
+      { GCPI_LOOP_##a, { GCPI_PAIR_##a0, GCPI_PAIR_##a1, GCPI_PAIR_##a2 } },                                         \
+      { GCPI_LOOP_##b, { GCPI_PAIR_##b0, GCPI_PAIR_##b1, GCPI_PAIR_##b2 } } },
 
 /* ==== src/cuda/kernels/elementwise.h ==== */
 
@@ -1141,6 +1230,11 @@ void gcpi_cuda_conv_backward_weights(const gcpi_cuda_conv *c, const float *x, co
 
 /* What lines of pointwise_table.h call. */
 GCPI_DEVICE float gcpi_exp1(float x) { return expf(x); }
+GCPI_DEVICE float gcpi_expm11(float x) { return expm1f(x); }
+GCPI_DEVICE float gcpi_log1(float x) { return logf(x); }
+GCPI_DEVICE float gcpi_log1p1(float x) { return log1pf(x); }
+GCPI_DEVICE float gcpi_abs1(float x) { return fabsf(x); }
+GCPI_DEVICE float gcpi_sqrt1(float x) { return sqrtf(x); }
 GCPI_DEVICE float gcpi_sigmoid1(float x) { return 1 / (1 + expf(-x)); }
 GCPI_DEVICE float gcpi_tanh1(float x) { return tanhf(x); }
 GCPI_DEVICE float gcpi_phi(float x) { return 0.5f * erfcf(-x * 0.70710678118654752f); }
@@ -1220,8 +1314,8 @@ template <int V> GCPI_DEVICE unsigned gcpi_apply_unit(const gcpi_cuda_apply &a, 
     for (int k = 0; k < V; k++) {
         float v = a.mean ? (x[k] - mean[k]) * (scale[k] * gamma[k]) + beta[k] : x[k];
         if (a.other.data) v = v + other[k];
-        bits |= (unsigned)(v > 0) << k;
-        x[k] = a.rectify ? gcpi_rectifier(v, a.slope) : v;
+        bits |= (unsigned)gcpi_within(v, a.rectifier) << k;
+        x[k] = gcpi_rectified(v, a.rectifier);
     }
     gcpi_store<V>(gcpi_at(a.y, u), x);
     return bits;
@@ -1252,25 +1346,31 @@ void gcpi_cuda_apply_run(const gcpi_cuda_apply *a, cudaStream_t stream)
     GCPI_EACH(gcpi_apply_kernel, (m.cut.units + 7) / 8, m);
 }
 
-/* The rectifier's gradient: by the mask, or by the sign of y. */
-struct gcpi_rectify { gcp_view dx, dy, y; const unsigned char *mask; float slope; gcpi_cut cut; };
+/* The rectifier's gradient: by the mask, or by y. */
+struct gcpi_rectify {
+    gcp_view dx, dy, y;
+    const unsigned char *mask;
+    gcpi_cuda_rectifier rectifier;
+    gcpi_cut cut;
+};
 template <int V> __global__ void gcpi_rectify_back_kernel(gcpi_rectify r)
 {
     const size_t i = gcpi_thread();
     if (i >= r.cut.units) return;
     const gcpi_unit u = gcpi_unit_of<V>(i, r.cut.width);
     const unsigned bits = r.mask ? r.mask[i * V / 8] >> (i * V % 8) : 0;
-    float g[V], sign[V] = {};
+    float g[V], y[V] = {};
     gcpi_load<V>(g, gcpi_at(r.dy, u));
-    if (!r.mask) gcpi_load<V>(sign, gcpi_at(r.y, u));
-    for (int k = 0; k < V; k++) g[k] = (r.mask ? (bits >> k & 1) != 0 : sign[k] > 0) ? g[k] : r.slope * g[k];
+    if (!r.mask) gcpi_load<V>(y, gcpi_at(r.y, u));
+    for (int k = 0; k < V; k++)
+        if (r.mask ? (bits >> k & 1) == 0 : !gcpi_within(y[k], r.rectifier)) g[k] = r.rectifier.slope * g[k];
     gcpi_store<V>(r.dx, u, g);
 }
-void gcpi_cuda_rectify_back(gcp_view dx, gcp_view dy, gcp_view y, const unsigned char *mask, float slope,
-                            cudaStream_t stream)
+void gcpi_cuda_rectify_back(gcp_view dx, gcp_view dy, gcp_view y, const unsigned char *mask,
+                            const gcpi_cuda_rectifier *rectifier, cudaStream_t stream)
 {
     if (mask) y.data = NULL;
-    gcpi_rectify r = { dx, dy, y, mask, slope, gcpi_cut_of(dx, dy, y, true) };
+    gcpi_rectify r = { dx, dy, y, mask, *rectifier, gcpi_cut_of(dx, dy, y, true) };
     if (r.cut.v == 4) GCPI_EACH(gcpi_rectify_back_kernel<4>, r.cut.units, r);
     else              GCPI_EACH(gcpi_rectify_back_kernel<1>, r.cut.units, r);
 }
@@ -1323,6 +1423,88 @@ void gcpi_cuda_dropout(gcp_view to, gcp_view from, double rate, uint64_t ordinal
 {
     size_t per = gcpi_count_of(to.shape) / (size_t)to.shape.d[0], groups = (per + 3) / 4;
     GCPI_EACH(gcpi_dropout_kernel, groups * (size_t)to.shape.d[0], to, from, rate, ordinal, numbers, per, groups);
+}
+
+/* ==== src/cuda/kernels/pairs.h ==== */
+
+/* Ops of two operands, of which one may be spread over the other. A thread an element. */
+
+template <int LOOP> GCPI_DEVICE float gcpi_pair_value(float x, float y, float z)
+{
+    (void)y; (void)z;
+#define GCPI_PAIR_CASE(NAME, name, value) if (LOOP == GCPI_LOOP_##NAME) return value;
+    GCPI_PAIR_LOOPS(GCPI_PAIR_CASE)
+#undef GCPI_PAIR_CASE
+    return 0;
+}
+/* The element of a view at a place of the result: a size of 1 is spread. */
+GCPI_DEVICE float gcpi_spread(const gcp_view &v, const int *at)
+{
+    ptrdiff_t pixel = 0;
+    if (!v.data) return 0;
+    for (int k = 0; k < 3; k++) pixel = pixel * v.shape.d[k] + (v.shape.d[k] > 1 ? at[k] : 0);
+    return ((const float *)v.data)[pixel * v.pitch + (v.shape.d[3] > 1 ? at[3] : 0)];
+}
+
+struct gcpi_pair_map { gcp_view to, x, y, z; size_t count; };
+template <int LOOP> __global__ void gcpi_pair_kernel(gcpi_pair_map m)
+{
+    size_t i = gcpi_thread();
+    int at[4];
+    if (i >= m.count) return;
+    for (int k = 3; k >= 0; k--) { at[k] = (int)(i % (size_t)m.to.shape.d[k]); i /= (size_t)m.to.shape.d[k]; }
+    const ptrdiff_t pixel = ((ptrdiff_t)at[0] * m.to.shape.d[1] + at[1]) * m.to.shape.d[2] + at[2];
+    float *to = (float *)m.to.data + pixel * m.to.pitch + at[3];
+    const float value = gcpi_pair_value<LOOP>(gcpi_spread(m.x, at), gcpi_spread(m.y, at), gcpi_spread(m.z, at));
+    *to = m.to.accumulate ? *to + value : value;
+}
+
+/* The gradient of an operand that is spread, as sums over pixels: its elements are the channels, and what is summed for
+   each of them are the pixels. It is dense. */
+static gcp_shape gcpi_pair_sums_shape(gcp_shape operand, gcp_shape out)
+{
+    gcp_shape s = { 4, { 1, 1, 1, 1 } };
+    for (int k = 0; k < 4; k++)
+        if (operand.d[k] == out.d[k]) s.d[3] *= out.d[k];
+        else s.d[k < 2 ? k : 2] *= out.d[k];
+    return s;
+}
+template <int LOOP> struct gcpi_sum_of_pair {
+    enum { SUMS = 1 };
+    gcp_view x, y, z;
+    gcp_shape operand, out;
+    __device__ __forceinline__ void add(double *s, size_t p, int c) const
+    {
+        int at[4];
+        for (int k = 3; k >= 0; k--) {
+            const int size = out.d[k], kept = operand.d[k] == size;
+            at[k] = kept ? c % size : (int)(p % (size_t)size);
+            if (kept) c /= size;
+            else p /= (size_t)size;
+        }
+        s[0] += (double)gcpi_pair_value<LOOP>(gcpi_spread(x, at), gcpi_spread(y, at), gcpi_spread(z, at));
+    }
+};
+size_t gcpi_cuda_pair_workspace(gcp_shape operand, gcp_shape out)
+{
+    return gcpi_cuda_sums_workspace(gcpi_pair_sums_shape(operand, out), 1);
+}
+
+template <int LOOP> static void gcpi_pair_launch(const gcpi_cuda_pair *p, cudaStream_t stream)
+{
+    gcpi_pair_map m = { p->to, p->x, p->y, p->z, gcpi_count_of(p->to.shape) };
+    if (!p->workspace) { GCPI_EACH(gcpi_pair_kernel<LOOP>, m.count, m); return; }
+    gcpi_sum_of_pair<LOOP> f = { p->x, p->y, p->z, p->to.shape, p->out };
+    gcpi_sums_done<1> done = { { p->to }, NULL, 0, 0 };
+    gcpi_sums(f, gcpi_pair_sums_shape(p->to.shape, p->out), p->workspace, done, stream);
+}
+void gcpi_cuda_pair_run(const gcpi_cuda_pair *p, cudaStream_t stream)
+{
+    typedef void launcher(const gcpi_cuda_pair *p, cudaStream_t stream);
+#define GCPI_PAIR_LAUNCH(NAME, name, value) gcpi_pair_launch<GCPI_LOOP_##NAME>,
+    static launcher *const launch[] = { GCPI_PAIR_LOOPS(GCPI_PAIR_LAUNCH) };
+#undef GCPI_PAIR_LAUNCH
+    launch[p->loop](p, stream);
 }
 
 /* ==== src/cuda/kernels/windows.h ==== */
@@ -1531,22 +1713,23 @@ void gcpi_cuda_batch_stats(gcp_view x, const gcpi_cuda_stats *s, int summed, voi
     gcpi_sum_finish<2>(partial, gcpi_stats_blocks(x.shape), channels, done, stream);
 }
 
-/* The gradient of a batch-norm's output: g, or g through the rectifier behind it, whose sign is computed again from x,
-   as in forward. */
-struct gcpi_rectified { const float *gamma, *beta; float slope; };
-GCPI_DEVICE float gcpi_rectified_back(float g, float x, float mean, float scale, float gamma, float beta, float slope)
+/* The gradient of a batch-norm's output: g, or g through the rectifier behind it. Whether that one's x was inside is
+   computed again, as in forward. */
+struct gcpi_norm_end { const float *gamma, *beta; gcpi_cuda_rectifier rectifier; };
+GCPI_DEVICE float gcpi_rectified_back(float g, float x, float mean, float scale, float gamma, float beta,
+                                      const gcpi_cuda_rectifier &r)
 {
-    return (x - mean) * (scale * gamma) + beta > 0 ? g : slope * g;
+    return gcpi_within((x - mean) * (scale * gamma) + beta, r) ? g : r.slope * g;
 }
 template <bool RECTIFIED> struct gcpi_sum_of_norm {
     enum { SUMS = 2 };
     gcp_view x, dy;
     const float *mean, *scale;
-    gcpi_rectified r;
+    gcpi_norm_end r;
     __device__ __forceinline__ void add(double *s, size_t p, int c) const
     {
         float v = gcpi_value(x, p, c), g = gcpi_value(dy, p, c);
-        if (RECTIFIED) g = gcpi_rectified_back(g, v, mean[c], scale[c], r.gamma[c], r.beta[c], r.slope);
+        if (RECTIFIED) g = gcpi_rectified_back(g, v, mean[c], scale[c], r.gamma[c], r.beta[c], r.rectifier);
         s[0] += (double)(g * ((v - mean[c]) * scale[c]));
         s[1] += (double)g;
     }
@@ -1557,7 +1740,7 @@ template <bool RECTIFIED> struct gcpi_sum_of_norm {
 struct gcpi_norm {
     gcp_view to, x, dy;
     const float *mean, *scale, *means;
-    gcpi_rectified r;
+    gcpi_norm_end r;
     gcpi_cut cut;
 };
 template <int V, bool RECTIFIED> __global__ void gcpi_batch_norm_back_kernel(gcpi_norm m)
@@ -1575,7 +1758,8 @@ template <int V, bool RECTIFIED> __global__ void gcpi_batch_norm_back_kernel(gcp
     gcpi_load<V>(mean_x, m.means + u.c);
     gcpi_load<V>(mean_dy, m.means + m.cut.width * V + u.c);
     for (unsigned i = 0; i < V; i++) {
-        float d = RECTIFIED ? gcpi_rectified_back(dy[i], x[i], mean[i], scale[i], gamma[i], beta[i], m.r.slope) : dy[i];
+        float d = dy[i];
+        if (RECTIFIED) d = gcpi_rectified_back(d, x[i], mean[i], scale[i], gamma[i], beta[i], m.r.rectifier);
         float xhat = (x[i] - mean[i]) * scale[i];
         x[i] = gamma[i] * scale[i] * (d - mean_dy[i] - xhat * mean_x[i]);
     }
@@ -1591,13 +1775,14 @@ template <bool RECTIFIED> static void gcpi_norm_launch(gcpi_norm m, cudaStream_t
     m.cut.width *= (unsigned)m.cut.v;
     GCPI_EACH((gcpi_batch_norm_back_kernel<1, RECTIFIED>), m.cut.units, m);
 }
-template <bool RECTIFIED> static void gcpi_norm_back(const gcp_call *c, float slope, cudaStream_t stream)
+template <bool RECTIFIED> static void gcpi_norm_back(const gcp_call *c, const gcpi_cuda_rectifier &rectifier,
+                                                     cudaStream_t stream)
 {
     gcpi_norm m = {};
     m.to = c->din[0]; m.x = c->in[0]; m.dy = c->dout[0];
     m.mean = (const float *)c->in[1].data; m.scale = (const float *)c->in[2].data;
     m.r.gamma = (const float *)c->in[3].data; m.r.beta = RECTIFIED ? (const float *)c->in[4].data : NULL;
-    m.r.slope = slope;
+    m.r.rectifier = rectifier;
     const int channels = m.x.shape.d[3];
     float *means = (float *)((char *)c->workspace + gcpi_cuda_sums_workspace(m.x.shape, 2)) - 4 * channels;
     m.means = means;         /* behind the sums */
@@ -1607,10 +1792,10 @@ template <bool RECTIFIED> static void gcpi_norm_back(const gcp_call *c, float sl
     else cudaMemsetAsync(means, 0, 2 * sizeof(float) * (size_t)channels, stream); /* statistics are constants */
     if (m.to.data) gcpi_norm_launch<RECTIFIED>(m, stream);
 }
-void gcpi_cuda_batch_norm_back(const gcp_call *c, float slope, cudaStream_t stream)
+void gcpi_cuda_batch_norm_back(const gcp_call *c, const gcpi_cuda_rectifier *rectifier, cudaStream_t stream)
 {
-    if (c->fused) gcpi_norm_back<true>(c, slope, stream);
-    else gcpi_norm_back<false>(c, slope, stream);
+    if (c->fused) gcpi_norm_back<true>(c, *rectifier, stream);
+    else gcpi_norm_back<false>(c, *rectifier, stream);
 }
 
 /* Layer-norm: a warp a pixel. */

@@ -97,12 +97,37 @@ static gcp_tensor elementwise(int k)
     case 2: return square(seen(gcp_mul(x, x)));
     case 3: return square(seen(gcp_relu(gcp_add(x, y))));
     case 4: return square(seen(gcp_leaky_relu(x, .slope = 0.3)));
+    case 10: return square(seen(gcp_relu6(gcp_scale(gcp_add(x, y), .by = 5))));
+    case 11: return square(seen(gcp_clamp(gcp_batch_norm(x), .low = -0.5, .high = 0.75)));
     case 5: return square(seen(gcp_dropout(gcp_add(x, y), .rate = 0.4)));
     case 6: return square(seen(gcp_bias(x, gcp_param(net, "b", GCP_SHAPE(k % 2 ? 7 : 8), .init = GCP_INIT_ONES))));
     case 7: return square(seen(gcp_reshape(gcp_slice(x, .first = 1, .count = 6), GCP_SHAPE(2, 3 + k % 3, 5, 6))));
     case 8: return square(seen(gcp_flatten(gcp_concat(GCP_TENSORS(x, y)))));
     case 9: x = image(1, 1, 1, 7 + k % 2); return square(seen(gcp_layer_norm_op(gcp_bias(x, x), x, x)));
     default: return gcp_add(gcp_mean(gcp_relu(x)), gcp_mse(seen(gcp_relu(y)), x));
+    }
+}
+
+static gcp_tensor pair(int k)
+{
+    static const int shape[][2][4] = { { { 2, 3, 4, 8 }, { 2, 1, 1, 8 } }, { { 2, 3, 4, 7 }, { 1, 1, 1, 7 } },
+                                       { { 2, 3, 4, 5 }, { 1, 3, 4, 5 } }, { { 2, 3, 4, 5 }, { 2, 3, 4, 1 } },
+                                       { { 2, 1, 4, 1 }, { 1, 3, 1, 5 } }, { { 1, 1, 1, 1 }, { 3, 9, 11, 4 } },
+                                       { { 2, 3, 4, 5 }, { 2, 3, 4, 5 } } };
+    const int *a = shape[k % 7][0], *b = shape[k % 7][1];
+    gcp_tensor x = image(a[0], a[1], a[2], a[3]), y = image(b[0], b[1], b[2], b[3]);
+    if (k % 2 && a[3] > 1 && b[3] > 1) {
+        x = gcp_slice(gcp_concat(GCP_TENSORS(x, x)), .first = 1, .count = a[3]);
+        y = gcp_slice(gcp_concat(GCP_TENSORS(y, y)), .first = 2, .count = b[3]);
+    }
+    switch (k / 7) {
+    case 0: return square(seen(gcp_add(x, y)));
+    case 1: return square(seen(gcp_sub(x, y)));
+    case 2: return square(seen(gcp_mul(x, y)));
+    case 3: return square(seen(gcp_div(x, gcp_exp(y))));
+    case 4: return square(seen(gcp_maximum(x, y)));
+    case 5: return square(seen(gcp_minimum(x, y)));
+    default: return square(seen(gcp_prelu(x, y)));
     }
 }
 
@@ -302,7 +327,8 @@ int main(int argc, char **argv)
                                        { "transposed", transposed, SHAPES, 1 },
                                        { "twice", twice, 6, 1 },
                                        { "pitched", pitched, 6, 1 },
-                                       { "elementwise", elementwise, 22, 0 },
+                                       { "elementwise", elementwise, 26, 0 },
+                                       { "pair", pair, 49, 0 },
                                        { "pointwise", pointwise, 3 * POINTWISE_CALLS, 0 },
                                        { "windows", windows, 30, 0 },
                                        { "norms", norms, 20, 0 },

@@ -275,6 +275,12 @@ static void numbers(void)
     GOOD(gcp_dropout(x, .rate = 0.999));
     GOOD(gcp_dropout(x, .rate = 0));
     BAD(GCP_E_ARGUMENT, "leaky_relu: .slope = -0.5; at least 0", gcp_leaky_relu(x, .slope = -0.5));
+    BAD(GCP_E_ARGUMENT, "clamp: .low is missing; GCP_ZERO says zero", gcp_clamp(x, .high = 6));
+    BAD(GCP_E_ARGUMENT, "clamp: .high is missing; GCP_ZERO says zero", gcp_clamp(x, .low = -6));
+    BAD(GCP_E_ARGUMENT, "clamp: .low = 2; below .high; -HUGE_VAL and HUGE_VAL: no bound",
+        gcp_clamp(x, .low = 2, .high = 2));
+    BAD(GCP_E_ARGUMENT, "elu: .alpha = -1; at least 0, and finite", gcp_elu(x, .alpha = -1));
+    BAD(GCP_E_ARGUMENT, "softplus: .beta = 0; at least 1e-06, and finite", gcp_softplus(x, .beta = GCP_ZERO));
     BAD(GCP_E_ARGUMENT, "batch_norm: .momentum = 1.5; in [0, 1]", gcp_batch_norm(x, .momentum = 1.5));
     GOOD(gcp_batch_norm(x, .momentum = 1));
     BAD(GCP_E_ARGUMENT, "layer_norm: .epsilon = -1; above 0", gcp_layer_norm(x, .epsilon = -1));
@@ -330,10 +336,10 @@ static void shapes(void)
     CHECK(gcp_is_nil(many(65)));
     said(GCP_E_ARGUMENT, __LINE__, 2, "concat: 65 inputs and 1 outputs; at most 64 and 1 to 8");
     GOOD(many(64));
-#define NOT_BROADCAST "; nothing is broadcast: gcp_bias adds a value a channel, gcp_upsample spreads an n x 1 x 1 x c"
-    BAD(GCP_E_SHAPE, "add: 2x4 and 2x8x8x6 differ" NOT_BROADCAST, gcp_add(flat, x));
-    BAD(GCP_E_SHAPE, "mul: 2x8x8x6 and 2x4 differ" NOT_BROADCAST, gcp_mul(x, flat));
-    BAD(GCP_E_SHAPE, "mse: 2x4 and 2x8x8x6 differ" NOT_BROADCAST, gcp_mse(flat, x));
+    BAD(GCP_E_SHAPE, "add: 2x4 and 2x8x8x6: each size must be equal, or 1 in one of them", gcp_add(flat, x));
+    BAD(GCP_E_SHAPE, "mul: 2x8x8x6 and 2x4: each size must be equal, or 1 in one of them", gcp_mul(x, flat));
+    BAD(GCP_E_SHAPE, "prelu: 2x8x8x6 and 4: each size must be equal, or 1 in one of them", gcp_prelu(x, weight));
+    BAD(GCP_E_SHAPE, "mse: 2x4 and 2x8x8x6 differ", gcp_mse(flat, x));
     BAD(GCP_E_SHAPE, "bias: 4 values for the 6 channels of 2x8x8x6", gcp_bias(x, weight));
     BAD(GCP_E_SHAPE,
         "matmul: 2x4 times 2x4; a product is of two matrices, (rows, k) by (k, columns): sizes before the last count "

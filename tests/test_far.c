@@ -406,7 +406,8 @@ static void budgets(int count)
                    budget = i % 2 ? least : least + (plain.bytes - least) / 2;
             CHECK(gcp_error_code(r.tape) == GCP_E_BUDGET && least <= plain.bytes);
             gcp_error_clear(r.tape);
-            CHECK(way != BOTH || least <= gcp_least_budget(r.loss, .optimizer = GCP_OPTIMIZER_ADAM));
+            CHECK(way != BOTH || least <= gcp_least_budget(r.loss, .optimizer = GCP_OPTIMIZER_ADAM,
+                                                           .effort = GCP_EFFORT_QUICK));
             gcp_plan plan = budget_plan(r.loss, way, budget);
             device_outcome now = train(&r, &plan);
             const char *error = gcp_error(r.tape);

@@ -246,10 +246,28 @@ static gcp_tensor custom(gcp_tensor a, gcp_tensor b, int which)
     X(ADD, add_same, gcp_tensor x = IN(2, 3); return gcp_add(x, x);)                                                 \
     X(ADD, add_same_made, gcp_tensor x = gcp_tanh(IN(2, 3)); return gcp_tanh(gcp_add(gcp_add(x, x), x));)            \
     X(ADD, add_residual, gcp_tensor x = gcp_tanh(IN(2, 3)); return gcp_add(gcp_tanh(gcp_linear(x, .out = 3)), x);)   \
-    X(MUL, mul, gcp_tensor a = IN(2, 3, 2, 3), b = IN(2, 3, 2, 3); return gcp_mul(a, b);)                            \
-    X(MUL, mul_same, gcp_tensor x = IN(2, 3); return gcp_mul(x, x);)                                                 \
-    X(MUL, mul_same_made, gcp_tensor x = gcp_tanh(IN(2, 3)); return gcp_mul(gcp_mul(x, x), x);)                      \
-    X(MUL, mul_gate, gcp_tensor x = gcp_tanh(IN(2, 3)); return gcp_mul(gcp_sigmoid(x), gcp_scale(x, .by = 0.7));)    \
+    X(PAIR, mul, gcp_tensor a = IN(2, 3, 2, 3), b = IN(2, 3, 2, 3); return gcp_mul(a, b);)                            \
+    X(PAIR, mul_same, gcp_tensor x = IN(2, 3); return gcp_mul(x, x);)                                                 \
+    X(PAIR, mul_same_made, gcp_tensor x = gcp_tanh(IN(2, 3)); return gcp_mul(gcp_mul(x, x), x);)                      \
+    X(PAIR, sub, gcp_tensor a = IN(2, 3, 2, 3), b = IN(2, 3, 2, 3); return gcp_sub(a, b);)                           \
+    X(PAIR, div, gcp_tensor a = IN(2, 3, 2, 3), b = AWAY(2, 3, 2, 3); return gcp_div(a, b);)                         \
+    X(PAIR, div_same, gcp_tensor x = gcp_exp(IN(2, 3)); return gcp_div(x, gcp_mul(x, x));)                           \
+    X(PAIR, maximum, return gcp_maximum(FAR(2, 3, 2, 3), gcp_scale(FAR(2, 1, 1, 3), .by = 0.51));)                   \
+    X(PAIR, minimum, return gcp_minimum(gcp_scale(FAR(3), .by = 0.51), FAR(2, 3, 2, 3));)                            \
+    X(PAIR, prelu, gcp_tensor x = AWAY(2, 3, 2, 3); return gcp_prelu(x, weight(S(3)));)                              \
+    X(PAIR, prelu_one, gcp_tensor x = AWAY(4, 5); return gcp_prelu(x, weight(S(1)));)                                \
+    X(PAIR, gate, gcp_tensor x = IN(2, 3, 4, 5);                                                                     \
+      return gcp_mul(x, gcp_sigmoid(gcp_linear(gcp_global_avg_pool(x), .out = 5)));)                                 \
+    X(PAIR, positions, gcp_tensor x = gcp_tanh(IN(3, 4, 5)); return gcp_add(x, weight(S(1, 4, 5)));)                 \
+    X(PAIR, over_channels, gcp_tensor x = IN(2, 3, 4, 5); return gcp_mul(gcp_slice(x, .first = 1, .count = 1), x);)  \
+    X(PAIR, both_spread, gcp_tensor a = gcp_tanh(IN(2, 1, 3, 1)), b = IN(1, 4, 1, 5); return gcp_div(a, gcp_exp(b));) \
+    X(PAIR, of_views, gcp_tensor x = gcp_tanh(IN(2, 3, 2, 7)), y = gcp_tanh(IN(2, 7));                               \
+      gcp_tensor part = gcp_slice(y, .first = 2, .count = 4);                                                        \
+      return gcp_concat(GCP_TENSORS(gcp_sub(gcp_slice(x, .first = 1, .count = 4), part), x));)                       \
+    X(PAIR, many_rows, gcp_tensor x = IN(2, 11, 13, 3), b = weight(S(3)); return gcp_mul(gcp_add(x, b), b);)         \
+    X(PAIR, one_value, gcp_tensor x = IN(2, 9, 28, 2), b = weight(S(1)); return gcp_mul(b, x);)                      \
+    X(PAIR, a_sample, gcp_tensor x = IN(3, 5), b = IN(3, 1); return gcp_mul(x, b);)                                  \
+    X(PAIR, mul_gate, gcp_tensor x = gcp_tanh(IN(2, 3)); return gcp_mul(gcp_sigmoid(x), gcp_scale(x, .by = 0.7));)    \
     X(BIAS, bias, gcp_tensor x = IN(2, 2, 3, 4); return gcp_bias(x, weight(S(4)));)                                  \
     X(BIAS, bias_input, gcp_tensor x = gcp_tanh(IN(5, 3)), b = gcp_tanh(IN(3)); return gcp_bias(gcp_bias(x, b), b);) \
     X(SCALE, scale_thrice, gcp_tensor x = gcp_tanh(IN(2, 3));                                                        \
@@ -263,6 +281,9 @@ static gcp_tensor custom(gcp_tensor a, gcp_tensor b, int which)
       return gcp_mul(gcp_relu(gcp_scale(y, .by = 1.5)), gcp_tanh(gcp_add(y, y)));)                                  \
     X(LEAKY_RELU, leaky_relu, return gcp_leaky_relu(AWAY(2, 3, 4, 3), .slope = 0.2);)                               \
     X(LEAKY_RELU, leaky_relu_default, return gcp_leaky_relu(AWAY(4, 5));)                                           \
+    X(RELU6, relu6, return gcp_relu6(gcp_scale(AWAY(2, 3, 4, 3), .by = 8));)                                         \
+    X(CLAMP, clamp, return gcp_clamp(AWAY(2, 3, 4, 3), .low = -0.505, .high = 0.305);)                               \
+    X(CLAMP, clamp_one_bound, return gcp_clamp(AWAY(4, 5), .low = -HUGE_VAL, .high = GCP_ZERO);)                     \
     X(LEAKY_RELU, leaky_relu_before_linear,                                                                         \
       return gcp_linear(gcp_leaky_relu(gcp_scale(AWAY(4, 5), .by = 3), .slope = 0.3), .out = 2);)                   \
     X(TANH, tanh_chain, gcp_tensor y = gcp_tanh(gcp_scale(IN(2, 3), .by = 1.3)); return gcp_mul(gcp_tanh(y), y);)   \

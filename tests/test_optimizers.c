@@ -88,7 +88,7 @@ static int same_p(gcp_plan *plan, const gcp_real *want)
 
 /* ---- trajectories ------------------------------------------------------------------------------------------------ */
 
-static char reference[100000];
+static char reference[1 << 18];
 
 static void read_reference(void)
 {

@@ -133,7 +133,7 @@ static int pairs_of(const gcp_plan *plan)
     const gcpi_plan *core = plan->core;
     int found = 0;
     for (int i = 0, n = 0; i < (int)core->list.count; i++) {
-        found += gcpi_pair_at(core, i, n) != NULL;
+        found += gcpi_joint_at(core, i, n) != NULL;
         n += core->p.tasks[core->list.at[i].task].count;
     }
     return found;

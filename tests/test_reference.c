@@ -124,6 +124,30 @@ static gcp_tensor batch_norm(void)                 /* a layer makes its gamma an
     X(tanh, return gcp_tanh(IMAGE);)                                                                             \
     X(sigmoid, return gcp_sigmoid(IMAGE);)                                                                       \
     X(gelu, return gcp_gelu(IMAGE);)                                                                             \
+    X(gelu_tanh, return gcp_gelu_tanh(IMAGE);)                                                                   \
+    X(relu6, return gcp_relu6(gcp_scale(IMAGE, .by = 8));)                                                       \
+    X(clamp, return gcp_clamp(IMAGE, .low = -0.25, .high = 0.5);)                                                \
+    X(neg, return gcp_neg(IMAGE);)                                                                               \
+    X(abs, return gcp_abs(IMAGE);)                                                                               \
+    X(square, return gcp_square(IMAGE);)                                                                         \
+    X(exp, return gcp_exp(IMAGE);)                                                                               \
+    X(sqrt, return gcp_sqrt(gcp_exp(IMAGE));)                                                                    \
+    X(log, return gcp_log(gcp_exp(IMAGE));)                                                                      \
+    X(reciprocal, return gcp_reciprocal(gcp_exp(IMAGE));)                                                        \
+    X(silu, return gcp_silu(gcp_scale(IMAGE, .by = 3));)                                                         \
+    X(hard_swish, return gcp_hard_swish(gcp_scale(IMAGE, .by = 4));)                                             \
+    X(hard_sigmoid, return gcp_hard_sigmoid(gcp_scale(IMAGE, .by = 4));)                                         \
+    X(hard_sigmoid_fifth, return gcp_hard_sigmoid(gcp_scale(IMAGE, .by = 4), .slope = 0.2);)                     \
+    X(elu, return gcp_elu(IMAGE, .alpha = 0.7);)                                                                 \
+    X(softplus, return gcp_softplus(gcp_scale(IMAGE, .by = 3), .beta = 2);)                                      \
+    X(mish, return gcp_mish(gcp_scale(IMAGE, .by = 3));)                                                         \
+    X(prelu, IMAGE; PAR(2, 3); return gcp_prelu(operand[1], operand[2]);)                                        \
+    X(sub_gate, IMAGE; IN(2, 2, 3); return gcp_sub(operand[1], operand[2]);)                                     \
+    X(mul_gate, IMAGE; IN(2, 2, 3); return gcp_mul(operand[1], operand[2]);)                                     \
+    X(div_pixels, IMAGE; IN(2, 2, 3, 4, 1); return gcp_div(operand[1], gcp_exp(operand[2]));)                    \
+    X(maximum_rows, IN(1, 1, 3, 1, 3); IN(2, 2, 3, 4, 3); return gcp_maximum(operand[1], operand[2]);)           \
+    X(minimum_samples, IMAGE; IN(2, 1, 3, 4, 3); return gcp_minimum(operand[1], operand[2]);)                    \
+    X(add_both, IN(1, 2, 1, 4, 1); IN(2, 1, 3, 1, 3); return gcp_add(operand[1], operand[2]);)                   \
     X(max_pool_k2_s2, return gcp_max_pool(IN(1, 2, 4, 6, 3), .k = 2);)                                           \
     X(max_pool_k3_s2_pad1, return gcp_max_pool(IN(1, 2, 5, 6, 3), .k = 3, .stride = 2, .pad = 1);)               \
     X(avg_pool_k2_s2, return gcp_avg_pool(IN(1, 2, 4, 6, 3), .k = 2);)                                           \

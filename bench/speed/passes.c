@@ -120,7 +120,8 @@ static void triad(void)
     bench_call b;
     call_begin(&b, NULL);
     b.in[0] = view(tensors[X]); b.in[1] = view(tensors[OTHER]); b.out[0] = view(tensors[Y]);
-    gcpi_pair_forward(&b.call, triad_span);
+    const gcp_view *v[3] = { &b.in[0], &b.in[1], &b.out[0] };
+    gcpi_map(&b.call, triad_span, v, 3, NULL, 0);
 }
 
 static void add(void)

@@ -41,12 +41,11 @@ static int gcpi_cuda_conv2d_end(const gcp_call *c, gcpi_cuda_end *end)
     const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
     const gcp_call *next = c->fused;
     memset(end, 0, sizeof *end);
-    end->slope = 1;
     if (!next || a->groups != 1 || gcpi_cuda_is_product(a)) return 0;
     if (next->row == GCP_OP_BATCH_STATS) end->partial = (double *)next->workspace;
     if (next->row == GCP_OP_BATCH_STATS) return next->training;
     end->other = next->in[next->in[1].data != c->out[0].data];       /* y + other, or other + y */
-    if (next->attributes) end->slope = (float)gcpi_slope(next);
+    end->rectifier = gcpi_cuda_rectifier_of(next);
     return !next->out[1].data;
 }
 static void gcpi_cuda_conv2d_forward(const gcp_call *c)

@@ -19,7 +19,8 @@ static void gcpi_cuda_batch_norm_forward(const gcp_call *c)
 }
 static void gcpi_cuda_batch_norm_backward(const gcp_call *c)
 {
-    gcpi_cuda_batch_norm_back(c, c->fused ? (float)gcpi_slope(c->fused) : 0, gcpi_stream(c));
+    const gcpi_cuda_rectifier r = gcpi_cuda_rectifier_of(c->fused);
+    gcpi_cuda_batch_norm_back(c, &r, gcpi_stream(c));
 }
 static void gcpi_cuda_batch_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
 {

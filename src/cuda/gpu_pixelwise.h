@@ -10,7 +10,15 @@ static void gcpi_cuda_copy(const gcp_call *c, gcp_view to, gcp_view from)
     if (to.data == from.data && to.pitch == from.pitch && !to.accumulate) return;
     gcpi_cuda_fn2(c, GCPI_FN_COPY, to, from, gcpi_no_view(), 0);
 }
-static double gcpi_slope(const gcp_call *c) { return gcpi_attr(c->attributes)->rectifier.slope; }
+static gcpi_cuda_rectifier gcpi_cuda_rectifier_of(const gcp_call *c)       /* NULL, or without attributes: none */
+{
+    const gcpi_rectifier r = gcpi_rectifier_of(c ? gcpi_attr(c->attributes) : NULL);
+    gcpi_cuda_rectifier there;
+    there.low = (float)r.low; there.high = (float)r.high; there.slope = (float)r.slope;
+    there.least = (float)r.least; there.kink = (float)r.kink;
+    there.rectify = c && c->attributes;
+    return there;
+}
 
 /* The pointwise ops. forward: out = f(in); backward: din = g(dout, a saved value). */
 #define GCPI_SAVED_X c->in[0]
@@ -52,7 +60,7 @@ static gcpi_cuda_apply gcpi_cuda_applied(const gcp_call *c, const gcp_view *norm
 }
 static void gcpi_cuda_rectified(const gcp_call *c, gcpi_cuda_apply a)
 {
-    a.rectify = 1; a.slope = (float)gcpi_slope(c); a.mask = gcpi_mask_of(c);
+    a.rectifier = gcpi_cuda_rectifier_of(c); a.mask = gcpi_mask_of(c);
     gcpi_cuda_apply_run(&a, gcpi_stream(c));
 }
 static void gcpi_cuda_rectify_forward(const gcp_call *c) { gcpi_cuda_rectified(c, gcpi_cuda_applied(c, NULL)); }
@@ -65,31 +73,52 @@ static void gcpi_cuda_apply_forward(const gcp_call *c)
 }
 static void gcpi_cuda_rectify_backward(const gcp_call *c)
 {
+    const gcpi_cuda_rectifier r = gcpi_cuda_rectifier_of(c);
     if (c->din[0].data)
-        gcpi_cuda_rectify_back(c->din[0], c->dout[0], c->out[0], gcpi_mask_of(c), (float)gcpi_slope(c),
-                               gcpi_stream(c));
+        gcpi_cuda_rectify_back(c->din[0], c->dout[0], c->out[0], gcpi_mask_of(c), &r, gcpi_stream(c));
 }
 
 static void gcpi_cuda_add_forward(const gcp_call *c)
 {
     gcpi_cuda_fn2(c, GCPI_FN_ADD, c->out[0], c->in[0], c->in[1], 0);
 }
-static void gcpi_cuda_mul_forward(const gcp_call *c)
-{
-    gcpi_cuda_fn2(c, GCPI_FN_MUL, c->out[0], c->in[0], c->in[1], 0);
-}
 static void gcpi_cuda_add_backward(const gcp_call *c)
 {
     for (int i = 0; i < 2; i++) if (c->din[i].data) gcpi_cuda_copy(c, c->din[i], c->dout[0]);
 }
-/* input 1 first: input 0's gradient may overwrite dy; x * x keeps the order */
-static void gcpi_cuda_mul_backward(const gcp_call *c)
+/* side: 0 forward; 1, 2 the gradient of that operand */
+static void gcpi_cuda_pair_side(const gcp_call *c, int side)
 {
-    int same = c->din[0].data == c->din[1].data;
+    const gcpi_pair_step *step = &gcpi_pair_steps[gcpi_attr(c->attributes)->pair.fn][side];
+    gcp_view operand[3], *x[3];
+    gcpi_cuda_pair p;
+    operand[0] = side ? c->dout[0] : gcpi_no_view(); operand[1] = c->in[0]; operand[2] = c->in[1];
+    memset(&p, 0, sizeof p);
+    p.loop = step->loop;
+    p.to = side ? c->din[side - 1] : c->out[0];
+    p.out = c->out[0].shape;
+    p.workspace = gcpi_same_shape(p.to.shape, p.out) ? NULL : c->workspace;
+    x[0] = &p.x; x[1] = &p.y; x[2] = &p.z;
+    for (int k = 0; k < 3; k++) *x[k] = operand[step->x[k]];
+    if (step->loop == GCPI_LOOP_PRODUCT && !p.workspace && gcpi_same_shape(p.x.shape, p.y.shape))
+        gcpi_cuda_fn2(c, GCPI_FN_MUL, p.to, p.x, p.y, 0);
+    else gcpi_cuda_pair_run(&p, gcpi_stream(c));
+}
+static void gcpi_cuda_pair_forward(const gcp_call *c) { gcpi_cuda_pair_side(c, 0); }
+/* input 1 first: input 0's gradient may overwrite dy; x * x keeps the order */
+static void gcpi_cuda_pair_backward(const gcp_call *c)
+{
+    const int same = c->din[0].data == c->din[1].data;
     for (int k = 0; k < 2; k++) {
-        int i = same ? k : 1 - k;
-        if (c->din[i].data) gcpi_cuda_fn2(c, GCPI_FN_MUL, c->din[i], c->dout[0], c->in[1 - i], 0);
+        const int i = same ? k : 1 - k;
+        if (c->din[i].data) gcpi_cuda_pair_side(c, 1 + i);
     }
+}
+static void gcpi_cuda_pair_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    for (int i = 0; i < 2 && c->backward; i++)
+        if (c->wanted >> i & 1 && !gcpi_same_shape(c->in[i], c->out[0]))
+            cost->workspace = GCPI_MAX(cost->workspace, gcpi_cuda_pair_workspace(c->in[i], c->out[0]));
 }
 
 static void gcpi_cuda_add_bias(const gcp_call *c, gcp_view y, gcp_view x, const gcp_view *bias)
@@ -157,10 +186,12 @@ static void gcpi_cuda_reshape_forward(const gcp_call *c) { gcpi_cuda_reshaped(c,
 static void gcpi_cuda_reshape_backward(const gcp_call *c) { gcpi_cuda_reshaped(c, c->din[0], c->dout[0]); }
 
 #define GCPI_CUDA_ADD GCPI_CUDA_ROW_OF(add, NULL)
-#define GCPI_CUDA_MUL GCPI_CUDA_ROW_OF(mul, NULL)
+#define GCPI_CUDA_PAIR GCPI_CUDA_ROW_OF(pair, gcpi_cuda_pair_cost)
 #define GCPI_CUDA_BIAS GCPI_CUDA_ROW_OF(bias, gcpi_cuda_bias_cost)
 #define GCPI_CUDA_RELU GCPI_CUDA_ROW_AS(relu, rectify, NULL)
 #define GCPI_CUDA_LEAKY_RELU GCPI_CUDA_ROW_AS(leaky_relu, rectify, NULL)
+#define GCPI_CUDA_RELU6 GCPI_CUDA_ROW_AS(relu6, rectify, NULL)
+#define GCPI_CUDA_CLAMP GCPI_CUDA_ROW_AS(clamp, rectify, NULL)
 #define GCPI_CUDA_APPLY GCPI_CUDA_ROW("apply", gcpi_cuda_apply_forward, NULL, NULL, 0)
 #define GCPI_CUDA_DROPOUT GCPI_CUDA_ROW_OF(dropout, NULL)
 #define GCPI_CUDA_CONCAT GCPI_CUDA_ROW_OF(concat, NULL)

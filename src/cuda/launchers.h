@@ -9,9 +9,11 @@ typedef struct gcpi_cuda_conv {                  /* y [n, ho, wo, co] = x [n, h,
 enum { GCPI_CUDA_FORWARD, GCPI_CUDA_DATA, GCPI_CUDA_WEIGHTS };
 size_t gcpi_cuda_conv_workspace(const gcpi_cuda_conv *c, int pass);
 int gcpi_cuda_weights_blocks(const gcpi_cuda_conv *c);     /* of the weights' gradient, where groups is 1 */
-/* What a forward pass with groups = 1 does with y before it is stored: adds other and rectifies (slope 1: does not), or
-   makes the sums of gcpi_cuda_batch_stats in its workspace, partial. */
-typedef struct gcpi_cuda_end { gcp_view other; float slope; double *partial; } gcpi_cuda_end;
+/* As gcpi_rectifier of src/ops/rectifier.h; rectify 0: values stay as they are. */
+typedef struct gcpi_cuda_rectifier { float low, high, slope, least, kink; int rectify; } gcpi_cuda_rectifier;
+/* What a forward pass with groups = 1 does with y before it is stored: adds other and rectifies, or makes the sums of
+   gcpi_cuda_batch_stats in its workspace, partial. */
+typedef struct gcpi_cuda_end { gcp_view other; gcpi_cuda_rectifier rectifier; double *partial; } gcpi_cuda_end;
 void gcpi_cuda_conv_forward(const gcpi_cuda_conv *c, const float *x, const float *w, const float *bias, float *y,
                             int accumulate, const gcpi_cuda_end *end, cudaStream_t stream);      /* end: may be NULL */
 void gcpi_cuda_conv_backward_data(const gcpi_cuda_conv *c, const float *dy, const float *w, float *dx, int accumulate,
@@ -29,17 +31,21 @@ typedef enum gcpi_cuda_fn {
 } gcpi_cuda_fn;
 /* p, q: the numbers of a pointwise op; FILL takes p. */
 void gcpi_cuda_map(gcpi_cuda_fn fn, gcp_view to, gcp_view a, gcp_view b, float p, float q, cudaStream_t stream);
-/* y = rectify(normalise(x) + other), each where it is there: mean NULL, other.data NULL, rectify 0. */
+/* to = the loop of GCPI_PAIR_LOOPS, of x, y and z (data NULL: not read), each spread where its sizes are 1. With
+   workspace, of gcpi_cuda_pair_workspace bytes: to, dense, is summed over what it is spread over in out. */
+typedef struct gcpi_cuda_pair { int loop; gcp_view to, x, y, z; gcp_shape out; void *workspace; } gcpi_cuda_pair;
+void gcpi_cuda_pair_run(const gcpi_cuda_pair *p, cudaStream_t stream);
+size_t gcpi_cuda_pair_workspace(gcp_shape operand, gcp_shape out);
+/* y = rectify(normalise(x) + other), each where it is there: mean NULL, other.data NULL, rectifier.rectify 0. */
 typedef struct gcpi_cuda_apply {
     gcp_view y, x, other;
     const float *mean, *scale, *gamma, *beta;
     unsigned char *mask;
-    float slope;
-    int rectify;
+    gcpi_cuda_rectifier rectifier;
 } gcpi_cuda_apply;
 void gcpi_cuda_apply_run(const gcpi_cuda_apply *a, cudaStream_t stream);
-void gcpi_cuda_rectify_back(gcp_view dx, gcp_view dy, gcp_view y, const unsigned char *mask, float slope,
-                            cudaStream_t stream);
+void gcpi_cuda_rectify_back(gcp_view dx, gcp_view dy, gcp_view y, const unsigned char *mask,
+                            const gcpi_cuda_rectifier *rectifier, cudaStream_t stream);
 void gcpi_cuda_reshape(gcp_view to, gcp_view from, cudaStream_t stream);
 void gcpi_cuda_dropout(gcp_view to, gcp_view from, double rate, uint64_t ordinal, const gcp_step_numbers *numbers,
                        cudaStream_t stream);
@@ -60,7 +66,8 @@ typedef struct gcpi_cuda_stats {
 } gcpi_cuda_stats;
 size_t gcpi_cuda_stats_workspace(gcp_shape x);
 void gcpi_cuda_batch_stats(gcp_view x, const gcpi_cuda_stats *s, int summed, void *workspace, cudaStream_t stream);
-void gcpi_cuda_batch_norm_back(const gcp_call *call, float slope, cudaStream_t stream);     /* slope: of call->fused */
+/* rectifier: of call->fused */
+void gcpi_cuda_batch_norm_back(const gcp_call *call, const gcpi_cuda_rectifier *rectifier, cudaStream_t stream);
 void gcpi_cuda_layer_norm(gcp_view y, gcp_view x, const float *gamma, const float *beta, double epsilon,
                           cudaStream_t stream);
 void gcpi_cuda_layer_norm_back(const gcp_call *call, double epsilon, cudaStream_t stream);

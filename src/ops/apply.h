@@ -13,15 +13,18 @@ static void gcpi_norm_rows(const gcp_call *c, gcp_shape shape, const gcp_real *m
     gcpi_parallel(c->target, (int)((job.pixels + job.chunk - 1) / job.chunk), task, &job);
 }
 
-/* Batch-norm's values per channel, and the slope of the rectifier after it. */
-typedef struct gcpi_norm_values { const gcp_real *mean, *scale, *gamma, *beta; gcp_real slope; } gcpi_norm_values;
+/* Batch-norm's values per channel, and the rectifier after it. */
+typedef struct gcpi_norm_values {
+    const gcp_real *mean, *scale, *gamma, *beta;
+    gcpi_rectifier rectifier;
+} gcpi_norm_values;
 /* in: mean, scale, gamma, beta */
 static gcpi_norm_values gcpi_norm_values_of(const gcp_view *in, const gcpi_attributes *rectifier)
 {
     gcpi_norm_values v;
     v.mean = (const gcp_real *)in[0].data; v.scale = (const gcp_real *)in[1].data;
     v.gamma = (const gcp_real *)in[2].data; v.beta = (const gcp_real *)in[3].data;
-    v.slope = rectifier ? (gcp_real)rectifier->rectifier.slope : 0;
+    v.rectifier = gcpi_rectifier_of(rectifier);
     return v;
 }
 GCPI_BODY gcp_real gcpi_norm_value(const gcpi_norm_values *v, int i, gcp_real x)
@@ -31,8 +34,8 @@ GCPI_BODY gcp_real gcpi_norm_value(const gcpi_norm_values *v, int i, gcp_real x)
 
 /* apply: batch-norm, addition and rectifier in one pass; any of them may be missing. The arithmetic is that of the ops
    alone. in: x, other, mean, scale, gamma, beta; out: y, mask. Attributes are the rectifier's, NULL without one. y may
-   be the same bytes as x or other. norm and add are literals. Without a rectifier the slope is 1. A rectifier with a
-   mask runs over what the others wrote while that is in L1. */
+   be the same bytes as x or other. norm and add are literals. A rectifier with a mask runs over what the others wrote
+   while that is in L1. */
 /* first, count: channels; far: how far ahead to prefetch x, other, y, 0: not at all */
 typedef struct gcpi_apply_span { size_t pixel, pixels; int first, count; ptrdiff_t far[3]; } gcpi_apply_span;
 
@@ -42,7 +45,7 @@ GCPI_BODY void gcpi_apply_run(const gcpi_norm_values *v, const gcp_real *x, cons
     GCPI_EACH for (int i = 0; i < count; i++) {
         gcp_real z = norm ? gcpi_norm_value(v, channel + i, x[i]) : x[i];
         if (add) z = z + other[i];
-        y[i] = z > 0 ? z : v->slope * z;
+        y[i] = gcpi_rectified(&v->rectifier, z);
     }
 }
 static int gcpi_dense_rows(const gcp_view *v, int width) { return !v->data || v->pitch == width; }
@@ -53,8 +56,7 @@ enum { GCPI_TOGETHER = 1024 };
 GCPI_BODY void gcpi_apply_loop(const gcp_call *c, const gcpi_apply_span *s, const int norm, const int add)
 {
     const int masked = c->attributes && c->out[1].data;
-    gcpi_norm_values v = gcpi_norm_values_of(c->in + 2, gcpi_attr(c->attributes));
-    if (!c->attributes || masked) v.slope = 1;
+    const gcpi_norm_values v = gcpi_norm_values_of(c->in + 2, masked ? NULL : gcpi_attr(c->attributes));
     const int width = c->out[0].shape.d[3];
     int flat = !norm && s->count == width && gcpi_dense_rows(&c->in[0], width) && gcpi_dense_rows(&c->in[1], width) &&
                gcpi_dense_rows(&c->out[0], width);

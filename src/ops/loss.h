@@ -95,9 +95,10 @@ static void gcpi_cross_entropy_backward(const gcp_call *c)
 
 static int gcpi_mse_shape(gcp_shape_call *s)
 {
-    if (!gcpi_pair_shape(s)) return 0;
     s->out[0] = gcpi_scalar();
-    return 1;
+    if (!gcpi_same_shape(s->in[0], s->in[1]))
+        return gcpi_refuse(s, "%s and %s differ", GCPI_SHAPE_TEXT(s->in[0]), GCPI_SHAPE_TEXT(s->in[1]));
+    return gcpi_all_real(s);
 }
 static double gcpi_mse_value(const gcp_call *c, size_t pixel)
 {

@@ -69,11 +69,11 @@ static void gcpi_batch_norm_forward(const gcp_call *c)      /* apply, without ad
     gcpi_apply_forward(&apply);
 }
 
-/* The gradient of batch-norm's output: dy itself, or dy through the rectifier that comes after. The rectifier's sign is
-   computed again from x, as in forward. */
+/* The gradient of batch-norm's output: dy itself, or dy through the rectifier that comes after. Whether the
+   rectifier's x was inside is computed again, as in forward. */
 GCPI_BODY gcp_real gcpi_norm_gradient(const gcpi_norm_values *v, int i, gcp_real x, gcp_real dy, int rectified)
 {
-    return !rectified || gcpi_norm_value(v, i, x) > 0 ? dy : v->slope * dy;
+    return !rectified || gcpi_within(&v->rectifier, gcpi_norm_value(v, i, x)) ? dy : v->rectifier.slope * dy;
 }
 
 /* The sums of dy * xhat and of dy, n pixels at a time. */

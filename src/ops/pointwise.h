@@ -5,12 +5,22 @@
     const double *numbers = gcpi_attr(s->call->attributes)->pointwise;               \
     const gcp_real p = (gcp_real)numbers[0], q = (gcp_real)numbers[1];               \
     (void)p; (void)q; (void)fused;
-#define GCPI_POINTWISE_BACK(SET, derivative)                                         \
-    GCPI_EACH for (size_t i = 0; i < s->n; i++) {                                    \
-        const gcp_real x = xs[i], y = ys[i];                                         \
-        (void)x; (void)y;                                                            \
-        dx[i] SET dy[i] * (derivative);                                              \
+/* One loop writes; where gradients are added, it writes a part at a time to L1. */
+static void gcpi_pointwise_back(const gcpi_span *s, gcpi_span_fn back)
+{
+    enum { PART = 512 };
+    gcp_real part[PART];
+    gcpi_span from = *s, to = *s;
+    if (!s->accumulate) { back(s); return; }
+    for (size_t first = 0; first < s->n; first += PART) {
+        from.n = to.n = GCPI_MIN((size_t)PART, s->n - first);
+        for (int k = 1; k < 4; k++) from.p[k] = s->p[k] ? s->p[k] + first : NULL;
+        to.p[0] = s->p[0] + first;
+        from.p[0] = to.p[1] = part;
+        back(&from);
+        gcpi_copy_span(&to);
     }
+}
 #define GCPI_POINTWISE_KERNELS(name, value, derivative)                              \
     GCPI_BODY void gcpi_##name##_span_body(const gcpi_span *s, int fused)            \
     {                                                                                \
@@ -18,16 +28,20 @@
         GCPI_POINTWISE_NUMBERS                                                       \
         GCPI_EACH for (size_t i = 0; i < s->n; i++) { const gcp_real x = in[i]; out[i] = (value); } \
     }                                                                                \
-    GCPI_BODY void gcpi_##name##_span_back_body(const gcpi_span *s, int fused)       \
+    GCPI_BODY void gcpi_##name##_slope_body(const gcpi_span *s, int fused)       \
     {                                                                                \
         gcp_real *dx = s->p[0];                                                      \
         const gcp_real *dy = s->p[1], *xs = s->p[2] ? s->p[2] : dy, *ys = s->p[3] ? s->p[3] : dy; \
         GCPI_POINTWISE_NUMBERS                                                       \
-        if (s->accumulate) GCPI_POINTWISE_BACK(+=, derivative)                       \
-        else GCPI_POINTWISE_BACK(=, derivative)                                      \
+        GCPI_EACH for (size_t i = 0; i < s->n; i++) {                                \
+            const gcp_real x = xs[i], y = ys[i];                                     \
+            (void)x; (void)y;                                                        \
+            dx[i] = dy[i] * (derivative);                                            \
+        }                                                                            \
     }                                                                                \
     GCPI_FUSED_SPAN(gcpi_##name##_span)                                              \
-    GCPI_FUSED_SPAN(gcpi_##name##_span_back)                                         \
+    GCPI_FUSED_SPAN(gcpi_##name##_slope)                                             \
+    static void gcpi_##name##_span_back(const gcpi_span *s) { gcpi_pointwise_back(s, gcpi_##name##_slope); } \
     static void gcpi_##name##_forward(const gcp_call *c) { gcpi_map_forward(c, gcpi_##name##_span); } \
     static void gcpi_##name##_backward(const gcp_call *c) { gcpi_map_backward(c, gcpi_##name##_span_back); }
 

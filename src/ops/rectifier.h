@@ -1,10 +1,33 @@
-/* Rectifiers: relu, leaky_relu. max(x, slope x), with slope 0 for relu. Backward reads the sign of y, or the mask. */
-static void gcpi_mask_write(unsigned char *mask, const gcp_real *x, size_t index, size_t n)
+/* Rectifiers: relu, leaky_relu, relu6, clamp. x between two bounds, outside of them a bound or slope x. Backward takes
+   from y, or from the mask, whether x was inside. */
+
+/* least: what lower values become, where there is no slope; kink: below it the slope holds. Of the two, the one that
+   an op has not is -infinity. NaN stays NaN, and both infinities stay or become a bound. */
+typedef struct gcpi_rectifier { gcp_real low, high, slope, least, kink; } gcpi_rectifier;
+
+/* NULL: values stay as they are. */
+static gcpi_rectifier gcpi_rectifier_of(const gcpi_attributes *a)
+{
+    const double none = -HUGE_VAL, low = a ? a->rectifier.low : none, slope = a ? a->rectifier.slope : 0;
+    gcpi_rectifier r;
+    r.low = (gcp_real)low; r.high = (gcp_real)(a ? a->rectifier.high : HUGE_VAL); r.slope = (gcp_real)slope;
+    r.least = (gcp_real)(slope != 0 ? none : low); r.kink = (gcp_real)(slope != 0 ? low : none);
+    return r;
+}
+GCPI_BODY gcp_real gcpi_rectified(const gcpi_rectifier *r, gcp_real x)
+{
+    const gcp_real z = x < r->least ? r->least : x;
+    return z < r->kink ? r->slope * z : z > r->high ? r->high : z;
+}
+/* Of x or of y: both are inside, or none is. */
+GCPI_BODY int gcpi_within(const gcpi_rectifier *r, gcp_real x) { return (x > r->low) & (x < r->high); }
+
+static void gcpi_mask_write(const gcpi_rectifier *r, unsigned char *mask, const gcp_real *x, size_t index, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         size_t k = index + i;
         if ((k & 7) == 0) mask[k >> 3] = 0;
-        mask[k >> 3] = (unsigned char)(mask[k >> 3] | (x[i] > 0) << (k & 7));
+        mask[k >> 3] = (unsigned char)(mask[k >> 3] | gcpi_within(r, x[i]) << (k & 7));
     }
 }
 
@@ -27,28 +50,29 @@ GCPI_BODY unsigned char gcpi_bits(const unsigned char *on)
 #endif
 
 /* Whole bytes of the mask at a time where the span begins at one. */
-GCPI_BODY void gcpi_mask_span(unsigned char *mask, const gcp_real *x, size_t index, size_t n)
+GCPI_BODY void gcpi_mask_span(const gcpi_rectifier *r, unsigned char *mask, const gcp_real *x, size_t index, size_t n)
 {
     enum { RUN = 64 };
     unsigned char on[RUN];
     size_t done = 0;
     for (; (index & 7) == 0 && done + RUN <= n; done += RUN) {
-        for (int i = 0; i < RUN; i++) on[i] = x[done + (size_t)i] > 0;
+        for (int i = 0; i < RUN; i++) on[i] = (unsigned char)gcpi_within(r, x[done + (size_t)i]);
         for (size_t b = 0; b < RUN / 8; b++) mask[(index + done) / 8 + b] = gcpi_bits(on + 8 * b);
     }
     for (; (index & 7) == 0 && done + 8 <= n; done += 8) {
-        for (int i = 0; i < 8; i++) on[i] = x[done + (size_t)i] > 0;
+        for (int i = 0; i < 8; i++) on[i] = (unsigned char)gcpi_within(r, x[done + (size_t)i]);
         mask[(index + done) / 8] = gcpi_bits(on);
     }
-    gcpi_mask_write(mask, x + done, index + done, n - done);
+    gcpi_mask_write(r, mask, x + done, index + done, n - done);
 }
 
 GCPI_BODY void gcpi_rectify_span_body(const gcpi_span *s)
 {
-    const gcp_real *x = s->p[0], slope = (gcp_real)gcpi_attr(s->call->attributes)->rectifier.slope;
+    const gcpi_rectifier r = gcpi_rectifier_of(gcpi_attr(s->call->attributes));
+    const gcp_real *x = s->p[0];
     gcp_real *y = s->p[1];
-    if (s->mask) gcpi_mask_span(s->mask, x, s->index, s->n);
-    GCPI_EACH for (size_t i = 0; i < s->n; i++) y[i] = x[i] > 0 ? x[i] : slope * x[i];
+    if (s->mask) gcpi_mask_span(&r, s->mask, x, s->index, s->n);
+    GCPI_EACH for (size_t i = 0; i < s->n; i++) y[i] = gcpi_rectified(&r, x[i]);
 }
 GCPI_WIDE_SPAN(gcpi_rectify_span)
 
@@ -75,10 +99,12 @@ GCPI_BODY void gcpi_rectify_mask_back(const gcpi_span *s, gcp_real *dx, const gc
 GCPI_BODY void gcpi_rectify_span_back_body(const gcpi_span *s)
 {
     gcp_real *dx = s->p[0];
-    const gcp_real *dy = s->p[1], *y = s->p[3], slope = (gcp_real)gcpi_attr(s->call->attributes)->rectifier.slope;
+    const gcpi_rectifier r = gcpi_rectifier_of(gcpi_attr(s->call->attributes));
+    const gcp_real *dy = s->p[1], *y = s->p[3], slope = r.slope;
     if (s->mask) gcpi_rectify_mask_back(s, dx, dy, slope);
-    else if (s->accumulate) GCPI_EACH for (size_t i = 0; i < s->n; i++) dx[i] += y[i] > 0 ? dy[i] : slope * dy[i];
-    else GCPI_EACH for (size_t i = 0; i < s->n; i++) dx[i] = y[i] > 0 ? dy[i] : slope * dy[i];
+    else if (s->accumulate)
+        GCPI_EACH for (size_t i = 0; i < s->n; i++) dx[i] += gcpi_within(&r, y[i]) ? dy[i] : slope * dy[i];
+    else GCPI_EACH for (size_t i = 0; i < s->n; i++) dx[i] = gcpi_within(&r, y[i]) ? dy[i] : slope * dy[i];
 }
 GCPI_WIDE_SPAN(gcpi_rectify_span_back)
 
@@ -96,20 +122,23 @@ static int gcpi_rectify_shape(gcp_shape_call *s)
     { name, gcpi_rectify_shape, gcpi_rectify_forward, gcpi_rectify_backward, NULL, 0, GCPI_OUT(0), \
       GCPI_OVER | GCP_FLAG_SIGN_OR_MASK, 2, NULL }
 static void gcpi_rectifier_facts(const gcpi_op *op, gcpi_facts *f) { (void)op; f->part = GCPI_PART_RECTIFIER; }
-static const gcpi_op_row gcpi_relu_row = { GCP_OP_RELU, GCPI_RECTIFIER_ROW("relu"), gcpi_rectifier_facts };
-static const gcpi_op_row gcpi_leaky_relu_row = {
-    GCP_OP_LEAKY_RELU, GCPI_RECTIFIER_ROW("leaky_relu"), gcpi_rectifier_facts
-};
+#define GCPI_RECTIFIER(NAME, name) \
+    static const gcpi_op_row gcpi_##name##_row = { GCP_OP_##NAME, GCPI_RECTIFIER_ROW(#name), gcpi_rectifier_facts };
+GCPI_RECTIFIER(RELU, relu)
+GCPI_RECTIFIER(LEAKY_RELU, leaky_relu)
+GCPI_RECTIFIER(RELU6, relu6)
+GCPI_RECTIFIER(CLAMP, clamp)
 
-static gcp_tensor gcpi_rectifier(const gcpi_op_row *row, gcp_tensor x, double slope, const char *named, gcp_at at)
+static gcp_tensor gcpi_rectify(const gcpi_op_row *row, gcp_tensor x, double low, double high, double slope,
+                               const char *named, gcp_at at)
 {
     gcpi_attributes a = gcpi_no_attributes();
-    a.rectifier.slope = slope;
+    a.rectifier.low = low; a.rectifier.high = high; a.rectifier.slope = slope;
     return gcpi_simple(row, &x, 1, &a, named, at);
 }
 GCPI_DEF gcp_tensor gcp_relu_at(gcp_tensor x, gcp_op_opts o)
 {
-    return gcpi_rectifier(&gcpi_relu_row, x, 0, o.name, o.at);
+    return gcpi_rectify(&gcpi_relu_row, x, 0, HUGE_VAL, 0, o.name, o.at);
 }
 GCPI_DEF gcp_tensor gcp_leaky_relu_at(gcp_tensor x, gcp_leaky_relu_opts o)
 {
@@ -117,5 +146,17 @@ GCPI_DEF gcp_tensor gcp_leaky_relu_at(gcp_tensor x, gcp_leaky_relu_opts o)
     /* backward takes the sign of x from y */
     if (!(slope >= 0) || !gcpi_finite(slope))
         return gcpi_bad_option(x, o.at, "leaky_relu", ".slope", slope, "at least 0");
-    return gcpi_rectifier(&gcpi_leaky_relu_row, x, slope, o.name, o.at);
+    return gcpi_rectify(&gcpi_leaky_relu_row, x, 0, HUGE_VAL, slope, o.name, o.at);
+}
+GCPI_DEF gcp_tensor gcp_relu6_at(gcp_tensor x, gcp_op_opts o)
+{
+    return gcpi_rectify(&gcpi_relu6_row, x, 0, 6, 0, o.name, o.at);
+}
+GCPI_DEF gcp_tensor gcp_clamp_at(gcp_tensor x, gcp_clamp_opts o)
+{
+    if (!gcpi_number_given(x, o.at, "clamp", ".low", GCP_ZERO, &o.low) ||
+        !gcpi_number_given(x, o.at, "clamp", ".high", GCP_ZERO, &o.high)) return gcpi_nil(x.tape);
+    if (!((gcp_real)o.low < (gcp_real)o.high))
+        return gcpi_bad_option(x, o.at, "clamp", ".low", o.low, "below .high; -HUGE_VAL and HUGE_VAL: no bound");
+    return gcpi_rectify(&gcpi_clamp_row, x, o.low, o.high, 0, o.name, o.at);
 }

@@ -108,20 +108,20 @@ static void gcpi_run_batch_norm_begins(const gcpi_plan *core, int i, int n)
 }
 
 /* i: an instruction; its operands are placed from placed[n] on. t, u: its task and the next instruction's. */
-typedef struct gcpi_pair {
+typedef struct gcpi_joint {
     int (*fits)(const gcpi_plan *core, const gcpi_task *t, int n, const gcpi_task *u);
     void (*run)(const gcpi_plan *core, int i, int n);
-} gcpi_pair;
-static const gcpi_pair gcpi_pairs[] = { { gcpi_conv_ends, gcpi_run_conv_ends },
+} gcpi_joint;
+static const gcpi_joint gcpi_joints[] = { { gcpi_conv_ends, gcpi_run_conv_ends },
                                         { gcpi_conv_sums, gcpi_run_conv_sums },
                                         { gcpi_batch_norm_begins, gcpi_run_batch_norm_begins } };
 
-static const gcpi_pair *gcpi_pair_at(const gcpi_plan *core, int i, int n)        /* NULL: instruction i runs alone */
+static const gcpi_joint *gcpi_joint_at(const gcpi_plan *core, int i, int n)        /* NULL: instruction i runs alone */
 {
     if (i + 1 >= (int)core->list.count || core->opts.check || core->opts.no_groups) return NULL;
     const gcpi_task *t = &core->p.tasks[core->list.at[i].task], *u = &core->p.tasks[core->list.at[i + 1].task];
-    for (size_t k = 0; k < sizeof gcpi_pairs / sizeof *gcpi_pairs; k++)
-        if (gcpi_pairs[k].fits(core, t, n, u)) return &gcpi_pairs[k];
+    for (size_t k = 0; k < sizeof gcpi_joints / sizeof *gcpi_joints; k++)
+        if (gcpi_joints[k].fits(core, t, n, u)) return &gcpi_joints[k];
     return NULL;
 }
 
@@ -174,7 +174,7 @@ static void gcpi_run_instruction(gcpi_plan *core, int i, int n)
 }
 
 /* A pair, or several updates. */
-static void gcpi_run_together(gcpi_plan *core, const gcpi_pair *pair, int i, int n, int count)
+static void gcpi_run_together(gcpi_plan *core, const gcpi_joint *pair, int i, int n, int count)
 {
     for (int k = 0, m = n; k < count; k++) {
         const gcpi_task *t = &core->p.tasks[core->list.at[i + k].task];
@@ -191,7 +191,7 @@ static void gcpi_issue(void *plan)
     gcpi_plan *core = (gcpi_plan *)plan;
     const gcp_target *target = &core->p.target;
     for (int i = 0, n = 0; i < (int)core->list.count; i++) {
-        const gcpi_pair *pair = gcpi_pair_at(core, i, n);
+        const gcpi_joint *pair = gcpi_joint_at(core, i, n);
         const int count = pair ? 2 : gcpi_updates_at(core, i), end = i + count;
         const char *text;
         char name[128];

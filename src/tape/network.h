@@ -41,7 +41,9 @@ typedef struct gcpi_conv_attr {
 typedef union gcpi_attributes {
     gcpi_conv_attr conv;                          /* convolutions and pools */
     double pointwise[2];                          /* the numbers p and q */
-    struct { double slope; } rectifier;
+    struct { double low, high, slope; } rectifier;   /* slope: below low; 0: low itself */
+    /* fn: of GCPI_PAIRS; bits of inputs that are spread, and of those spread over samples */
+    struct { int fn; unsigned spread, whole; } pair;
     struct { double rate; } dropout;
     struct { double epsilon, momentum; } norm;
     struct { int first, count; } slice;

@@ -2,10 +2,16 @@
 #ifndef POINTWISE_H
 #define POINTWISE_H
 #include <math.h>
+#include <string.h>
 #include "../../src/ops/pointwise_table.h"
 
+/* Ops that are made for values above 0 get such. */
+static inline gcp_tensor pointwise_in(const char *op, gcp_tensor x)
+{
+    return !strcmp(op, "log") || !strcmp(op, "sqrt") || !strcmp(op, "reciprocal") ? gcp_exp(x) : x;
+}
 #define POINTWISE_PLAIN(NAME, op, reads, value, derivative) \
-    static gcp_tensor pointwise_##op(gcp_tensor x) { return gcp_##op(x); }
+    static gcp_tensor pointwise_##op(gcp_tensor x) { return gcp_##op(pointwise_in(#op, x)); }
 #define POINTWISE_ONE(NAME, op, reads, value, derivative, p, p_default, p_least, p_most, p_test) \
     static gcp_tensor pointwise_##op(gcp_tensor x) { return gcp_##op(x, .p = (p_test)); }
 #define POINTWISE_TWO(NAME, op, reads, value, derivative, p, p_default, p_least, p_most, p_test, q, q_default, \

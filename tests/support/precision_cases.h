@@ -9,7 +9,7 @@
 
 typedef enum precision_kind {
     CONV, CONV_TRANSPOSE, LINEAR, MATMUL,                  /* compared by the sum of absolute products */
-    ADD, MUL, BIAS, RELU, LEAKY, MAX_POOL, AVG_POOL, GLOBAL_POOL, NEAREST, BILINEAR,
+    ADD, MUL, GATE, SPREAD, BIAS, RELU, LEAKY, RELU6, CLAMP, MAX_POOL, AVG_POOL, GLOBAL_POOL, NEAREST, BILINEAR,
     BATCH_NORM, LAYER_NORM, DROPOUT, CONCAT, SLICE, RESHAPE, EMBEDDING, CROSS_ENTROPY, MSE, MEAN, RESIDUAL,
     POINTWISE, KINDS = POINTWISE GCPI_POINTWISE(AND_ONE, AND_ONE, AND_ONE)   /* each line of the table */
 } precision_kind;
@@ -108,6 +108,10 @@ static gcp_tensor other(const precision_case *c, gcp_tensor x)
     switch (c->kind) {
     case ADD: return gcp_add(x, wanted(2, c->n, c->h, c->w, c->ci));
     case MUL: return gcp_mul(x, wanted(2, c->n, c->h, c->w, c->ci));
+    case GATE: return gcp_mul(x, wanted(2, c->n, 1, 1, c->ci));
+    case SPREAD: return gcp_sub(gcp_maximum(x, wanted(2, 1, c->h, 1, c->ci)), wanted(3, c->n, c->h, c->w, 1));
+    case RELU6: return gcp_relu6(gcp_scale(x, .by = 8));
+    case CLAMP: return gcp_clamp(x, .low = -0.25, .high = 0.5);
     case BIAS: return gcp_bias(x, param1(2, c->ci));
     case RELU: return gcp_relu(x);
     case LEAKY: return gcp_leaky_relu(x, .slope = 0.3);

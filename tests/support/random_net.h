@@ -89,7 +89,18 @@ static inline gcp_tensor net_resize(random_net *r, gcp_tensor x)
 
 static inline gcp_tensor net_elementwise(random_net *r, gcp_tensor x)
 {
-    switch (roll(&r->d, 8)) {
+    switch (roll(&r->d, 20)) {
+    case 8: return gcp_silu(x);
+    case 9: return gcp_hard_swish(x);
+    case 10: return gcp_hard_sigmoid(x);
+    case 11: return gcp_elu(x);
+    case 12: return gcp_softplus(x);
+    case 13: return gcp_mish(x);
+    case 14: return gcp_gelu_tanh(x);
+    case 15: return gcp_abs(x);
+    case 16: return gcp_neg(x);
+    case 17: return gcp_relu6(x);
+    case 18: return gcp_clamp(x, .low = -1, .high = 0.5);
     case 0: return gcp_tanh(x);
     case 1: return gcp_sigmoid(x);
     case 2: return gcp_gelu(x);
@@ -104,10 +115,39 @@ static inline gcp_tensor net_elementwise(random_net *r, gcp_tensor x)
 static inline gcp_tensor net_group(random_net *r, gcp_tensor x)
 {
     if (roll(&r->d, 2)) x = roll(&r->d, 2) ? gcp_add(x, net_partner(r, x, 1)) : gcp_add(net_partner(r, x, 1), x);
-    switch (roll(&r->d, 4)) {
+    switch (roll(&r->d, 6)) {
     case 0: return x;
     case 1: return gcp_leaky_relu(x, .slope = 0.1);
+    case 2: return gcp_relu6(x);
+    case 3: return gcp_clamp(x, .low = -0.25, .high = 0.75);
     default: return gcp_relu(x);
+    }
+}
+
+/* Two operands, of which one is spread: over pixels, channels, samples, or both are. */
+static inline gcp_tensor net_spread(random_net *r, gcp_tensor x)
+{
+    const gcp_shape s = gcp_shape_of(x);
+    const int c = s.d[3];
+    char name[24];
+    gcp_tensor y;
+    if (!c) return x;                                    /* an error came before */
+    snprintf(name, sizeof name, "spread%d", x.id * 16 + (int)roll(&r->d, 16));
+    switch (roll(&r->d, 5)) {
+    case 0: y = gcp_sigmoid(gcp_global_avg_pool(x)); break;
+    case 1: y = gcp_slice(gcp_tanh(x), .first = (int)roll(&r->d, (unsigned)c), .count = 1); break;
+    case 2: y = gcp_param(r->tape, name, GCP_SHAPE(c), .init = GCP_INIT_ONES); break;
+    case 3: y = gcp_param(r->tape, name, GCP_SHAPE(1, s.d[1], s.d[2], c), .init = GCP_INIT_ONES); break;
+    default: y = gcp_global_avg_pool(gcp_slice(x, .first = 0, .count = 1)); break;
+    }
+    switch (roll(&r->d, 7)) {
+    case 0: return gcp_add(y, x);
+    case 1: return gcp_sub(x, y);
+    case 2: return gcp_maximum(y, x);
+    case 3: return gcp_minimum(x, y);
+    case 4: return gcp_div(x, gcp_softplus(y));
+    case 5: return gcp_prelu(x, y);
+    default: return gcp_mul(x, y);
     }
 }
 
@@ -115,7 +155,8 @@ static inline gcp_tensor net_op(random_net *r)
 {
     gcp_tensor x = net_pick(r);
     gcp_shape s = gcp_shape_of(x);
-    switch (roll(&r->d, 14)) {
+    switch (roll(&r->d, 16)) {
+    case 14: return net_spread(r, x);
     case 0:
         return gcp_conv2d(x, .out = 1 + (int)roll(&r->d, 6), .k = 1 + 2 * (int)roll(&r->d, 2),
                           .padding = GCP_PADDING_SAME, .no_bias = (int)roll(&r->d, 2));

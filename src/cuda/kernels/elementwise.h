@@ -2,6 +2,11 @@
 
 /* What lines of pointwise_table.h call. */
 GCPI_DEVICE float gcpi_exp1(float x) { return expf(x); }
+GCPI_DEVICE float gcpi_expm11(float x) { return expm1f(x); }
+GCPI_DEVICE float gcpi_log1(float x) { return logf(x); }
+GCPI_DEVICE float gcpi_log1p1(float x) { return log1pf(x); }
+GCPI_DEVICE float gcpi_abs1(float x) { return fabsf(x); }
+GCPI_DEVICE float gcpi_sqrt1(float x) { return sqrtf(x); }
 GCPI_DEVICE float gcpi_sigmoid1(float x) { return 1 / (1 + expf(-x)); }
 GCPI_DEVICE float gcpi_tanh1(float x) { return tanhf(x); }
 GCPI_DEVICE float gcpi_phi(float x) { return 0.5f * erfcf(-x * 0.70710678118654752f); }
@@ -81,8 +86,8 @@ template <int V> GCPI_DEVICE unsigned gcpi_apply_unit(const gcpi_cuda_apply &a, 
     for (int k = 0; k < V; k++) {
         float v = a.mean ? (x[k] - mean[k]) * (scale[k] * gamma[k]) + beta[k] : x[k];
         if (a.other.data) v = v + other[k];
-        bits |= (unsigned)(v > 0) << k;
-        x[k] = a.rectify ? gcpi_rectifier(v, a.slope) : v;
+        bits |= (unsigned)gcpi_within(v, a.rectifier) << k;
+        x[k] = gcpi_rectified(v, a.rectifier);
     }
     gcpi_store<V>(gcpi_at(a.y, u), x);
     return bits;
@@ -113,25 +118,31 @@ void gcpi_cuda_apply_run(const gcpi_cuda_apply *a, cudaStream_t stream)
     GCPI_EACH(gcpi_apply_kernel, (m.cut.units + 7) / 8, m);
 }
 
-/* The rectifier's gradient: by the mask, or by the sign of y. */
-struct gcpi_rectify { gcp_view dx, dy, y; const unsigned char *mask; float slope; gcpi_cut cut; };
+/* The rectifier's gradient: by the mask, or by y. */
+struct gcpi_rectify {
+    gcp_view dx, dy, y;
+    const unsigned char *mask;
+    gcpi_cuda_rectifier rectifier;
+    gcpi_cut cut;
+};
 template <int V> __global__ void gcpi_rectify_back_kernel(gcpi_rectify r)
 {
     const size_t i = gcpi_thread();
     if (i >= r.cut.units) return;
     const gcpi_unit u = gcpi_unit_of<V>(i, r.cut.width);
     const unsigned bits = r.mask ? r.mask[i * V / 8] >> (i * V % 8) : 0;
-    float g[V], sign[V] = {};
+    float g[V], y[V] = {};
     gcpi_load<V>(g, gcpi_at(r.dy, u));
-    if (!r.mask) gcpi_load<V>(sign, gcpi_at(r.y, u));
-    for (int k = 0; k < V; k++) g[k] = (r.mask ? (bits >> k & 1) != 0 : sign[k] > 0) ? g[k] : r.slope * g[k];
+    if (!r.mask) gcpi_load<V>(y, gcpi_at(r.y, u));
+    for (int k = 0; k < V; k++)
+        if (r.mask ? (bits >> k & 1) == 0 : !gcpi_within(y[k], r.rectifier)) g[k] = r.rectifier.slope * g[k];
     gcpi_store<V>(r.dx, u, g);
 }
-void gcpi_cuda_rectify_back(gcp_view dx, gcp_view dy, gcp_view y, const unsigned char *mask, float slope,
-                            cudaStream_t stream)
+void gcpi_cuda_rectify_back(gcp_view dx, gcp_view dy, gcp_view y, const unsigned char *mask,
+                            const gcpi_cuda_rectifier *rectifier, cudaStream_t stream)
 {
     if (mask) y.data = NULL;
-    gcpi_rectify r = { dx, dy, y, mask, slope, gcpi_cut_of(dx, dy, y, true) };
+    gcpi_rectify r = { dx, dy, y, mask, *rectifier, gcpi_cut_of(dx, dy, y, true) };
     if (r.cut.v == 4) GCPI_EACH(gcpi_rectify_back_kernel<4>, r.cut.units, r);
     else              GCPI_EACH(gcpi_rectify_back_kernel<1>, r.cut.units, r);
 }

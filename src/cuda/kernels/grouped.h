@@ -69,7 +69,7 @@ static gcpi_tiling gcpi_gather_forward(const gcpi_cuda_conv *c)
     g.ystep = c->sh, g.ybase = -c->pt, g.ytap = c->dh, g.taps_h = c->kh;
     g.xstep = c->sw, g.xbase = -c->pl, g.xtap = c->dw, g.taps_w = c->kw;
     g.oys = 1, g.oxs = 1, g.out_h = c->ho, g.out_w = c->wo, g.out_pitch = c->ypitch;
-    g.columns = c->co, g.k = c->kh * c->kw * c->ci, g.end.slope = 1;
+    g.columns = c->co, g.k = c->kh * c->kw * c->ci;
     return g;
 }
 
@@ -87,7 +87,7 @@ static gcpi_tiling gcpi_gather_data(const gcpi_cuda_conv *c, int py, int px, con
     g.ystep = 1, g.ybase = (py + c->pt) / c->sh, g.ytap = -c->dh, g.taps_h = gcpi_tap_count(qy, c->kh, c->sh);
     g.xstep = 1, g.xbase = (px + c->pl) / c->sw, g.xtap = -c->dw, g.taps_w = gcpi_tap_count(qx, c->kw, c->sw);
     g.oys = c->sh, g.oy0 = py, g.oxs = c->sw, g.ox0 = px, g.out_h = c->h, g.out_w = c->w, g.out_pitch = c->xpitch;
-    g.columns = c->ci, g.k = g.taps_h * g.taps_w * g.channels, g.end.slope = 1;
+    g.columns = c->ci, g.k = g.taps_h * g.taps_w * g.channels;
     g.b = turned + gcpi_phase_start(*c, qy, qx);
     return g;
 }

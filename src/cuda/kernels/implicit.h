@@ -85,7 +85,7 @@ GCPI_DEVICE void gcpi_gather_store(const gcpi_tiling &g, ptrdiff_t pixel, ptrdif
         v[i] = sums[i];
         if (g.bias) v[i] += g.bias[c + i];
         if (g.end.other.data) v[i] += other[i];
-        v[i] = gcpi_rectifier(v[i], g.end.slope);
+        v[i] = gcpi_rectified(v[i], g.end.rectifier);
         if (g.accumulate) v[i] = there[i] + v[i];
     }
     gcpi_store<V>(to, v);

@@ -39,22 +39,23 @@ void gcpi_cuda_batch_stats(gcp_view x, const gcpi_cuda_stats *s, int summed, voi
     gcpi_sum_finish<2>(partial, gcpi_stats_blocks(x.shape), channels, done, stream);
 }
 
-/* The gradient of a batch-norm's output: g, or g through the rectifier behind it, whose sign is computed again from x,
-   as in forward. */
-struct gcpi_rectified { const float *gamma, *beta; float slope; };
-GCPI_DEVICE float gcpi_rectified_back(float g, float x, float mean, float scale, float gamma, float beta, float slope)
+/* The gradient of a batch-norm's output: g, or g through the rectifier behind it. Whether that one's x was inside is
+   computed again, as in forward. */
+struct gcpi_norm_end { const float *gamma, *beta; gcpi_cuda_rectifier rectifier; };
+GCPI_DEVICE float gcpi_rectified_back(float g, float x, float mean, float scale, float gamma, float beta,
+                                      const gcpi_cuda_rectifier &r)
 {
-    return (x - mean) * (scale * gamma) + beta > 0 ? g : slope * g;
+    return gcpi_within((x - mean) * (scale * gamma) + beta, r) ? g : r.slope * g;
 }
 template <bool RECTIFIED> struct gcpi_sum_of_norm {
     enum { SUMS = 2 };
     gcp_view x, dy;
     const float *mean, *scale;
-    gcpi_rectified r;
+    gcpi_norm_end r;
     __device__ __forceinline__ void add(double *s, size_t p, int c) const
     {
         float v = gcpi_value(x, p, c), g = gcpi_value(dy, p, c);
-        if (RECTIFIED) g = gcpi_rectified_back(g, v, mean[c], scale[c], r.gamma[c], r.beta[c], r.slope);
+        if (RECTIFIED) g = gcpi_rectified_back(g, v, mean[c], scale[c], r.gamma[c], r.beta[c], r.rectifier);
         s[0] += (double)(g * ((v - mean[c]) * scale[c]));
         s[1] += (double)g;
     }
@@ -65,7 +66,7 @@ template <bool RECTIFIED> struct gcpi_sum_of_norm {
 struct gcpi_norm {
     gcp_view to, x, dy;
     const float *mean, *scale, *means;
-    gcpi_rectified r;
+    gcpi_norm_end r;
     gcpi_cut cut;
 };
 template <int V, bool RECTIFIED> __global__ void gcpi_batch_norm_back_kernel(gcpi_norm m)
@@ -83,7 +84,8 @@ template <int V, bool RECTIFIED> __global__ void gcpi_batch_norm_back_kernel(gcp
     gcpi_load<V>(mean_x, m.means + u.c);
     gcpi_load<V>(mean_dy, m.means + m.cut.width * V + u.c);
     for (unsigned i = 0; i < V; i++) {
-        float d = RECTIFIED ? gcpi_rectified_back(dy[i], x[i], mean[i], scale[i], gamma[i], beta[i], m.r.slope) : dy[i];
+        float d = dy[i];
+        if (RECTIFIED) d = gcpi_rectified_back(d, x[i], mean[i], scale[i], gamma[i], beta[i], m.r.rectifier);
         float xhat = (x[i] - mean[i]) * scale[i];
         x[i] = gamma[i] * scale[i] * (d - mean_dy[i] - xhat * mean_x[i]);
     }
@@ -99,13 +101,14 @@ template <bool RECTIFIED> static void gcpi_norm_launch(gcpi_norm m, cudaStream_t
     m.cut.width *= (unsigned)m.cut.v;
     GCPI_EACH((gcpi_batch_norm_back_kernel<1, RECTIFIED>), m.cut.units, m);
 }
-template <bool RECTIFIED> static void gcpi_norm_back(const gcp_call *c, float slope, cudaStream_t stream)
+template <bool RECTIFIED> static void gcpi_norm_back(const gcp_call *c, const gcpi_cuda_rectifier &rectifier,
+                                                     cudaStream_t stream)
 {
     gcpi_norm m = {};
     m.to = c->din[0]; m.x = c->in[0]; m.dy = c->dout[0];
     m.mean = (const float *)c->in[1].data; m.scale = (const float *)c->in[2].data;
     m.r.gamma = (const float *)c->in[3].data; m.r.beta = RECTIFIED ? (const float *)c->in[4].data : NULL;
-    m.r.slope = slope;
+    m.r.rectifier = rectifier;
     const int channels = m.x.shape.d[3];
     float *means = (float *)((char *)c->workspace + gcpi_cuda_sums_workspace(m.x.shape, 2)) - 4 * channels;
     m.means = means;         /* behind the sums */
@@ -115,10 +118,10 @@ template <bool RECTIFIED> static void gcpi_norm_back(const gcp_call *c, float sl
     else cudaMemsetAsync(means, 0, 2 * sizeof(float) * (size_t)channels, stream); /* statistics are constants */
     if (m.to.data) gcpi_norm_launch<RECTIFIED>(m, stream);
 }
-void gcpi_cuda_batch_norm_back(const gcp_call *c, float slope, cudaStream_t stream)
+void gcpi_cuda_batch_norm_back(const gcp_call *c, const gcpi_cuda_rectifier *rectifier, cudaStream_t stream)
 {
-    if (c->fused) gcpi_norm_back<true>(c, slope, stream);
-    else gcpi_norm_back<false>(c, slope, stream);
+    if (c->fused) gcpi_norm_back<true>(c, *rectifier, stream);
+    else gcpi_norm_back<false>(c, *rectifier, stream);
 }
 
 /* Layer-norm: a warp a pixel. */

@@ -82,7 +82,13 @@ static gcpi_cut gcpi_cut_of(gcp_view x, gcp_view y, gcp_view z, bool whole)
     return cut;
 }
 
-GCPI_DEVICE float gcpi_rectifier(float v, float slope) { return v > 0 ? v : slope * v; }
+GCPI_DEVICE float gcpi_rectified(float v, const gcpi_cuda_rectifier &r)
+{
+    if (!r.rectify) return v;
+    v = v < r.least ? r.least : v;
+    return v < r.kink ? r.slope * v : v > r.high ? r.high : v;
+}
+GCPI_DEVICE bool gcpi_within(float v, const gcpi_cuda_rectifier &r) { return v > r.low && v < r.high; }
 
 /* Sum and maximum of a warp's lanes, by a butterfly whose order is fixed; known to all of them. */
 GCPI_DEVICE double gcpi_warp_sum(double v)
