@@ -237,7 +237,7 @@ typedef struct gcp_op_opts { gcp_at at GCPI_Z; const char *name GCPI_Z; } GCPI_B
     X(ADD, add) X(PAIR, pair) X(BIAS, bias) X(RELU, relu) X(LEAKY_RELU, leaky_relu) X(RELU6, relu6) \
     X(CLAMP, clamp) X(MAX_POOL, max_pool) \
     X(AVG_POOL, avg_pool) X(GLOBAL_AVG_POOL, global_avg_pool) X(BATCH_STATS, batch_stats) X(BATCH_NORM, batch_norm) \
-    X(LAYER_NORM, layer_norm) X(DROPOUT, dropout) X(CONCAT, concat) X(SLICE, slice) X(RESHAPE, reshape) \
+    X(LAYER_NORM, layer_norm) X(SOFTMAX, softmax) X(DROPOUT, dropout) X(CONCAT, concat) X(SLICE, slice) X(RESHAPE, reshape) \
     X(EMBEDDING, embedding) X(CROSS_ENTROPY, cross_entropy) X(MSE, mse) X(MEAN, mean)
 #define GCPI_KIND(NAME, name) GCP_OP_##NAME,
 typedef enum gcp_op_kind { GCP_OPS(GCPI_KIND) GCP_OP_COUNT } gcp_op_kind;
@@ -787,6 +787,10 @@ GCP_API gcp_tensor gcp_leaky_relu_at(gcp_tensor x, gcp_leaky_relu_opts opts);
 GCP_API gcp_tensor gcp_relu6_at(gcp_tensor x, gcp_op_opts opts);
 /* min(max(x, low), high); its gradient is 0 where x is at a bound or beyond. */
 GCP_API gcp_tensor gcp_clamp_at(gcp_tensor x, gcp_clamp_opts opts);
+/* Over channels: exp(x) over the sum of all exp(x), and the logarithm of that. gcp_cross_entropy takes logits: these are
+   for other uses of a distribution, as weights. */
+GCP_API gcp_tensor gcp_softmax_at(gcp_tensor x, gcp_op_opts opts);
+GCP_API gcp_tensor gcp_log_softmax_at(gcp_tensor x, gcp_op_opts opts);
 /* The largest of each window; padding never is. At most 256 cells. */
 GCP_API gcp_tensor gcp_max_pool_at(gcp_tensor x, gcp_pool_opts opts);
 /* The mean of each window; padding does not count. */
@@ -1137,6 +1141,8 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define gcp_bias(...)                GCPI_F2(gcp_bias_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_relu(...)                GCPI_F1(gcp_relu_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_leaky_relu(...)          GCPI_F1(gcp_leaky_relu_at, gcp_leaky_relu_opts, __VA_ARGS__, )
+#define gcp_softmax(...)             GCPI_F1(gcp_softmax_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_log_softmax(...)         GCPI_F1(gcp_log_softmax_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_relu6(...)               GCPI_F1(gcp_relu6_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_clamp(...)               GCPI_F1(gcp_clamp_at, gcp_clamp_opts, __VA_ARGS__, )
 #define gcp_max_pool(...)            GCPI_F1(gcp_max_pool_at, gcp_pool_opts, __VA_ARGS__, )
@@ -1240,6 +1246,7 @@ GCPI_WARM
 #include "src/ops/sums.h"              /* Sums over pixels, and the op whose backward is one: bias */
 #include "src/ops/apply.h"             /* Batch-norm, addition and rectifier in one pass */
 #include "src/ops/norm.h"              /* Normalisation: batch_norm, layer_norm */
+#include "src/ops/softmax.h"           /* Softmax and its logarithm, over channels */
 #include "src/ops/window.h"            /* Windows of an image: their arithmetic and options; pools */
 #include "src/ops/upsample.h"          /* Upsampling by a whole factor */
 #include "src/ops/conv.h"              /* Convolutions and transposed convolutions */

@@ -336,7 +336,7 @@ GCP_API gcp_tensor gcp_gelu_tanh_at(gcp_tensor x, gcp_op_opts opts);
     X(ADD, add) X(PAIR, pair) X(BIAS, bias) X(RELU, relu) X(LEAKY_RELU, leaky_relu) X(RELU6, relu6) \
     X(CLAMP, clamp) X(MAX_POOL, max_pool) \
     X(AVG_POOL, avg_pool) X(GLOBAL_AVG_POOL, global_avg_pool) X(BATCH_STATS, batch_stats) X(BATCH_NORM, batch_norm) \
-    X(LAYER_NORM, layer_norm) X(DROPOUT, dropout) X(CONCAT, concat) X(SLICE, slice) X(RESHAPE, reshape) \
+    X(LAYER_NORM, layer_norm) X(SOFTMAX, softmax) X(DROPOUT, dropout) X(CONCAT, concat) X(SLICE, slice) X(RESHAPE, reshape) \
     X(EMBEDDING, embedding) X(CROSS_ENTROPY, cross_entropy) X(MSE, mse) X(MEAN, mean)
 #define GCPI_KIND(NAME, name) GCP_OP_##NAME,
 typedef enum gcp_op_kind { GCP_OPS(GCPI_KIND) GCP_OP_COUNT } gcp_op_kind;
@@ -886,6 +886,10 @@ GCP_API gcp_tensor gcp_leaky_relu_at(gcp_tensor x, gcp_leaky_relu_opts opts);
 GCP_API gcp_tensor gcp_relu6_at(gcp_tensor x, gcp_op_opts opts);
 /* min(max(x, low), high); its gradient is 0 where x is at a bound or beyond. */
 GCP_API gcp_tensor gcp_clamp_at(gcp_tensor x, gcp_clamp_opts opts);
+/* Over channels: exp(x) over the sum of all exp(x), and the logarithm of that. gcp_cross_entropy takes logits: these are
+   for other uses of a distribution, as weights. */
+GCP_API gcp_tensor gcp_softmax_at(gcp_tensor x, gcp_op_opts opts);
+GCP_API gcp_tensor gcp_log_softmax_at(gcp_tensor x, gcp_op_opts opts);
 /* The largest of each window; padding never is. At most 256 cells. */
 GCP_API gcp_tensor gcp_max_pool_at(gcp_tensor x, gcp_pool_opts opts);
 /* The mean of each window; padding does not count. */
@@ -1236,6 +1240,8 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define gcp_bias(...)                GCPI_F2(gcp_bias_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_relu(...)                GCPI_F1(gcp_relu_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_leaky_relu(...)          GCPI_F1(gcp_leaky_relu_at, gcp_leaky_relu_opts, __VA_ARGS__, )
+#define gcp_softmax(...)             GCPI_F1(gcp_softmax_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_log_softmax(...)         GCPI_F1(gcp_log_softmax_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_relu6(...)               GCPI_F1(gcp_relu6_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_clamp(...)               GCPI_F1(gcp_clamp_at, gcp_clamp_opts, __VA_ARGS__, )
 #define gcp_max_pool(...)            GCPI_F1(gcp_max_pool_at, gcp_pool_opts, __VA_ARGS__, )
@@ -1619,6 +1625,7 @@ typedef union gcpi_attributes {
     struct { double low, high, slope; } rectifier;   /* slope: below low; 0: low itself */
     /* fn: of GCPI_PAIRS; bits of inputs that are spread, and of those spread over samples */
     struct { int fn; unsigned spread, whole; } pair;
+    struct { int logarithm; } softmax;
     struct { double rate; } dropout;
     struct { double epsilon, momentum; } norm;
     struct { int first, count; } slice;
@@ -5784,6 +5791,25 @@ static void gcpi_sum_written(void *arg, size_t pixel, size_t pixels, int first, 
     (void)first;
 }
 
+/* The sum of value, which is of i, over a row. Value i goes to lane i % GCPI_LANES, and lanes are added in order. */
+enum { GCPI_LANES = 16 };
+#define GCPI_ROW_SUM(sum, n, i, value)                                        \
+    {                                                                         \
+        double lane[GCPI_LANES] = { 0 };                                      \
+        int from = 0;                                                         \
+        for (; from + GCPI_LANES <= (n); from += GCPI_LANES)                  \
+            GCPI_EACH for (int k = 0; k < GCPI_LANES; k++) {                  \
+                const int i = from + k;                                       \
+                lane[k] += (value);                                           \
+            }                                                                 \
+        for (int k = 0; from < (n); from++, k++) {                            \
+            const int i = from;                                               \
+            lane[k] += (value);                                               \
+        }                                                                     \
+        sum = 0;                                                              \
+        for (int k = 0; k < GCPI_LANES; k++) sum += lane[k];                  \
+    }
+
 static void gcpi_store_sums(const gcp_view *to, const double *sums)
 {
     gcp_real *d = (gcp_real *)to->data;
@@ -6162,15 +6188,16 @@ static void gcpi_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
 }
 
 /* Layer-norm over channels. Backward computes the mean and scale of a pixel again. */
-static void gcpi_pixel_moments(const gcp_real *x, int width, double epsilon, double *mean, double *scale)
+GCPI_BODY void gcpi_pixel_moments(const gcp_real *x, int width, double epsilon, double *mean, double *scale)
 {
-    double sum = 0, square = 0;
-    for (int i = 0; i < width; i++) sum += (double)x[i];
-    *mean = sum / width;
-    for (int i = 0; i < width; i++) square += ((double)x[i] - *mean) * ((double)x[i] - *mean);
+    double sum, square;
+    GCPI_ROW_SUM(sum, width, i, (double)x[i])
+    const double middle = sum / width;
+    GCPI_ROW_SUM(square, width, i, ((double)x[i] - middle) * ((double)x[i] - middle))
+    *mean = middle;
     *scale = 1.0 / sqrt(square / width + epsilon);
 }
-GCPI_LOOP void gcpi_layer_norm_task(void *arg, int index, int worker)
+GCPI_BODY void gcpi_layer_norm_task_body(void *arg, int index, int worker)
 {
     const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
     const gcp_call *c = job->call;
@@ -6182,29 +6209,33 @@ GCPI_LOOP void gcpi_layer_norm_task(void *arg, int index, int worker)
         gcp_real *y = gcpi_row_out(&c->out[0], p);
         double mean, scale;
         gcpi_pixel_moments(x, width, gcpi_attr(c->attributes)->norm.epsilon, &mean, &scale);
-        for (int i = 0; i < width; i++) y[i] = (gcp_real)(((double)x[i] - mean) * scale) * gamma[i] + beta[i];
+        GCPI_EACH for (int i = 0; i < width; i++)
+            y[i] = (gcp_real)(((double)x[i] - mean) * scale) * gamma[i] + beta[i];
     }
     (void)worker;
 }
+GCPI_WIDE_TASK(gcpi_layer_norm_task, gcpi_norm_job)
 static void gcpi_layer_norm_forward(const gcp_call *c)
 {
     gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_layer_norm_task);
 }
 
-GCPI_LOOP void gcpi_sum_layer_norm(const gcp_call *c, size_t first, size_t last, double *sums)
+GCPI_BODY void gcpi_sum_layer_norm_body(const gcp_call *c, size_t first, size_t last, double *sums)
 {
     int width = c->in[0].shape.d[3];
+    double *plain = sums + width;
     for (size_t p = first; p < last; p++) {
         const gcp_real *x = gcpi_row(&c->in[0], p), *dy = gcpi_row(&c->dout[0], p);
         double mean, scale;
         gcpi_pixel_moments(x, width, gcpi_attr(c->attributes)->norm.epsilon, &mean, &scale);
-        for (int i = 0; i < width; i++) {
+        GCPI_EACH for (int i = 0; i < width; i++) {
             sums[i] += (double)dy[i] * (((double)x[i] - mean) * scale);
-            sums[width + i] += (double)dy[i];
+            plain[i] += (double)dy[i];
         }
     }
 }
-GCPI_LOOP void gcpi_layer_norm_task_back(void *arg, int index, int worker)
+GCPI_WIDE_SUM(gcpi_sum_layer_norm)
+GCPI_BODY void gcpi_layer_norm_task_back_body(void *arg, int index, int worker)
 {
     const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
     const gcp_call *c = job->call;
@@ -6215,21 +6246,20 @@ GCPI_LOOP void gcpi_layer_norm_task_back(void *arg, int index, int worker)
     for (size_t p = first; p < last; p++) {
         const gcp_real *x = gcpi_row(&c->in[0], p), *dy = gcpi_row(&c->dout[0], p);
         gcp_real *dx = gcpi_row_out(d, p);
-        double mean, scale, a = 0, b = 0;
+        double mean, scale, a, b;
         gcpi_pixel_moments(x, width, gcpi_attr(c->attributes)->norm.epsilon, &mean, &scale);
-        for (int i = 0; i < width; i++) {
-            double g = (double)dy[i] * (double)gamma[i];
-            a += g;
-            b += g * ((double)x[i] - mean) * scale;
-        }
-        for (int i = 0; i < width; i++) {
-            double xhat = ((double)x[i] - mean) * scale;
-            gcp_real g = (gcp_real)(scale * ((double)dy[i] * (double)gamma[i] - a / width - xhat * b / width));
+        GCPI_ROW_SUM(a, width, i, (double)dy[i] * (double)gamma[i])
+        GCPI_ROW_SUM(b, width, i, (double)dy[i] * (double)gamma[i] * (((double)x[i] - mean) * scale))
+        a /= width; b /= width;
+        GCPI_EACH for (int i = 0; i < width; i++) {
+            const double xhat = ((double)x[i] - mean) * scale;
+            const gcp_real g = (gcp_real)(scale * ((double)dy[i] * (double)gamma[i] - a - xhat * b));
             dx[i] = d->accumulate ? dx[i] + g : g;
         }
     }
     (void)worker;
 }
+GCPI_WIDE_TASK(gcpi_layer_norm_task_back, gcpi_norm_job)
 static void gcpi_layer_norm_backward(const gcp_call *c)
 {
     if (c->din[1].data || c->din[2].data) {
@@ -6372,6 +6402,118 @@ GCPI_DEF gcp_tensor gcp_layer_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_ten
     return gcpi_layer_norm(x, gamma, beta, 1, o);
 }
 GCPI_WARM
+
+/* ==== src/ops/softmax.h ==== */
+
+/* Softmax and its logarithm, over channels. Backward reads the result. */
+
+/* The largest of a row; NaN where there is no other. */
+GCPI_BODY gcp_real gcpi_row_top(const gcp_real *x, int n)
+{
+    gcp_real top[GCPI_LANES], most;
+    int i = 0;
+    for (int k = 0; k < GCPI_LANES; k++) top[k] = x[0];
+    for (; i + GCPI_LANES <= n; i += GCPI_LANES)
+        GCPI_EACH for (int k = 0; k < GCPI_LANES; k++) top[k] = x[i + k] > top[k] ? x[i + k] : top[k];
+    most = top[0];
+    for (int k = 1; k < GCPI_LANES; k++) most = GCPI_MAX(most, top[k]);
+    for (; i < n; i++) most = GCPI_MAX(most, x[i]);
+    return most;
+}
+/* y = exp(x - top), y may be x; returns their sum. */
+GCPI_BODY double gcpi_row_exp(int fused, const gcp_real *x, gcp_real *y, gcp_real top, int n)
+{
+    double sum;
+    (void)fused;
+    GCPI_EACH for (int i = 0; i < n; i++) y[i] = gcpi_exp1(x[i] - top);
+    GCPI_ROW_SUM(sum, n, i, (double)y[i])
+    return sum;
+}
+
+enum { GCPI_SOFTMAX_PART = 512 };
+GCPI_BODY void gcpi_softmax_of(int fused, const gcp_real *x, gcp_real *y, int n, int logarithm)
+{
+    const gcp_real top = gcpi_row_top(x, n);
+    gcp_real part[GCPI_SOFTMAX_PART];
+    double sum = 0;
+    if (!logarithm) {
+        const gcp_real share = (gcp_real)(1 / gcpi_row_exp(fused, x, y, top, n));
+        GCPI_EACH for (int i = 0; i < n; i++) y[i] *= share;
+        return;
+    }
+    for (int i = 0; i < n; i += GCPI_SOFTMAX_PART)
+        sum += gcpi_row_exp(fused, x + i, part, top, GCPI_MIN(n - i, (int)GCPI_SOFTMAX_PART));
+    const gcp_real all = (gcp_real)gcpi_log(sum);
+    GCPI_EACH for (int i = 0; i < n; i++) y[i] = x[i] - top - all;
+}
+/* dx = y (dy - sum of y dy), or dy - exp(y) times the sum of dy; dx may be dy. */
+GCPI_BODY void gcpi_softmax_back_of(int fused, const gcp_real *y, const gcp_real *dy, gcp_real *dx, int n,
+                                     int logarithm, int accumulate)
+{
+    double sum;
+    (void)fused;
+    if (logarithm) GCPI_ROW_SUM(sum, n, i, (double)dy[i])
+    else GCPI_ROW_SUM(sum, n, i, (double)(y[i] * dy[i]))
+    const gcp_real all = (gcp_real)sum, keep = accumulate ? 1 : 0;
+    if (logarithm && keep != 0) GCPI_EACH for (int i = 0; i < n; i++) dx[i] += dy[i] - gcpi_exp1(y[i]) * all;
+    else if (logarithm) GCPI_EACH for (int i = 0; i < n; i++) dx[i] = dy[i] - gcpi_exp1(y[i]) * all;
+    else if (keep != 0) GCPI_EACH for (int i = 0; i < n; i++) dx[i] += y[i] * (dy[i] - all);
+    else GCPI_EACH for (int i = 0; i < n; i++) dx[i] = y[i] * (dy[i] - all);
+}
+
+GCPI_BODY void gcpi_softmax_rows(const gcpi_norm_job *job, size_t first, size_t last, int fused)
+{
+    const gcp_call *c = job->call;
+    const int n = c->out[0].shape.d[3], logarithm = gcpi_attr(c->attributes)->softmax.logarithm;
+    for (size_t p = first; p < last; p++)
+        gcpi_softmax_of(fused, gcpi_row(&c->in[0], p), gcpi_row_out(&c->out[0], p), n, logarithm);
+}
+GCPI_BODY void gcpi_softmax_rows_back(const gcpi_norm_job *job, size_t first, size_t last, int fused)
+{
+    const gcp_call *c = job->call;
+    const int n = c->out[0].shape.d[3], logarithm = gcpi_attr(c->attributes)->softmax.logarithm;
+    for (size_t p = first; p < last; p++)
+        gcpi_softmax_back_of(fused, gcpi_row(&c->out[0], p), gcpi_row(&c->dout[0], p), gcpi_row_out(&c->din[0], p), n,
+                              logarithm, c->din[0].accumulate);
+}
+#define GCPI_SOFTMAX_TASK(NAME, ROWS)                                                                      \
+    GCPI_BODY void NAME##_body(void *arg, int index, int fused)                                            \
+    {                                                                                                      \
+        const gcpi_norm_job *job = (const gcpi_norm_job *)arg;                                             \
+        const size_t first = (size_t)index * job->chunk;                                                   \
+        ROWS(job, first, GCPI_MIN(first + job->chunk, job->pixels), fused);                                \
+    }                                                                                                      \
+    GCPI_EACH_SET(NAME, (void *arg, int index, int worker), (arg, index, worker),                          \
+                  ((const gcpi_norm_job *)arg)->call->target, (void)worker; NAME##_body(arg, index, 0),    \
+                  (void)worker; NAME##_body(arg, index, 1))
+GCPI_SOFTMAX_TASK(gcpi_softmax_task, gcpi_softmax_rows)
+GCPI_SOFTMAX_TASK(gcpi_softmax_task_back, gcpi_softmax_rows_back)
+
+static void gcpi_softmax_forward(const gcp_call *c) { gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_softmax_task); }
+static void gcpi_softmax_backward(const gcp_call *c)
+{
+    if (c->din[0].data) gcpi_norm_rows(c, c->din[0].shape, NULL, gcpi_softmax_task_back);
+}
+#define GCPI_SOFTMAX_ROW(name)                                                                             \
+    static const gcpi_op_row gcpi_##name##_row = {                                                         \
+        GCP_OP_SOFTMAX,                                                                                    \
+        { #name, gcpi_unary_shape, gcpi_softmax_forward, gcpi_softmax_backward, NULL, 0, GCPI_OUT(0),      \
+          GCP_FLAG_IN_PLACE | GCP_FLAG_GRAD_IN_PLACE | GCP_FLAG_SAMPLES_APART, 1, NULL },                  \
+        NULL                                                                                               \
+    };
+GCPI_SOFTMAX_ROW(softmax)
+GCPI_SOFTMAX_ROW(log_softmax)
+
+GCPI_DEF gcp_tensor gcp_softmax_at(gcp_tensor x, gcp_op_opts o)
+{
+    return gcpi_simple(&gcpi_softmax_row, &x, 1, NULL, o.name, o.at);
+}
+GCPI_DEF gcp_tensor gcp_log_softmax_at(gcp_tensor x, gcp_op_opts o)
+{
+    gcpi_attributes a = gcpi_no_attributes();
+    a.softmax.logarithm = 1;
+    return gcpi_simple(&gcpi_log_softmax_row, &x, 1, &a, o.name, o.at);
+}
 
 /* ==== src/ops/window.h ==== */
 

@@ -160,6 +160,9 @@ void gcpi_cuda_reshape(gcp_view to, gcp_view from, cudaStream_t stream);
 void gcpi_cuda_dropout(gcp_view to, gcp_view from, double rate, uint64_t ordinal, const gcp_step_numbers *numbers,
                        cudaStream_t stream);
 
+void gcpi_cuda_softmax(gcp_view y, gcp_view x, int logarithm, cudaStream_t stream);
+void gcpi_cuda_softmax_back(gcp_view dx, gcp_view y, gcp_view dy, int logarithm, cudaStream_t stream);
+
 /* Windows as in gcpi_cuda_conv, ci = co channels. back: x and y are their gradients, and x's is made. */
 void gcpi_cuda_max_pool(const gcpi_cuda_conv *c, gcp_view x, gcp_view y, unsigned char *which, int back,
                         cudaStream_t stream);
@@ -811,6 +814,16 @@ static void gcpi_cuda_batch_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
 {
     if (c->backward) cost->workspace = gcpi_cuda_sums_workspace(c->in[0], 2);
 }
+static void gcpi_cuda_softmax_forward(const gcp_call *c)
+{
+    gcpi_cuda_softmax(c->out[0], c->in[0], gcpi_attr(c->attributes)->softmax.logarithm, gcpi_stream(c));
+}
+static void gcpi_cuda_softmax_backward(const gcp_call *c)
+{
+    if (c->din[0].data)
+        gcpi_cuda_softmax_back(c->din[0], c->out[0], c->dout[0], gcpi_attr(c->attributes)->softmax.logarithm,
+                               gcpi_stream(c));
+}
 static void gcpi_cuda_layer_norm_forward(const gcp_call *c)
 {
     gcpi_cuda_layer_norm(c->out[0], c->in[0], (const float *)c->in[1].data, (const float *)c->in[2].data,
@@ -830,6 +843,7 @@ static void gcpi_cuda_layer_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
 #define GCPI_CUDA_BATCH_NORM GCPI_CUDA_ROW("batch_norm", gcpi_cuda_batch_norm_forward, gcpi_cuda_batch_norm_backward, \
                                            gcpi_cuda_batch_norm_cost, GCP_FLAG_FUSED)
 #define GCPI_CUDA_LAYER_NORM GCPI_CUDA_ROW_OF(layer_norm, gcpi_cuda_layer_norm_cost)
+#define GCPI_CUDA_SOFTMAX GCPI_CUDA_ROW_OF(softmax, NULL)
 
 /* ==== src/cuda/gpu_products.h ==== */
 

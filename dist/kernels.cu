@@ -22,6 +22,7 @@
      batch_norm                    apply or apply_fours      sum_blocks, sum_finish, batch_norm_back      norms
      layer_norm                    layer_norm                layer_norm_back (moments), sum_blocks,
                                                              sum_finish, layer_norm_back                  norms
+     softmax, log_softmax          softmax                   softmax_back                                 softmax
      add, relu, leaky_relu, relu6, clamp: apply or apply_fours   map; rectify_back                        elementwise
        (batch_norm, add and relu behind each other: one apply)
      concat, slice, pointwise ops (ops/pointwise_table.h): map both ways                                  elementwise
@@ -1882,6 +1883,58 @@ void gcpi_cuda_layer_norm_back(const gcp_call *c, double epsilon, cudaStream_t s
     if (c->din[0].data)
         GCP_LAUNCH(gcpi_layer_norm_back_kernel, gcpi_blocks(pixels, 8), 256, 0, stream, c->din[0], x, dy, gamma,
                    epsilon, moments, pixels);
+}
+
+/* ==== src/cuda/kernels/softmax.h ==== */
+
+/* Softmax and its logarithm: a warp a pixel. */
+
+struct gcpi_softmax { gcp_view to, y, dy; int logarithm; size_t pixels; };
+GCPI_DEVICE size_t gcpi_warp_pixel() { return (size_t)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32; }
+GCPI_DEVICE const float *gcpi_pixel_of(const gcp_view &v, size_t p)
+{
+    return (const float *)v.data + (ptrdiff_t)p * v.pitch;
+}
+
+__global__ void gcpi_softmax_kernel(gcpi_softmax m)                     /* y: what goes in */
+{
+    const size_t p = gcpi_warp_pixel();
+    const int lane = (int)(threadIdx.x % 32), n = m.to.shape.d[3];
+    if (p >= m.pixels) return;
+    const float *x = gcpi_pixel_of(m.y, p);
+    float *to = (float *)m.to.data + (ptrdiff_t)p * m.to.pitch, top = x[0];
+    double sum = 0;
+    for (int i = lane; i < n; i += 32) top = x[i] > top ? x[i] : top;
+    top = gcpi_warp_max(top);
+    for (int i = lane; i < n; i += 32) sum += (double)expf(x[i] - top);
+    sum = gcpi_warp_sum(sum);
+    const float share = (float)(1 / sum), all = (float)log(sum);
+    for (int i = lane; i < n; i += 32) to[i] = m.logarithm ? x[i] - top - all : expf(x[i] - top) * share;
+}
+__global__ void gcpi_softmax_back_kernel(gcpi_softmax m)
+{
+    const size_t p = gcpi_warp_pixel();
+    const int lane = (int)(threadIdx.x % 32), n = m.to.shape.d[3];
+    if (p >= m.pixels) return;
+    const float *y = gcpi_pixel_of(m.y, p), *dy = gcpi_pixel_of(m.dy, p);
+    float *to = (float *)m.to.data + (ptrdiff_t)p * m.to.pitch;
+    double sum = 0;
+    for (int i = lane; i < n; i += 32) sum += (double)(m.logarithm ? dy[i] : y[i] * dy[i]);
+    const float all = (float)gcpi_warp_sum(sum);
+    for (int i = lane; i < n; i += 32) {
+        const float d = m.logarithm ? dy[i] - expf(y[i]) * all : y[i] * (dy[i] - all);
+        to[i] = m.to.accumulate ? to[i] + d : d;
+    }
+}
+void gcpi_cuda_softmax(gcp_view y, gcp_view x, int logarithm, cudaStream_t stream)
+{
+    gcpi_softmax m = { y, x, x, logarithm, gcpi_pixels_of(x.shape) };
+    GCP_LAUNCH(gcpi_softmax_kernel, gcpi_blocks(m.pixels, 8), 256, 0, stream, m);
+}
+void gcpi_cuda_softmax_back(gcp_view dx, gcp_view y, gcp_view dy, int logarithm, cudaStream_t stream)
+{
+    gcpi_softmax m = { dx, y, dy, logarithm, gcpi_pixels_of(y.shape) };
+    GCP_LAUNCH(gcpi_softmax_back_kernel, gcpi_blocks(m.pixels, 8), 256, 0, stream, m);
 }
 
 /* ==== src/cuda/kernels/lookup.h ==== */

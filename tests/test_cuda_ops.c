@@ -98,6 +98,9 @@ static gcp_tensor elementwise(int k)
     case 3: return square(seen(gcp_relu(gcp_add(x, y))));
     case 4: return square(seen(gcp_leaky_relu(x, .slope = 0.3)));
     case 10: return square(seen(gcp_relu6(gcp_scale(gcp_add(x, y), .by = 5))));
+    case 12: return square(seen(gcp_softmax(gcp_add(x, y))));
+    case 13: return square(seen(gcp_log_softmax(gcp_slice(gcp_tanh(x), .first = 1, .count = 6))));
+    case 14: return square(seen(gcp_add(gcp_softmax(x), gcp_softmax(gcp_concat(GCP_TENSORS(x))))));
     case 11: return square(seen(gcp_clamp(gcp_batch_norm(x), .low = -0.5, .high = 0.75)));
     case 5: return square(seen(gcp_dropout(gcp_add(x, y), .rate = 0.4)));
     case 6: return square(seen(gcp_bias(x, gcp_param(net, "b", GCP_SHAPE(k % 2 ? 7 : 8), .init = GCP_INIT_ONES))));
@@ -327,7 +330,7 @@ int main(int argc, char **argv)
                                        { "transposed", transposed, SHAPES, 1 },
                                        { "twice", twice, 6, 1 },
                                        { "pitched", pitched, 6, 1 },
-                                       { "elementwise", elementwise, 26, 0 },
+                                       { "elementwise", elementwise, 32, 0 },
                                        { "pair", pair, 49, 0 },
                                        { "pointwise", pointwise, 3 * POINTWISE_CALLS, 0 },
                                        { "windows", windows, 30, 0 },

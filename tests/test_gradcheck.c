@@ -249,6 +249,11 @@ static gcp_tensor custom(gcp_tensor a, gcp_tensor b, int which)
     X(PAIR, mul, gcp_tensor a = IN(2, 3, 2, 3), b = IN(2, 3, 2, 3); return gcp_mul(a, b);)                            \
     X(PAIR, mul_same, gcp_tensor x = IN(2, 3); return gcp_mul(x, x);)                                                 \
     X(PAIR, mul_same_made, gcp_tensor x = gcp_tanh(IN(2, 3)); return gcp_mul(gcp_mul(x, x), x);)                      \
+    X(SOFTMAX, softmax, return gcp_softmax(IN(3, 5));)                                                               \
+    X(SOFTMAX, softmax_wide, return gcp_softmax(gcp_scale(IN(2, 1, 2, 37), .by = 3));)                               \
+    X(SOFTMAX, log_softmax, return gcp_log_softmax(gcp_scale(IN(2, 2, 1, 19), .by = 4));)                            \
+    X(SOFTMAX, softmax_twice, gcp_tensor x = gcp_tanh(IN(3, 17)), y = gcp_softmax(x);                                \
+      return gcp_mul(y, gcp_softmax(gcp_add(x, y)));)                                                                \
     X(PAIR, sub, gcp_tensor a = IN(2, 3, 2, 3), b = IN(2, 3, 2, 3); return gcp_sub(a, b);)                           \
     X(PAIR, div, gcp_tensor a = IN(2, 3, 2, 3), b = AWAY(2, 3, 2, 3); return gcp_div(a, b);)                         \
     X(PAIR, div_same, gcp_tensor x = gcp_exp(IN(2, 3)); return gcp_div(x, gcp_mul(x, x));)                           \

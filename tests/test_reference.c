@@ -142,6 +142,8 @@ static gcp_tensor batch_norm(void)                 /* a layer makes its gamma an
     X(softplus, return gcp_softplus(gcp_scale(IMAGE, .by = 3), .beta = 2);)                                      \
     X(mish, return gcp_mish(gcp_scale(IMAGE, .by = 3));)                                                         \
     X(prelu, IMAGE; PAR(2, 3); return gcp_prelu(operand[1], operand[2]);)                                        \
+    X(softmax, return gcp_softmax(gcp_scale(IN(1, 2, 3, 4, 5), .by = 3));)                                       \
+    X(log_softmax, return gcp_log_softmax(gcp_scale(IN(1, 2, 3, 4, 5), .by = 3));)                               \
     X(sub_gate, IMAGE; IN(2, 2, 3); return gcp_sub(operand[1], operand[2]);)                                     \
     X(mul_gate, IMAGE; IN(2, 2, 3); return gcp_mul(operand[1], operand[2]);)                                     \
     X(div_pixels, IMAGE; IN(2, 2, 3, 4, 1); return gcp_div(operand[1], gcp_exp(operand[2]));)                    \

@@ -166,15 +166,16 @@ static void gcpi_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
 }
 
 /* Layer-norm over channels. Backward computes the mean and scale of a pixel again. */
-static void gcpi_pixel_moments(const gcp_real *x, int width, double epsilon, double *mean, double *scale)
+GCPI_BODY void gcpi_pixel_moments(const gcp_real *x, int width, double epsilon, double *mean, double *scale)
 {
-    double sum = 0, square = 0;
-    for (int i = 0; i < width; i++) sum += (double)x[i];
-    *mean = sum / width;
-    for (int i = 0; i < width; i++) square += ((double)x[i] - *mean) * ((double)x[i] - *mean);
+    double sum, square;
+    GCPI_ROW_SUM(sum, width, i, (double)x[i])
+    const double middle = sum / width;
+    GCPI_ROW_SUM(square, width, i, ((double)x[i] - middle) * ((double)x[i] - middle))
+    *mean = middle;
     *scale = 1.0 / sqrt(square / width + epsilon);
 }
-GCPI_LOOP void gcpi_layer_norm_task(void *arg, int index, int worker)
+GCPI_BODY void gcpi_layer_norm_task_body(void *arg, int index, int worker)
 {
     const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
     const gcp_call *c = job->call;
@@ -186,29 +187,33 @@ GCPI_LOOP void gcpi_layer_norm_task(void *arg, int index, int worker)
         gcp_real *y = gcpi_row_out(&c->out[0], p);
         double mean, scale;
         gcpi_pixel_moments(x, width, gcpi_attr(c->attributes)->norm.epsilon, &mean, &scale);
-        for (int i = 0; i < width; i++) y[i] = (gcp_real)(((double)x[i] - mean) * scale) * gamma[i] + beta[i];
+        GCPI_EACH for (int i = 0; i < width; i++)
+            y[i] = (gcp_real)(((double)x[i] - mean) * scale) * gamma[i] + beta[i];
     }
     (void)worker;
 }
+GCPI_WIDE_TASK(gcpi_layer_norm_task, gcpi_norm_job)
 static void gcpi_layer_norm_forward(const gcp_call *c)
 {
     gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_layer_norm_task);
 }
 
-GCPI_LOOP void gcpi_sum_layer_norm(const gcp_call *c, size_t first, size_t last, double *sums)
+GCPI_BODY void gcpi_sum_layer_norm_body(const gcp_call *c, size_t first, size_t last, double *sums)
 {
     int width = c->in[0].shape.d[3];
+    double *plain = sums + width;
     for (size_t p = first; p < last; p++) {
         const gcp_real *x = gcpi_row(&c->in[0], p), *dy = gcpi_row(&c->dout[0], p);
         double mean, scale;
         gcpi_pixel_moments(x, width, gcpi_attr(c->attributes)->norm.epsilon, &mean, &scale);
-        for (int i = 0; i < width; i++) {
+        GCPI_EACH for (int i = 0; i < width; i++) {
             sums[i] += (double)dy[i] * (((double)x[i] - mean) * scale);
-            sums[width + i] += (double)dy[i];
+            plain[i] += (double)dy[i];
         }
     }
 }
-GCPI_LOOP void gcpi_layer_norm_task_back(void *arg, int index, int worker)
+GCPI_WIDE_SUM(gcpi_sum_layer_norm)
+GCPI_BODY void gcpi_layer_norm_task_back_body(void *arg, int index, int worker)
 {
     const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
     const gcp_call *c = job->call;
@@ -219,21 +224,20 @@ GCPI_LOOP void gcpi_layer_norm_task_back(void *arg, int index, int worker)
     for (size_t p = first; p < last; p++) {
         const gcp_real *x = gcpi_row(&c->in[0], p), *dy = gcpi_row(&c->dout[0], p);
         gcp_real *dx = gcpi_row_out(d, p);
-        double mean, scale, a = 0, b = 0;
+        double mean, scale, a, b;
         gcpi_pixel_moments(x, width, gcpi_attr(c->attributes)->norm.epsilon, &mean, &scale);
-        for (int i = 0; i < width; i++) {
-            double g = (double)dy[i] * (double)gamma[i];
-            a += g;
-            b += g * ((double)x[i] - mean) * scale;
-        }
-        for (int i = 0; i < width; i++) {
-            double xhat = ((double)x[i] - mean) * scale;
-            gcp_real g = (gcp_real)(scale * ((double)dy[i] * (double)gamma[i] - a / width - xhat * b / width));
+        GCPI_ROW_SUM(a, width, i, (double)dy[i] * (double)gamma[i])
+        GCPI_ROW_SUM(b, width, i, (double)dy[i] * (double)gamma[i] * (((double)x[i] - mean) * scale))
+        a /= width; b /= width;
+        GCPI_EACH for (int i = 0; i < width; i++) {
+            const double xhat = ((double)x[i] - mean) * scale;
+            const gcp_real g = (gcp_real)(scale * ((double)dy[i] * (double)gamma[i] - a - xhat * b));
             dx[i] = d->accumulate ? dx[i] + g : g;
         }
     }
     (void)worker;
 }
+GCPI_WIDE_TASK(gcpi_layer_norm_task_back, gcpi_norm_job)
 static void gcpi_layer_norm_backward(const gcp_call *c)
 {
     if (c->din[1].data || c->din[2].data) {

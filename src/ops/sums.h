@@ -84,6 +84,25 @@ static void gcpi_sum_written(void *arg, size_t pixel, size_t pixels, int first, 
     (void)first;
 }
 
+/* The sum of value, which is of i, over a row. Value i goes to lane i % GCPI_LANES, and lanes are added in order. */
+enum { GCPI_LANES = 16 };
+#define GCPI_ROW_SUM(sum, n, i, value)                                        \
+    {                                                                         \
+        double lane[GCPI_LANES] = { 0 };                                      \
+        int from = 0;                                                         \
+        for (; from + GCPI_LANES <= (n); from += GCPI_LANES)                  \
+            GCPI_EACH for (int k = 0; k < GCPI_LANES; k++) {                  \
+                const int i = from + k;                                       \
+                lane[k] += (value);                                           \
+            }                                                                 \
+        for (int k = 0; from < (n); from++, k++) {                            \
+            const int i = from;                                               \
+            lane[k] += (value);                                               \
+        }                                                                     \
+        sum = 0;                                                              \
+        for (int k = 0; k < GCPI_LANES; k++) sum += lane[k];                  \
+    }
+
 static void gcpi_store_sums(const gcp_view *to, const double *sums)
 {
     gcp_real *d = (gcp_real *)to->data;

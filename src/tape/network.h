@@ -44,6 +44,7 @@ typedef union gcpi_attributes {
     struct { double low, high, slope; } rectifier;   /* slope: below low; 0: low itself */
     /* fn: of GCPI_PAIRS; bits of inputs that are spread, and of those spread over samples */
     struct { int fn; unsigned spread, whole; } pair;
+    struct { int logarithm; } softmax;
     struct { double rate; } dropout;
     struct { double epsilon, momentum; } norm;
     struct { int first, count; } slice;

@@ -10,7 +10,7 @@
 typedef enum precision_kind {
     CONV, CONV_TRANSPOSE, LINEAR, MATMUL,                  /* compared by the sum of absolute products */
     ADD, MUL, GATE, SPREAD, BIAS, RELU, LEAKY, RELU6, CLAMP, MAX_POOL, AVG_POOL, GLOBAL_POOL, NEAREST, BILINEAR,
-    BATCH_NORM, LAYER_NORM, DROPOUT, CONCAT, SLICE, RESHAPE, EMBEDDING, CROSS_ENTROPY, MSE, MEAN, RESIDUAL,
+    BATCH_NORM, LAYER_NORM, DROPOUT, CONCAT, SLICE, RESHAPE, EMBEDDING, CROSS_ENTROPY, MSE, MEAN, SOFTMAX, LOG_SOFTMAX, RESIDUAL,
     POINTWISE, KINDS = POINTWISE GCPI_POINTWISE(AND_ONE, AND_ONE, AND_ONE)   /* each line of the table */
 } precision_kind;
 
@@ -112,6 +112,8 @@ static gcp_tensor other(const precision_case *c, gcp_tensor x)
     case SPREAD: return gcp_sub(gcp_maximum(x, wanted(2, 1, c->h, 1, c->ci)), wanted(3, c->n, c->h, c->w, 1));
     case RELU6: return gcp_relu6(gcp_scale(x, .by = 8));
     case CLAMP: return gcp_clamp(x, .low = -0.25, .high = 0.5);
+    case SOFTMAX: return gcp_softmax(gcp_scale(x, .by = 3));
+    case LOG_SOFTMAX: return gcp_log_softmax(gcp_scale(x, .by = 3));
     case BIAS: return gcp_bias(x, param1(2, c->ci));
     case RELU: return gcp_relu(x);
     case LEAKY: return gcp_leaky_relu(x, .slope = 0.3);

@@ -89,7 +89,9 @@ static inline gcp_tensor net_resize(random_net *r, gcp_tensor x)
 
 static inline gcp_tensor net_elementwise(random_net *r, gcp_tensor x)
 {
-    switch (roll(&r->d, 20)) {
+    switch (roll(&r->d, 22)) {
+    case 20: return gcp_softmax(x);
+    case 21: return gcp_log_softmax(x);
     case 8: return gcp_silu(x);
     case 9: return gcp_hard_swish(x);
     case 10: return gcp_hard_sigmoid(x);
