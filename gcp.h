@@ -237,7 +237,8 @@ typedef struct gcp_op_opts { gcp_at at GCPI_Z; const char *name GCPI_Z; } GCPI_B
     X(ADD, add) X(PAIR, pair) X(BIAS, bias) X(RELU, relu) X(LEAKY_RELU, leaky_relu) X(RELU6, relu6) \
     X(CLAMP, clamp) X(MAX_POOL, max_pool) \
     X(AVG_POOL, avg_pool) X(GLOBAL_AVG_POOL, global_avg_pool) X(BATCH_STATS, batch_stats) X(BATCH_NORM, batch_norm) \
-    X(LAYER_NORM, layer_norm) X(SOFTMAX, softmax) X(DROPOUT, dropout) X(CONCAT, concat) X(SLICE, slice) X(RESHAPE, reshape) \
+    X(LAYER_NORM, layer_norm) X(SOFTMAX, softmax) X(ATTENTION, attention) X(DROPOUT, dropout) X(CONCAT, concat) \
+    X(SLICE, slice) X(RESHAPE, reshape) \
     X(EMBEDDING, embedding) X(CROSS_ENTROPY, cross_entropy) X(MSE, mse) X(MEAN, mean)
 #define GCPI_KIND(NAME, name) GCP_OP_##NAME,
 typedef enum gcp_op_kind { GCP_OPS(GCPI_KIND) GCP_OP_COUNT } gcp_op_kind;
@@ -493,6 +494,15 @@ typedef struct gcp_leaky_relu_opts {
 typedef struct gcp_clamp_opts {
     gcp_at at GCPI_Z; double low GCPI_Z, high GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_clamp_opts;
+typedef struct gcp_attention_opts {
+    gcp_at at GCPI_Z;
+    int heads GCPI_Z;                   /* of q; default 1. k and v may have fewer: each of them serves several */
+    int causal GCPI_Z;                  /* row i of q sees keys up to i, of more keys than rows up to i + keys - rows */
+    double scale GCPI_Z;                /* default 1 / sqrt(channels of a head) */
+    gcp_tensor lengths GCPI_Z;          /* (n) of gcp_labels: how many keys of a sample count, the first ones */
+    gcp_tensor bias GCPI_Z;             /* (n or 1, heads, rows, keys), added to scaled scores; -HUGE_VAL hides a key */
+    const char *name GCPI_Z;
+} GCPI_BY_NAME gcp_attention_opts;
 typedef struct gcp_norm_opts {
     gcp_at at GCPI_Z;
     double epsilon GCPI_Z;              /* default 1e-5 */
@@ -787,10 +797,15 @@ GCP_API gcp_tensor gcp_leaky_relu_at(gcp_tensor x, gcp_leaky_relu_opts opts);
 GCP_API gcp_tensor gcp_relu6_at(gcp_tensor x, gcp_op_opts opts);
 /* min(max(x, low), high); its gradient is 0 where x is at a bound or beyond. */
 GCP_API gcp_tensor gcp_clamp_at(gcp_tensor x, gcp_clamp_opts opts);
-/* Over channels: exp(x) over the sum of all exp(x), and the logarithm of that. gcp_cross_entropy takes logits: these are
-   for other uses of a distribution, as weights. */
+/* Over channels: exp(x) over the sum of all exp(x), and the logarithm of that. gcp_cross_entropy takes logits: these
+   are for other uses of a distribution, as weights. */
 GCP_API gcp_tensor gcp_softmax_at(gcp_tensor x, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_log_softmax_at(gcp_tensor x, gcp_op_opts opts);
+/* q (n, rows, c), k (n, keys, c'), v (n, keys, c'') -> (n, rows, heads times a head's channels of v):
+   softmax(scale q k' + bias) v, a head at a time. Images count their pixels as tokens. A row that sees no key gives 0.
+   Exact, in memory linear in rows and keys: scores are made block by block, in backward again (which counts for no
+   plan's rerun_flops). Dropout of weights is not part of it, as weights are never kept: put gcp_dropout behind it. */
+GCP_API gcp_tensor gcp_attention_at(gcp_tensor q, gcp_tensor k, gcp_tensor v, gcp_attention_opts opts);
 /* The largest of each window; padding never is. At most 256 cells. */
 GCP_API gcp_tensor gcp_max_pool_at(gcp_tensor x, gcp_pool_opts opts);
 /* The mean of each window; padding does not count. */
@@ -1141,6 +1156,7 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define gcp_bias(...)                GCPI_F2(gcp_bias_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_relu(...)                GCPI_F1(gcp_relu_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_leaky_relu(...)          GCPI_F1(gcp_leaky_relu_at, gcp_leaky_relu_opts, __VA_ARGS__, )
+#define gcp_attention(...)           GCPI_F3(gcp_attention_at, gcp_attention_opts, __VA_ARGS__, )
 #define gcp_softmax(...)             GCPI_F1(gcp_softmax_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_log_softmax(...)         GCPI_F1(gcp_log_softmax_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_relu6(...)               GCPI_F1(gcp_relu6_at, gcp_op_opts, __VA_ARGS__, )
@@ -1251,6 +1267,7 @@ GCPI_WARM
 #include "src/ops/upsample.h"          /* Upsampling by a whole factor */
 #include "src/ops/conv.h"              /* Convolutions and transposed convolutions */
 #include "src/ops/dense.h"             /* Matrix products: linear, matmul */
+#include "src/ops/attention.h"         /* Attention: softmax(scale q k' + bias) v, a head at a time */
 #include "src/ops/shape.h"             /* Views: concat, slice, reshape */
 #include "src/ops/dropout.h"           /* Dropout: y = x / (1 - rate) or 0 */
 #include "src/ops/embedding.h"         /* Embedding: rows of a table */

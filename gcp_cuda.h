@@ -117,7 +117,7 @@ GCP_API cudaStream_t      gcp_cuda_stream(const gcp_target *target);
 #include "src/cuda/device.h"          /* A GPU: its context, memory, recorded steps, far memory */
 #include "src/cuda/gpu_pixelwise.h"   /* Rows: elementwise ops, bias, dropout, views */
 #include "src/cuda/gpu_windows.h"     /* Rows: pools, upsampling */
-#include "src/cuda/gpu_norms.h"       /* Rows: batch-norm, layer-norm */
+#include "src/cuda/gpu_norms.h"       /* Rows: normalisation, softmax, attention */
 #include "src/cuda/gpu_products.h"    /* Matrix products by cuBLAS */
 #include "src/cuda/gpu_convs.h"       /* Rows: convolutions, dense layers, matrix products */
 #include "src/cuda/gpu_losses.h"      /* Rows: embedding, losses */

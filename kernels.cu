@@ -19,7 +19,8 @@
      batch_norm                    apply or apply_fours      sum_blocks, sum_finish, batch_norm_back      norms
      layer_norm                    layer_norm                layer_norm_back (moments), sum_blocks,
                                                              sum_finish, layer_norm_back                  norms
-     softmax, log_softmax          softmax                   softmax_back                                 softmax
+     attention                     attention                 attention_rows, attention_keys               attend
+     softmax, log_softmax          softmax                   softmax_back                                 distribution
      add, relu, leaky_relu, relu6, clamp: apply or apply_fours   map; rectify_back                        elementwise
        (batch_norm, add and relu behind each other: one apply)
      concat, slice, pointwise ops (ops/pointwise_table.h): map both ways                                  elementwise
@@ -53,7 +54,8 @@
 #include "src/cuda/kernels/pairs.h"        /* Ops of two operands, of which one may be spread over the other */
 #include "src/cuda/kernels/windows.h"      /* Windows: pooling and upsampling */
 #include "src/cuda/kernels/norms.h"        /* Batch-norm and layer-norm */
-#include "src/cuda/kernels/softmax.h"      /* Softmax and its logarithm: a warp a pixel */
+#include "src/cuda/kernels/distribution.h" /* Softmax and its logarithm: a warp a pixel */
+#include "src/cuda/kernels/attend.h"       /* Attention: tiles of 32 rows and 32 keys */
 #include "src/cuda/kernels/lookup.h"       /* Embedding */
 #include "src/cuda/kernels/losses.h"       /* Losses */
 #include "src/cuda/kernels/updates.h"      /* Updates */

@@ -336,7 +336,8 @@ GCP_API gcp_tensor gcp_gelu_tanh_at(gcp_tensor x, gcp_op_opts opts);
     X(ADD, add) X(PAIR, pair) X(BIAS, bias) X(RELU, relu) X(LEAKY_RELU, leaky_relu) X(RELU6, relu6) \
     X(CLAMP, clamp) X(MAX_POOL, max_pool) \
     X(AVG_POOL, avg_pool) X(GLOBAL_AVG_POOL, global_avg_pool) X(BATCH_STATS, batch_stats) X(BATCH_NORM, batch_norm) \
-    X(LAYER_NORM, layer_norm) X(SOFTMAX, softmax) X(DROPOUT, dropout) X(CONCAT, concat) X(SLICE, slice) X(RESHAPE, reshape) \
+    X(LAYER_NORM, layer_norm) X(SOFTMAX, softmax) X(ATTENTION, attention) X(DROPOUT, dropout) X(CONCAT, concat) \
+    X(SLICE, slice) X(RESHAPE, reshape) \
     X(EMBEDDING, embedding) X(CROSS_ENTROPY, cross_entropy) X(MSE, mse) X(MEAN, mean)
 #define GCPI_KIND(NAME, name) GCP_OP_##NAME,
 typedef enum gcp_op_kind { GCP_OPS(GCPI_KIND) GCP_OP_COUNT } gcp_op_kind;
@@ -592,6 +593,15 @@ typedef struct gcp_leaky_relu_opts {
 typedef struct gcp_clamp_opts {
     gcp_at at GCPI_Z; double low GCPI_Z, high GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_clamp_opts;
+typedef struct gcp_attention_opts {
+    gcp_at at GCPI_Z;
+    int heads GCPI_Z;                   /* of q; default 1. k and v may have fewer: each of them serves several */
+    int causal GCPI_Z;                  /* row i of q sees keys up to i, of more keys than rows up to i + keys - rows */
+    double scale GCPI_Z;                /* default 1 / sqrt(channels of a head) */
+    gcp_tensor lengths GCPI_Z;          /* (n) of gcp_labels: how many keys of a sample count, the first ones */
+    gcp_tensor bias GCPI_Z;             /* (n or 1, heads, rows, keys), added to scaled scores; -HUGE_VAL hides a key */
+    const char *name GCPI_Z;
+} GCPI_BY_NAME gcp_attention_opts;
 typedef struct gcp_norm_opts {
     gcp_at at GCPI_Z;
     double epsilon GCPI_Z;              /* default 1e-5 */
@@ -886,10 +896,15 @@ GCP_API gcp_tensor gcp_leaky_relu_at(gcp_tensor x, gcp_leaky_relu_opts opts);
 GCP_API gcp_tensor gcp_relu6_at(gcp_tensor x, gcp_op_opts opts);
 /* min(max(x, low), high); its gradient is 0 where x is at a bound or beyond. */
 GCP_API gcp_tensor gcp_clamp_at(gcp_tensor x, gcp_clamp_opts opts);
-/* Over channels: exp(x) over the sum of all exp(x), and the logarithm of that. gcp_cross_entropy takes logits: these are
-   for other uses of a distribution, as weights. */
+/* Over channels: exp(x) over the sum of all exp(x), and the logarithm of that. gcp_cross_entropy takes logits: these
+   are for other uses of a distribution, as weights. */
 GCP_API gcp_tensor gcp_softmax_at(gcp_tensor x, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_log_softmax_at(gcp_tensor x, gcp_op_opts opts);
+/* q (n, rows, c), k (n, keys, c'), v (n, keys, c'') -> (n, rows, heads times a head's channels of v):
+   softmax(scale q k' + bias) v, a head at a time. Images count their pixels as tokens. A row that sees no key gives 0.
+   Exact, in memory linear in rows and keys: scores are made block by block, in backward again (which counts for no
+   plan's rerun_flops). Dropout of weights is not part of it, as weights are never kept: put gcp_dropout behind it. */
+GCP_API gcp_tensor gcp_attention_at(gcp_tensor q, gcp_tensor k, gcp_tensor v, gcp_attention_opts opts);
 /* The largest of each window; padding never is. At most 256 cells. */
 GCP_API gcp_tensor gcp_max_pool_at(gcp_tensor x, gcp_pool_opts opts);
 /* The mean of each window; padding does not count. */
@@ -1240,6 +1255,7 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define gcp_bias(...)                GCPI_F2(gcp_bias_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_relu(...)                GCPI_F1(gcp_relu_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_leaky_relu(...)          GCPI_F1(gcp_leaky_relu_at, gcp_leaky_relu_opts, __VA_ARGS__, )
+#define gcp_attention(...)           GCPI_F3(gcp_attention_at, gcp_attention_opts, __VA_ARGS__, )
 #define gcp_softmax(...)             GCPI_F1(gcp_softmax_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_log_softmax(...)         GCPI_F1(gcp_log_softmax_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_relu6(...)               GCPI_F1(gcp_relu6_at, gcp_op_opts, __VA_ARGS__, )
@@ -1626,6 +1642,8 @@ typedef union gcpi_attributes {
     /* fn: of GCPI_PAIRS; bits of inputs that are spread, and of those spread over samples */
     struct { int fn; unsigned spread, whole; } pair;
     struct { int logarithm; } softmax;
+    /* lengths, bias: the input, 0: none; shared: all samples have one bias */
+    struct { int heads, causal, lengths, bias, keys, shared; double scale; } attention;
     struct { double rate; } dropout;
     struct { double epsilon, momentum; } norm;
     struct { int first, count; } slice;
@@ -4337,6 +4355,14 @@ static void gcpi_gemm(int ta, int tb, int m, int n, int k, const gcp_real *a, pt
 #define GCPI_EACH
 #define GCPI_EIGHT
 #endif
+/* Around loops that in double call <math.h>, and are not vectorised there: clang warns of it. */
+#ifdef __clang__
+#define GCPI_CALLS _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Wpass-failed\"")
+#define GCPI_CALLS_END _Pragma("clang diagnostic pop")
+#else
+#define GCPI_CALLS
+#define GCPI_CALLS_END
+#endif
 #if GCPI_X86
 #define GCPI_EACH_SET(NAME, PARAMETERS, ARGUMENTS, TARGET, ANY, FUSED)                                      \
     GCPI_LOOP void NAME##_any PARAMETERS { ANY; }                                                           \
@@ -4359,6 +4385,9 @@ static void gcpi_gemm(int ta, int tb, int m, int n, int k, const gcp_real *a, pt
     GCPI_WIDE(NAME, (const gcp_call *c, size_t first, size_t last, double *sums), (c, first, last, sums), c->target)
 #define GCPI_WIDE_TASK(NAME, JOB) \
     GCPI_WIDE(NAME, (void *arg, int index, int worker), (arg, index, worker), ((const JOB *)arg)->call->target)
+
+/* align is a power of two */
+static size_t gcpi_round(size_t n, size_t align) { return (n + align - 1) & ~(align - 1); }
 
 enum { GCPI_CHUNK = 16384 };           /* values per task of a pass */
 
@@ -5104,14 +5133,9 @@ static gcp_tensor gcpi_pointwise(const gcpi_op_row *row, gcp_tensor x, double p,
         GCPI_POINTWISE_NUMBER(op, q, q_otherwise, q_least, q_most)                                                \
         return gcpi_pointwise(&gcpi_##op##_row, x, o.p, o.q, o.name, o.at);                                       \
     }
-#ifdef __clang__
-#pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wpass-failed"        /* loops in double call <math.h>, and are not vectorised */
-#endif
+GCPI_CALLS
 GCPI_POINTWISE(GCPI_PLAIN_OP, GCPI_ONE_OP, GCPI_TWO_OP)
-#ifdef __clang__
-#pragma clang diagnostic pop
-#endif
+GCPI_CALLS_END
 
 /* ==== src/ops/rectifier.h ==== */
 
@@ -6407,6 +6431,8 @@ GCPI_WARM
 
 /* Softmax and its logarithm, over channels. Backward reads the result. */
 
+GCPI_CALLS
+
 /* The largest of a row; NaN where there is no other. */
 GCPI_BODY gcp_real gcpi_row_top(const gcp_real *x, int n)
 {
@@ -6488,6 +6514,7 @@ GCPI_BODY void gcpi_softmax_rows_back(const gcpi_norm_job *job, size_t first, si
                   (void)worker; NAME##_body(arg, index, 1))
 GCPI_SOFTMAX_TASK(gcpi_softmax_task, gcpi_softmax_rows)
 GCPI_SOFTMAX_TASK(gcpi_softmax_task_back, gcpi_softmax_rows_back)
+GCPI_CALLS_END
 
 static void gcpi_softmax_forward(const gcp_call *c) { gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_softmax_task); }
 static void gcpi_softmax_backward(const gcp_call *c)
@@ -7371,6 +7398,490 @@ GCPI_DEF gcp_tensor gcp_matmul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o)
 }
 GCPI_WARM
 
+/* ==== src/ops/attention.h ==== */
+
+/* Attention: softmax(scale q k' + bias) v, a head at a time. Scores are made block by block and never kept: of each
+   row only the logarithm of its sum is (output 1), and backward makes the scores again (Rabe and Staats 2021, "Self-
+   attention does not need O(n^2) memory"; Dao et al. 2022, "FlashAttention"). Blocks depend on the shapes alone. */
+
+enum { GCPI_ATTENTION_ROWS = 64, GCPI_ATTENTION_KEYS = 256, GCPI_ATTENTION_WHOLE = 65536 };
+
+/* Sizes of a call. d, e: channels of a head of q and k, and of v; group: heads of q that share one of k and v. */
+typedef struct gcpi_attention {
+    int n, rows, keys, heads, kv, group, d, e, causal, lengths, bias, biases;
+    int tile;                  /* keys of a block in backward: all of them, or GCPI_ATTENTION_KEYS */
+    gcp_real scale;
+} gcpi_attention;
+
+/* At most what an int holds: gcpi_attention_shape refuses more. */
+static int gcpi_tokens(gcp_shape s) { return (int)GCPI_MIN((int64_t)s.d[1] * s.d[2], (int64_t)INT32_MAX); }
+static gcpi_attention gcpi_attention_of(const gcpi_attributes *attributes, const gcp_shape *in)
+{
+    gcpi_attention a;
+    a.n = in[0].d[0]; a.rows = gcpi_tokens(in[0]); a.keys = gcpi_tokens(in[1]);
+    a.heads = attributes->attention.heads; a.d = in[0].d[3] / a.heads;
+    a.kv = in[1].d[3] / a.d; a.group = a.heads / a.kv; a.e = in[2].d[3] / a.kv;
+    a.causal = attributes->attention.causal; a.lengths = attributes->attention.lengths;
+    a.bias = attributes->attention.bias; a.biases = a.bias ? in[a.bias].d[0] : 0;
+    a.scale = (gcp_real)attributes->attention.scale;
+    a.tile = a.keys;
+    if ((int64_t)a.keys * (a.d + a.e) > GCPI_ATTENTION_WHOLE) a.tile = GCPI_MIN(a.keys, (int)GCPI_ATTENTION_KEYS);
+    return a;
+}
+
+/* Whether a block leaves out keys that none of its rows sees, in steps of GCPI_ATTENTION_ROWS: not where each weight of
+   a bias gets a gradient. */
+static int gcpi_attention_cuts(const gcpi_attention *a) { return a->causal && !a->bias; }
+
+/* What a worker holds: scratch of products, scores and their gradients [rows][tile], sums of results, a value a row. */
+typedef struct gcpi_attention_room { ptrdiff_t scratch, scores, sums, bytes; } gcpi_attention_room;
+static void gcpi_serial_for(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg)
+{
+    (void)context;
+    for (int i = 0; i < tasks; i++) task(arg, i, 0);
+}
+static gcpi_par gcpi_serial_par(const gcp_target *target)
+{
+    gcpi_par par = gcpi_par_of(target);
+    par.context = NULL; par.threads = 1; par.parallel_for = gcpi_serial_for;
+    return par;
+}
+/* Of the products of a block of m rows and n keys. */
+static size_t gcpi_attention_scratch(const gcpi_attention *a, int m, int n, int backward, const gcpi_par *par)
+{
+    const size_t forward = GCPI_MAX(gcpi_gemm_scratch(0, 1, m, n, a->d, par), gcpi_gemm_scratch(0, 0, m, a->e, n, par));
+    if (!backward) return forward;
+    const size_t rows = GCPI_MAX(gcpi_gemm_scratch(0, 1, m, n, a->e, par), gcpi_gemm_scratch(0, 0, m, a->d, n, par)),
+                 keys = GCPI_MAX(gcpi_gemm_scratch(1, 0, n, a->e, m, par), gcpi_gemm_scratch(1, 0, n, a->d, m, par));
+    return GCPI_MAX(forward, GCPI_MAX(rows, keys));
+}
+static gcpi_attention_room gcpi_attention_room_of(const gcpi_attention *a, const gcp_target *target, int backward)
+{
+    const gcpi_par par = gcpi_serial_par(target);
+    const int step = GCPI_ATTENTION_ROWS, r = GCPI_MIN(a->rows, step), last = (a->rows - 1) % r + 1,
+              k = backward ? a->tile : GCPI_MIN(a->keys, (int)GCPI_ATTENTION_KEYS);
+    const size_t values = sizeof(gcp_real);
+    gcpi_attention_room room;
+    size_t most = 0;
+    /* the last rows and keys are fewer, causal blocks may be, and a smaller product may ask for more */
+    for (int m = last;; m = r) {
+        most = GCPI_MAX(most, gcpi_attention_scratch(a, m, k, backward, &par));
+        most = GCPI_MAX(most, gcpi_attention_scratch(a, m, (a->keys - 1) % k + 1, backward, &par));
+        for (int n = step; gcpi_attention_cuts(a) && n < k; n += step)
+            most = GCPI_MAX(most, gcpi_attention_scratch(a, m, n, backward, &par));
+        if (m == r) break;
+    }
+    room.scratch = (ptrdiff_t)gcpi_round(most, 64);
+    room.scores = (ptrdiff_t)gcpi_round((size_t)r * (size_t)k * values, 64);
+    room.sums = (ptrdiff_t)gcpi_round(((size_t)(backward ? k : r) * (size_t)(a->d + a->e) + (size_t)r * (size_t)a->d +
+                                       (size_t)r) * values + (size_t)r * sizeof(double), 64);
+    room.bytes = room.scratch + 2 * room.scores + room.sums;
+    return room;
+}
+
+/* ---- rows of a block ---- */
+
+/* A block of scores. Row r counts its first keys alone: the others come later than it, or behind the sample's end. */
+typedef struct gcpi_attention_block {
+    const gcpi_attention *a;
+    const gcp_target *target;
+    int rows, first, keys, from, end;      /* rows of the block; its first row; keys, the first one; the sample's end */
+    ptrdiff_t pitch;                       /* of scores, gradients */
+    gcp_real *scores, *gradients;
+    const gcp_real *bias; ptrdiff_t bias_pitch;    /* NULL: none */
+    gcp_real *top, *result; double *sum;   /* forward: of each row; the sums of values [rows][e] */
+    const gcp_real *y, *dy, *all;          /* backward: results, their gradients, the logarithms of the rows' sums */
+    ptrdiff_t y_pitch, dy_pitch, all_pitch;
+} gcpi_attention_block;
+
+GCPI_BODY int gcpi_attention_seen(const gcpi_attention_block *b, int r)
+{
+    int end = b->end;
+    if (b->a->causal) end = GCPI_MIN(end, b->first + r + 1 + b->a->keys - b->a->rows);
+    return GCPI_MAX(0, GCPI_MIN(end - b->from, b->keys));
+}
+GCPI_BODY void gcpi_attention_scaled(const gcpi_attention_block *b, int r, int n)
+{
+    gcp_real *s = b->scores + r * b->pitch;
+    const gcp_real scale = b->a->scale, *bias = b->bias ? b->bias + r * b->bias_pitch : NULL;
+    if (bias) GCPI_EACH for (int i = 0; i < n; i++) s[i] = s[i] * scale + bias[i];
+    else GCPI_EACH for (int i = 0; i < n; i++) s[i] *= scale;
+}
+/* Scores become weights, relative to the row's largest score so far; sums so far are made relative to it, too. */
+GCPI_BODY void gcpi_attention_weigh_body(const gcpi_attention_block *b, int fused)
+{
+    for (int r = 0; r < b->rows; r++) {
+        gcp_real *s = b->scores + r * b->pitch, *result = b->result + (ptrdiff_t)r * b->a->e;
+        const int n = gcpi_attention_seen(b, r), e = b->a->e;
+        for (int i = n; i < b->keys; i++) s[i] = 0;
+        if (n == 0) continue;
+        gcpi_attention_scaled(b, r, n);
+        const gcp_real top = gcpi_row_top(s, n), before = b->top[r];
+        if (top == (gcp_real)-HUGE_VAL) { for (int i = 0; i < n; i++) s[i] = 0; continue; }     /* a bias hides all */
+        if (top > before) {
+            const gcp_real share = gcpi_exp1(before - top);
+            b->top[r] = top;
+            b->sum[r] *= (double)share;
+            if (b->from) GCPI_EACH for (int i = 0; i < e; i++) result[i] *= share;
+        }
+        b->sum[r] += gcpi_row_exp(fused, s, s, b->top[r], n);
+    }
+}
+/* Scores become the weights of forward; a row's gradient of weights becomes that of its scores before the scale. */
+GCPI_BODY void gcpi_attention_again_body(const gcpi_attention_block *b, int fused)
+{
+    (void)fused;
+    for (int r = 0; r < b->rows; r++) {
+        gcp_real *s = b->scores + r * b->pitch, *g = b->gradients + r * b->pitch;
+        const gcp_real all = b->all[r * b->all_pitch], *y = b->y + r * b->y_pitch, *dy = b->dy + r * b->dy_pitch;
+        const int n = all == (gcp_real)-HUGE_VAL ? 0 : gcpi_attention_seen(b, r);
+        double sum;
+        GCPI_ROW_SUM(sum, b->a->e, i, (double)(y[i] * dy[i]))
+        const gcp_real dot = (gcp_real)sum;
+        for (int i = n; i < b->keys; i++) s[i] = g[i] = 0;
+        gcpi_attention_scaled(b, r, n);
+        GCPI_EACH for (int i = 0; i < n; i++) {
+            s[i] = gcpi_exp1(s[i] - all);
+            g[i] = s[i] * (g[i] - dot);
+        }
+    }
+}
+#define GCPI_ATTENTION_LOOP(NAME)                                                                          \
+    GCPI_EACH_SET(NAME, (const gcpi_attention_block *b), (b), b->target, NAME##_body(b, 0), NAME##_body(b, 1))
+GCPI_CALLS
+GCPI_ATTENTION_LOOP(gcpi_attention_weigh)
+GCPI_ATTENTION_LOOP(gcpi_attention_again)
+GCPI_CALLS_END
+
+/* ---- tasks ---- */
+
+typedef struct gcpi_attention_job {
+    const gcp_call *call;
+    gcpi_attention a;
+    gcpi_attention_room room;
+    gcpi_par par;                          /* of products: one thread */
+    int blocks;                            /* of rows, or of keys */
+} gcpi_attention_job;
+
+static gcpi_attention_job gcpi_attention_job_of(const gcp_call *c, int backward)
+{
+    gcpi_attention_job j;
+    gcp_shape in[GCP_MAX_INPUTS];
+    for (int i = 0; i < c->inputs; i++) in[i] = c->in[i].shape;
+    j.call = c;
+    j.a = gcpi_attention_of(gcpi_attr(c->attributes), in);
+    j.room = gcpi_attention_room_of(&j.a, c->target, backward);
+    j.par = gcpi_serial_par(c->target);
+    j.blocks = 0;
+    return j;
+}
+/* The part of a tensor that belongs to a sample's head of `width` channels, from a token on. */
+static gcp_real *gcpi_head(const gcp_view *v, int sample, int token, int head, int width)
+{
+    return (gcp_real *)v->data + ((ptrdiff_t)sample * gcpi_tokens(v->shape) + token) * v->pitch +
+           (ptrdiff_t)head * width;
+}
+static int gcpi_attention_end(const gcpi_attention_job *j, int sample)
+{
+    const int32_t end = j->a.lengths ? ((const int32_t *)j->call->in[j->a.lengths].data)[sample] : j->a.keys;
+    return GCPI_MAX(0, GCPI_MIN(j->a.keys, end));
+}
+/* Where the bias of a sample's head begins, at a row and a key. */
+static gcp_real *gcpi_attention_bias(const gcpi_attention_job *j, const gcp_view *v, int sample, int head, int row,
+                                     int key)
+{
+    const ptrdiff_t at = ((ptrdiff_t)(j->a.biases > 1 ? sample : 0) * j->a.heads + head) * j->a.rows + row;
+    return (gcp_real *)v->data + at * v->pitch + key;
+}
+/* Keys from here on are seen by no row of a block that ends before row `end`. */
+static int gcpi_attention_last(const gcpi_attention *a, int end, int sample_end)
+{
+    return a->causal ? GCPI_MAX(0, GCPI_MIN(sample_end, end + a->keys - a->rows)) : sample_end;
+}
+static gcpi_attention_block gcpi_attention_block_at(const gcpi_attention_job *j, int sample, int head, int row, int key,
+                                                    int keys, unsigned char *room)
+{
+    const gcpi_attention *a = &j->a;
+    gcpi_attention_block b;
+    memset(&b, 0, sizeof b);
+    b.a = a; b.target = j->call->target;
+    b.first = row; b.rows = GCPI_MIN(a->rows - row, (int)GCPI_ATTENTION_ROWS);
+    b.end = gcpi_attention_end(j, sample);
+    b.from = key; b.keys = GCPI_MIN(a->keys - key, keys);
+    if (gcpi_attention_cuts(a)) {
+        const int seen = gcpi_attention_last(a, row + b.rows, a->keys) - key, step = GCPI_ATTENTION_ROWS;
+        b.keys = GCPI_MIN(b.keys, GCPI_MAX(1, gcpi_ceil(seen, step)) * step);
+    }
+    b.pitch = b.keys;
+    b.scores = (gcp_real *)(void *)(room + j->room.scratch);
+    b.gradients = (gcp_real *)(void *)(room + j->room.scratch + j->room.scores);
+    if (a->bias) {
+        b.bias = gcpi_attention_bias(j, &j->call->in[a->bias], sample, head, row, key);
+        b.bias_pitch = j->call->in[a->bias].pitch;
+    }
+    return b;
+}
+static void gcpi_attention_scores(const gcpi_attention_job *j, const gcpi_attention_block *b, int sample, int head,
+                                  void *scratch)
+{
+    const gcpi_attention *a = &j->a;
+    const gcp_view *q = &j->call->in[0], *k = &j->call->in[1];
+    gcpi_gemm(0, 1, b->rows, b->keys, a->d, gcpi_head(q, sample, b->first, head, a->d), q->pitch,
+              gcpi_head(k, sample, b->from, head / a->group, a->d), k->pitch, NULL, b->scores, b->pitch, 0, scratch,
+              &j->par);
+}
+
+/* Rows of from, times scale, are stored or added. */
+GCPI_LOOP void gcpi_attention_store(gcp_real *to, ptrdiff_t pitch, int accumulate, const gcp_real *from, int rows,
+                                    int width, gcp_real scale)
+{
+    for (int r = 0; r < rows; r++, to += pitch, from += width) {
+        if (accumulate) GCPI_EACH for (int i = 0; i < width; i++) to[i] += from[i] * scale;
+        else GCPI_EACH for (int i = 0; i < width; i++) to[i] = from[i] * scale;
+    }
+}
+static void gcpi_attention_task(void *arg, int index, int worker)
+{
+    const gcpi_attention_job *j = (const gcpi_attention_job *)arg;
+    const gcpi_attention *a = &j->a;
+    const gcp_call *c = j->call;
+    const int row = index % j->blocks * GCPI_ATTENTION_ROWS, head = index / j->blocks % a->heads,
+              sample = index / j->blocks / a->heads, rows = GCPI_MIN(a->rows - row, (int)GCPI_ATTENTION_ROWS);
+    unsigned char *room = (unsigned char *)c->workspace + worker * j->room.bytes;
+    double *sum = (double *)(void *)(room + j->room.scratch + 2 * j->room.scores);
+    gcp_real *top = (gcp_real *)(void *)(sum + rows), *result = top + rows;
+    const int last = gcpi_attention_last(a, row + rows, gcpi_attention_end(j, sample));
+    for (int r = 0; r < rows; r++) { top[r] = (gcp_real)-HUGE_VAL; sum[r] = 0; }
+    memset(result, 0, (size_t)rows * (size_t)a->e * sizeof *result);
+    for (int key = 0; key < last; key += GCPI_ATTENTION_KEYS) {
+        gcpi_attention_block b = gcpi_attention_block_at(j, sample, head, row, key, GCPI_ATTENTION_KEYS, room);
+        b.top = top; b.sum = sum; b.result = result;
+        gcpi_attention_scores(j, &b, sample, head, room);
+        gcpi_attention_weigh(&b);
+        gcpi_gemm(0, 0, rows, a->e, b.keys, b.scores, b.pitch, gcpi_head(&c->in[2], sample, key, head / a->group, a->e),
+                  c->in[2].pitch, NULL, result, a->e, 1, room, &j->par);
+    }
+    for (int r = 0; r < rows; r++) {
+        const gcp_real share = sum[r] > 0 || sum[r] != sum[r] ? (gcp_real)(1 / sum[r]) : 0;
+        gcpi_attention_store(gcpi_head(&c->out[0], sample, row + r, head, a->e), 0, 0, result + (ptrdiff_t)r * a->e, 1,
+                             a->e, share);
+        if (c->out[1].data) *gcpi_head(&c->out[1], sample, row + r, head, 1) = top[r] + (gcp_real)gcpi_log(sum[r]);
+    }
+}
+static void gcpi_attention_forward(const gcp_call *c)
+{
+    gcpi_attention_job j = gcpi_attention_job_of(c, 0);
+    j.blocks = gcpi_ceil(j.a.rows, GCPI_ATTENTION_ROWS);
+    gcpi_parallel(c->target, j.a.n * j.a.heads * j.blocks, gcpi_attention_task, &j);
+}
+
+/* A block's weights and the gradients of its scores. */
+static gcpi_attention_block gcpi_attention_back(const gcpi_attention_job *j, int sample, int head, int row, int key,
+                                                unsigned char *room)
+{
+    const gcpi_attention *a = &j->a;
+    const gcp_call *c = j->call;
+    const gcp_view *dy = &c->dout[0], *v = &c->in[2];
+    gcpi_attention_block b = gcpi_attention_block_at(j, sample, head, row, key, a->tile, room);
+    b.y = gcpi_head(&c->out[0], sample, row, head, a->e); b.y_pitch = c->out[0].pitch;
+    b.dy = gcpi_head(dy, sample, row, head, a->e); b.dy_pitch = dy->pitch;
+    b.all = gcpi_head(&c->out[1], sample, row, head, 1); b.all_pitch = c->out[1].pitch;
+    gcpi_attention_scores(j, &b, sample, head, room);
+    gcpi_gemm(0, 1, b.rows, b.keys, a->e, gcpi_head(dy, sample, row, head, a->e), dy->pitch,
+              gcpi_head(v, sample, key, head / a->group, a->e), v->pitch, NULL, b.gradients, b.pitch, 0, room, &j->par);
+    gcpi_attention_again(&b);
+    return b;
+}
+/* The gradient of the bias, and of q: of these rows, from the keys of block b. dq: sums so far. */
+static void gcpi_attention_rows_back(const gcpi_attention_job *j, const gcpi_attention_block *b, int sample, int head,
+                                     gcp_real *dq, void *scratch)
+{
+    const gcpi_attention *a = &j->a;
+    const gcp_call *c = j->call;
+    const gcp_view *k = &c->in[1], *db = a->bias ? &c->din[a->bias] : NULL;
+    if (db && db->data)
+        gcpi_attention_store(gcpi_attention_bias(j, db, sample, head, b->first, b->from), db->pitch,
+                             db->accumulate || (a->biases == 1 && sample > 0), b->gradients, b->rows, b->keys, 1);
+    if (c->din[0].data)
+        gcpi_gemm(0, 0, b->rows, a->d, b->keys, b->gradients, b->pitch,
+                  gcpi_head(k, sample, b->from, head / a->group, a->d), k->pitch, NULL, dq, a->d, b->from > 0, scratch,
+                  &j->par);
+}
+static void gcpi_attention_dq_store(const gcpi_attention_job *j, int sample, int head, int row, int rows,
+                                    const gcp_real *dq)
+{
+    const gcp_view *d = &j->call->din[0];
+    if (d->data)
+        gcpi_attention_store(gcpi_head(d, sample, row, head, j->a.d), d->pitch, d->accumulate, dq, rows, j->a.d,
+                             j->a.scale);
+}
+
+/* One task: a sample's head of k and v, and a block of its keys. Where that is all of them, dq is made, too. */
+static void gcpi_attention_keys_back(const gcpi_attention_job *j, int sample, int kv, int key, unsigned char *room)
+{
+    const gcpi_attention *a = &j->a;
+    const gcp_call *c = j->call;
+    const int keys = GCPI_MIN(a->keys - key, a->tile), whole = a->tile == a->keys;
+    gcp_real *dq = (gcp_real *)(void *)(room + j->room.scratch + 2 * j->room.scores),
+             *dk = dq + (ptrdiff_t)GCPI_MIN(a->rows, (int)GCPI_ATTENTION_ROWS) * a->d,
+             *dv = dk + (ptrdiff_t)keys * a->d;
+    memset(dk, 0, (size_t)keys * (size_t)(a->d + a->e) * sizeof *dk);
+    for (int head = kv * a->group; head < (kv + 1) * a->group; head++)
+        for (int row = 0; row < a->rows; row += GCPI_ATTENTION_ROWS) {
+            const int rows = GCPI_MIN(a->rows - row, (int)GCPI_ATTENTION_ROWS);
+            if (!whole && gcpi_attention_last(a, row + rows, gcpi_attention_end(j, sample)) <= key) continue;
+            gcpi_attention_block b = gcpi_attention_back(j, sample, head, row, key, room);
+            const gcp_view *dy = &c->dout[0], *q = &c->in[0];
+            if (c->din[2].data)
+                gcpi_gemm(1, 0, b.keys, a->e, rows, b.scores, b.pitch, gcpi_head(dy, sample, row, head, a->e),
+                          dy->pitch, NULL, dv, a->e, 1, room, &j->par);
+            if (c->din[1].data)
+                gcpi_gemm(1, 0, b.keys, a->d, rows, b.gradients, b.pitch, gcpi_head(q, sample, row, head, a->d),
+                          q->pitch, NULL, dk, a->d, 1, room, &j->par);
+            if (!whole) continue;
+            gcpi_attention_rows_back(j, &b, sample, head, dq, room);
+            gcpi_attention_dq_store(j, sample, head, row, rows, dq);
+        }
+    const gcp_view *to[2] = { &c->din[1], &c->din[2] };
+    const gcp_real *from[2] = { dk, dv }, scale[2] = { a->scale, 1 };
+    const int width[2] = { a->d, a->e };
+    for (int i = 0; i < 2; i++)
+        if (to[i]->data)
+            gcpi_attention_store(gcpi_head(to[i], sample, key, kv, width[i]), to[i]->pitch, to[i]->accumulate, from[i],
+                                 keys, width[i], scale[i]);
+}
+/* One task: a block of rows of a head. */
+static void gcpi_attention_queries_back(const gcpi_attention_job *j, int sample, int head, int row, unsigned char *room)
+{
+    const gcpi_attention *a = &j->a;
+    const int rows = GCPI_MIN(a->rows - row, (int)GCPI_ATTENTION_ROWS);
+    const int last = a->bias ? a->keys : gcpi_attention_last(a, row + rows, gcpi_attention_end(j, sample));
+    gcp_real *dq = (gcp_real *)(void *)(room + j->room.scratch + 2 * j->room.scores);
+    for (int key = 0; key == 0 || key < last; key += a->tile) {
+        gcpi_attention_block b = gcpi_attention_back(j, sample, head, row, key, room);
+        gcpi_attention_rows_back(j, &b, sample, head, dq, room);
+    }
+    gcpi_attention_dq_store(j, sample, head, row, rows, dq);
+}
+/* A bias that all samples share sums its gradient over them in their order: such a task goes over all samples. */
+static int gcpi_attention_samples(const gcpi_attention_job *j)
+{
+    return j->a.biases == 1 && j->call->din[j->a.bias].data ? j->a.n : 1;
+}
+static void gcpi_attention_keys_task(void *arg, int index, int worker)
+{
+    const gcpi_attention_job *j = (const gcpi_attention_job *)arg;
+    const int block = index % j->blocks, kv = index / j->blocks % j->a.kv, first = index / j->blocks / j->a.kv,
+              together = j->a.tile == j->a.keys ? gcpi_attention_samples(j) : 1;
+    for (int i = 0; i < together; i++)
+        gcpi_attention_keys_back(j, first + i, kv, block * j->a.tile,
+                                 (unsigned char *)j->call->workspace + worker * j->room.bytes);
+}
+static void gcpi_attention_queries_task(void *arg, int index, int worker)
+{
+    const gcpi_attention_job *j = (const gcpi_attention_job *)arg;
+    const int block = index % j->blocks, head = index / j->blocks % j->a.heads, first = index / j->blocks / j->a.heads;
+    for (int i = 0; i < gcpi_attention_samples(j); i++)
+        gcpi_attention_queries_back(j, first + i, head, block * GCPI_ATTENTION_ROWS,
+                                    (unsigned char *)j->call->workspace + worker * j->room.bytes);
+}
+static void gcpi_attention_backward(const gcp_call *c)
+{
+    gcpi_attention_job j = gcpi_attention_job_of(c, 1);
+    const int whole = j.a.tile == j.a.keys, together = gcpi_attention_samples(&j);
+    /* dq comes first: where q and k are one tensor, dk is added to it */
+    j.blocks = gcpi_ceil(j.a.rows, GCPI_ATTENTION_ROWS);
+    if (!whole && (c->din[0].data || (j.a.bias && c->din[j.a.bias].data)))
+        gcpi_parallel(c->target, j.a.n / together * j.a.heads * j.blocks, gcpi_attention_queries_task, &j);
+    j.blocks = gcpi_ceil(j.a.keys, j.a.tile);
+    if (whole || c->din[1].data || c->din[2].data)
+        gcpi_parallel(c->target, (whole ? j.a.n / together : j.a.n) * j.a.kv * j.blocks, gcpi_attention_keys_task, &j);
+}
+
+/* ---- the row ---- */
+
+static int gcpi_attention_shape(gcp_shape_call *s)
+{
+    const gcpi_attributes *at = gcpi_attr(s->attributes);
+    const gcp_shape *q = &s->in[0], *k = &s->in[1], *v = &s->in[2];
+    const int heads = at->attention.heads, d = q->d[3] / heads;
+    if (s->in_dtype[0] != GCP_DTYPE_REAL || s->in_dtype[1] != GCP_DTYPE_REAL || s->in_dtype[2] != GCP_DTYPE_REAL)
+        return gcpi_refuse_type(s, "q, k and v are real numbers, not integers");
+    if (q->d[3] % heads || k->d[3] % d || heads % (k->d[3] / d) || v->d[3] % (k->d[3] / d))
+        return gcpi_refuse(s, "%d heads of q %s, k %s and v %s: each head of q has as many channels as one of k, and "
+                           "the heads of k and v divide .heads", heads, GCPI_SHAPE_TEXT(*q), GCPI_SHAPE_TEXT(*k),
+                           GCPI_SHAPE_TEXT(*v));
+    if (q->d[0] != k->d[0] || k->d[0] != v->d[0] || k->d[1] != v->d[1] || k->d[2] != v->d[2])
+        return gcpi_refuse(s, "q %s, k %s and v %s: as many samples, and as many tokens of k as of v",
+                           GCPI_SHAPE_TEXT(*q), GCPI_SHAPE_TEXT(*k), GCPI_SHAPE_TEXT(*v));
+    if ((double)q->d[0] * heads * ((double)q->d[1] * q->d[2] + (double)k->d[1] * k->d[2]) > INT32_MAX)
+        return gcpi_refuse(s, "q %s and k %s: at most 2^31 - 1 rows and keys of all heads", GCPI_SHAPE_TEXT(*q),
+                           GCPI_SHAPE_TEXT(*k));
+    const int bias = at->attention.bias, lengths = at->attention.lengths;
+    const gcp_shape *b = bias ? &s->in[bias] : NULL;
+    if (b && (b->d[1] != heads || b->d[2] != gcpi_tokens(*q) || b->d[3] != gcpi_tokens(*k) ||
+              (b->d[0] != 1 && b->d[0] != q->d[0])))
+        return gcpi_refuse(s, ".bias of %s for %d samples, %d heads, %d rows, %d keys: (samples or 1, heads, rows, "
+                           "keys)", GCPI_SHAPE_TEXT(*b), q->d[0], heads, gcpi_tokens(*q), gcpi_tokens(*k));
+    if (bias && s->in_dtype[bias] != GCP_DTYPE_REAL) return gcpi_refuse_type(s, ".bias is real numbers, not integers");
+    if (lengths && s->in_dtype[lengths] != GCP_DTYPE_I32) return gcpi_refuse_type(s, ".lengths is of gcp_labels");
+    if (lengths && gcpi_count(s->in[lengths]) != (size_t)q->d[0])
+        return gcpi_refuse(s, "%zu .lengths for %d samples", gcpi_count(s->in[lengths]), q->d[0]);
+    s->out[0] = s->out[1] = *q;
+    s->out[0].d[3] = v->d[3] / (k->d[3] / d) * heads;
+    s->out[1].d[3] = heads;
+    return 1;
+}
+static void gcpi_attention_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    const gcpi_attention a = gcpi_attention_of(gcpi_attr(c->attributes), c->in);
+    const double one = 2.0 * a.n * a.heads * a.rows * a.keys * (a.causal ? 0.5 : 1);
+    const double keys = one * (2 * a.d + 2 * a.e), again = a.tile == a.keys ? one * a.d : one * (2 * a.d + a.e);
+    cost->flops = c->backward ? keys + again : one * (a.d + a.e);
+    cost->workspace = (size_t)gcpi_attention_room_of(&a, c->target, c->backward).bytes * (size_t)c->target->threads;
+}
+static gcpi_label_range gcpi_attention_lengths(const gcpi_attributes *a, gcp_shape other)
+{
+    gcpi_label_range range = { a->attention.keys + 1, 0, 0 };
+    (void)other;
+    return range;
+}
+static void gcpi_attention_facts(const gcpi_op *op, gcpi_facts *f)
+{
+    const int bias = op->attributes.attention.bias;
+    if (bias && op->attributes.attention.shared) f->shared = GCPI_IN(bias);
+    if (op->attributes.attention.lengths) f->labels = gcpi_attention_lengths;
+}
+static const gcpi_op_row gcpi_attention_row = {
+    GCP_OP_ATTENTION,
+    { "attention", gcpi_attention_shape, gcpi_attention_forward, gcpi_attention_backward, gcpi_attention_cost,
+      GCPI_IN(0) | GCPI_IN(1) | GCPI_IN(2) | GCPI_IN(3) | GCPI_IN(4), GCPI_OUT(0) | GCPI_OUT(1),
+      GCP_FLAG_COSTLY | GCP_FLAG_SAMPLES_APART, 2, NULL },
+    gcpi_attention_facts
+};
+
+GCPI_DEF gcp_tensor gcp_attention_at(gcp_tensor q, gcp_tensor k, gcp_tensor v, gcp_attention_opts o)
+{
+    gcpi_attributes a = gcpi_no_attributes();
+    gcp_tensor in[5];
+    int count = 3;
+    const gcp_shape x = gcp_shape_of(q), y = gcp_shape_of(k), bias = gcp_shape_of(o.bias);
+    in[0] = q; in[1] = k; in[2] = v;
+    if (!gcpi_enter(q, o.at, "attention")) return gcpi_nil(q.tape);
+    if (o.heads < 0 || o.heads > x.d[3])
+        return gcpi_bad_option(q, o.at, "attention", ".heads", o.heads, "1 to the channels of q; default 1");
+    if (o.scale != 0 && !gcpi_finite(o.scale))
+        return gcpi_bad_option(q, o.at, "attention", ".scale", o.scale, "finite; default 1 / sqrt(channels of a head)");
+    a.attention.heads = o.heads ? o.heads : 1;
+    a.attention.causal = o.causal != 0;
+    a.attention.scale = gcpi_option(o.scale, 1 / sqrt((double)(x.d[3] / a.attention.heads)));
+    a.attention.keys = gcpi_tokens(y);
+    a.attention.shared = bias.d[0] == 1 && x.d[0] > 1;
+    if (!gcp_is_nil(o.lengths)) in[a.attention.lengths = count++] = o.lengths;
+    if (!gcp_is_nil(o.bias)) in[a.attention.bias = count++] = o.bias;
+    return gcpi_simple(&gcpi_attention_row, in, count, &a, o.name, o.at);
+}
+
 /* ==== src/ops/shape.h ==== */
 
 /* Views: concat, slice, reshape. Nothing is copied where output and input are the same bytes. */
@@ -8034,7 +8545,7 @@ static gcpi_label_range gcpi_label_range_of(const gcp_tape *t, const gcpi_op *op
 {
     const gcpi_label_range none = { 0, 0, 0 };
     const gcpi_facts facts = gcpi_facts_of(op);
-    return facts.labels ? facts.labels(&op->attributes, t->tensors[t->edges[op->in + 1 - input]].shape) : none;
+    return facts.labels ? facts.labels(&op->attributes, t->tensors[t->edges[op->in + (input == 0)]].shape) : none;
 }
 
 GCPI_DEF void gcp_cpu_kernels(gcp_op *rows)
@@ -8146,7 +8657,6 @@ typedef char gcpi_numbers_room[sizeof(gcp_step_numbers) <= GCPI_NUMBERS_BYTES ? 
 enum { GCPI_ROLES = GCP_MAX_INPUTS, GCPI_ROLE_IN = 0, GCPI_ROLE_OUT = GCPI_ROLES, GCPI_ROLE_DIN = 2 * GCPI_ROLES,
        GCPI_ROLE_DOUT = 3 * GCPI_ROLES };
 
-static size_t gcpi_round(size_t n, size_t align) { return (n + align - 1) & ~(align - 1); }
 /* Bytes of the step's numbers, first in the slab. */
 static size_t gcpi_front(const gcpi_problem *p) { return gcpi_round(p->numbers, p->target.align); }
 
@@ -17361,18 +17871,16 @@ static int gcpi_plan_layout(gcpi_plan *core, gcpi_lives *l, size_t **live, gcp_a
 
 /* What a network must be to be planned. */
 
-static int gcpi_customs_run_on(const gcpi_problem *p)
+static int gcpi_ops_run_on(const gcpi_problem *p)
 {
     for (int i = 0; p->target.device && i < p->task_count; i++) {
         const gcpi_task *task = &p->tasks[i];
         if (task->kind != GCPI_TASK_FORWARD && task->kind != GCPI_TASK_BACKWARD) continue;
         const gcpi_op *op = &p->tape->ops[task->op];
-        const gcp_op *own = op->row->on_device;
-        if (!gcpi_facts_of(op).custom ||
-            (own && (task->kind == GCPI_TASK_FORWARD ? own->forward != NULL : own->backward != NULL)))
-            continue;
-        gcpi_fail(p->tape, GCP_E_PLAN, op->at, op->row->name, "no version for the target '%s' (.on_device)",
-                  p->target.name);
+        const gcp_op *row = gcpi_row_for(&p->target, op, 0);
+        if (row && (task->kind == GCPI_TASK_FORWARD ? row->forward != NULL : row->backward != NULL)) continue;
+        gcpi_fail(p->tape, GCP_E_PLAN, op->at, op->row->name, "no version for the target '%s'%s", p->target.name,
+                  gcpi_facts_of(op).custom ? " (.on_device)" : "");
         return 0;
     }
     return 1;
@@ -18412,7 +18920,7 @@ static int gcpi_plan_steps(gcp_plan *plan, int root, gcp_arena *a)
     core->p.tape = t;
     core->slots = gcpi_slots_of(&core->opts);
     if (gcpi_trouble(t, &target, core->opts.at, t->planning)) return 0;
-    if (!gcpi_problem_make(&core->p, root, &core->opts, &target, a) || !gcpi_customs_run_on(&core->p) ||
+    if (!gcpi_problem_make(&core->p, root, &core->opts, &target, a) || !gcpi_ops_run_on(&core->p) ||
         !gcpi_norms_have_values(&core->p) || !gcpi_plan_addressable(core))
         return 0;
     if (core->p.training && !core->p.items[t->tensor_count + root].active)

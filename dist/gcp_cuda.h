@@ -160,6 +160,15 @@ void gcpi_cuda_reshape(gcp_view to, gcp_view from, cudaStream_t stream);
 void gcpi_cuda_dropout(gcp_view to, gcp_view from, double rate, uint64_t ordinal, const gcp_step_numbers *numbers,
                        cudaStream_t stream);
 
+/* Attention: see gcpi_attention of src/ops/attention.h. Gradients whose data is NULL are not made. */
+typedef struct gcpi_cuda_attention {
+    gcp_view q, k, v, bias, y, all, dy, dq, dk, dv, dbias;
+    const int32_t *lengths;
+    int n, rows, keys, heads, group, d, e, causal;
+    float scale;
+} gcpi_cuda_attention;
+void gcpi_cuda_attention_run(const gcpi_cuda_attention *a, cudaStream_t stream);
+void gcpi_cuda_attention_back(const gcpi_cuda_attention *a, cudaStream_t stream);
 void gcpi_cuda_softmax(gcp_view y, gcp_view x, int logarithm, cudaStream_t stream);
 void gcpi_cuda_softmax_back(gcp_view dx, gcp_view y, gcp_view dy, int logarithm, cudaStream_t stream);
 
@@ -786,7 +795,7 @@ static void gcpi_cuda_upsample_backward(const gcp_call *c)
 
 /* ==== src/cuda/gpu_norms.h ==== */
 
-/* Rows: batch-norm, layer-norm. */
+/* Rows: normalisation, softmax, attention. */
 
 static void gcpi_cuda_batch_stats_summed(const gcp_call *c, int summed)
 {
@@ -824,6 +833,35 @@ static void gcpi_cuda_softmax_backward(const gcp_call *c)
         gcpi_cuda_softmax_back(c->din[0], c->out[0], c->dout[0], gcpi_attr(c->attributes)->softmax.logarithm,
                                gcpi_stream(c));
 }
+static gcpi_cuda_attention gcpi_cuda_attention_of(const gcp_call *c)
+{
+    const gcp_shape in[3] = { c->in[0].shape, c->in[1].shape, c->in[2].shape };
+    gcpi_attributes attributes = *gcpi_attr(c->attributes);
+    const int bias = attributes.attention.bias, lengths = attributes.attention.lengths;
+    attributes.attention.bias = 0;
+    const gcpi_attention sizes = gcpi_attention_of(&attributes, in);
+    gcpi_cuda_attention a;
+    memset(&a, 0, sizeof a);
+    a.q = c->in[0]; a.k = c->in[1]; a.v = c->in[2]; a.y = c->out[0]; a.all = c->out[1];
+    if (bias) a.bias = c->in[bias];
+    if (lengths) a.lengths = (const int32_t *)c->in[lengths].data;
+    a.n = sizes.n; a.rows = sizes.rows; a.keys = sizes.keys; a.heads = sizes.heads; a.group = sizes.group;
+    a.d = sizes.d; a.e = sizes.e; a.causal = sizes.causal; a.scale = (float)sizes.scale;
+    return a;
+}
+static void gcpi_cuda_attention_forward(const gcp_call *c)
+{
+    const gcpi_cuda_attention a = gcpi_cuda_attention_of(c);
+    gcpi_cuda_attention_run(&a, gcpi_stream(c));
+}
+static void gcpi_cuda_attention_backward(const gcp_call *c)
+{
+    gcpi_cuda_attention a = gcpi_cuda_attention_of(c);
+    const int bias = gcpi_attr(c->attributes)->attention.bias;
+    a.dy = c->dout[0]; a.dq = c->din[0]; a.dk = c->din[1]; a.dv = c->din[2];
+    if (bias) a.dbias = c->din[bias];
+    gcpi_cuda_attention_back(&a, gcpi_stream(c));
+}
 static void gcpi_cuda_layer_norm_forward(const gcp_call *c)
 {
     gcpi_cuda_layer_norm(c->out[0], c->in[0], (const float *)c->in[1].data, (const float *)c->in[2].data,
@@ -844,6 +882,7 @@ static void gcpi_cuda_layer_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
                                            gcpi_cuda_batch_norm_cost, GCP_FLAG_FUSED)
 #define GCPI_CUDA_LAYER_NORM GCPI_CUDA_ROW_OF(layer_norm, gcpi_cuda_layer_norm_cost)
 #define GCPI_CUDA_SOFTMAX GCPI_CUDA_ROW_OF(softmax, NULL)
+#define GCPI_CUDA_ATTENTION GCPI_CUDA_ROW_OF(attention, NULL)
 
 /* ==== src/cuda/gpu_products.h ==== */
 

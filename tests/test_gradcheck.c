@@ -249,6 +249,14 @@ static gcp_tensor custom(gcp_tensor a, gcp_tensor b, int which)
     X(PAIR, mul, gcp_tensor a = IN(2, 3, 2, 3), b = IN(2, 3, 2, 3); return gcp_mul(a, b);)                            \
     X(PAIR, mul_same, gcp_tensor x = IN(2, 3); return gcp_mul(x, x);)                                                 \
     X(PAIR, mul_same_made, gcp_tensor x = gcp_tanh(IN(2, 3)); return gcp_mul(gcp_mul(x, x), x);)                      \
+    X(ATTENTION, attention, gcp_tensor q = IN(2, 5, 6), k = IN(2, 3, 6), v = IN(2, 3, 4);                            \
+      return gcp_attention(q, k, v, .heads = 2);)                                                                    \
+    X(ATTENTION, attention_self, gcp_tensor x = gcp_tanh(IN(2, 4, 6));                                               \
+      return gcp_attention(x, x, x, .heads = 3, .causal = 1, .scale = 0.7);)                                         \
+    X(ATTENTION, attention_bias, gcp_tensor x = gcp_tanh(IN(2, 4, 8)), k = gcp_slice(x, .first = 1, .count = 2);     \
+      return gcp_attention(x, k, gcp_slice(x, .first = 5, .count = 3), .heads = 4, .bias = weight(S(1, 4, 4, 4)));)  \
+    X(ATTENTION, attention_image, gcp_tensor x = gcp_tanh(IN(2, 2, 3, 4)), y = gcp_attention(x, x, x, .heads = 2);   \
+      return gcp_add(y, x);)                                                                                         \
     X(SOFTMAX, softmax, return gcp_softmax(IN(3, 5));)                                                               \
     X(SOFTMAX, softmax_wide, return gcp_softmax(gcp_scale(IN(2, 1, 2, 37), .by = 3));)                               \
     X(SOFTMAX, log_softmax, return gcp_log_softmax(gcp_scale(IN(2, 2, 1, 19), .by = 4));)                            \

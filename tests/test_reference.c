@@ -144,6 +144,10 @@ static gcp_tensor batch_norm(void)                 /* a layer makes its gamma an
     X(prelu, IMAGE; PAR(2, 3); return gcp_prelu(operand[1], operand[2]);)                                        \
     X(softmax, return gcp_softmax(gcp_scale(IN(1, 2, 3, 4, 5), .by = 3));)                                       \
     X(log_softmax, return gcp_log_softmax(gcp_scale(IN(1, 2, 3, 4, 5), .by = 3));)                               \
+    X(attention, IN(1, 2, 5, 6); IN(2, 2, 4, 6); IN(3, 2, 4, 8);                                                 \
+      return gcp_attention(operand[1], operand[2], operand[3], .heads = 2);)                                     \
+    X(attention_causal, IN(1, 1, 6, 4); IN(2, 1, 6, 4); IN(3, 1, 6, 4);                                          \
+      return gcp_attention(operand[1], operand[2], operand[3], .causal = 1);)                                    \
     X(sub_gate, IMAGE; IN(2, 2, 3); return gcp_sub(operand[1], operand[2]);)                                     \
     X(mul_gate, IMAGE; IN(2, 2, 3); return gcp_mul(operand[1], operand[2]);)                                     \
     X(div_pixels, IMAGE; IN(2, 2, 3, 4, 1); return gcp_div(operand[1], gcp_exp(operand[2]));)                    \

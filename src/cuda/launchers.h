@@ -50,6 +50,15 @@ void gcpi_cuda_reshape(gcp_view to, gcp_view from, cudaStream_t stream);
 void gcpi_cuda_dropout(gcp_view to, gcp_view from, double rate, uint64_t ordinal, const gcp_step_numbers *numbers,
                        cudaStream_t stream);
 
+/* Attention: see gcpi_attention of src/ops/attention.h. Gradients whose data is NULL are not made. */
+typedef struct gcpi_cuda_attention {
+    gcp_view q, k, v, bias, y, all, dy, dq, dk, dv, dbias;
+    const int32_t *lengths;
+    int n, rows, keys, heads, group, d, e, causal;
+    float scale;
+} gcpi_cuda_attention;
+void gcpi_cuda_attention_run(const gcpi_cuda_attention *a, cudaStream_t stream);
+void gcpi_cuda_attention_back(const gcpi_cuda_attention *a, cudaStream_t stream);
 void gcpi_cuda_softmax(gcp_view y, gcp_view x, int logarithm, cudaStream_t stream);
 void gcpi_cuda_softmax_back(gcp_view dx, gcp_view y, gcp_view dy, int logarithm, cudaStream_t stream);
 

@@ -110,11 +110,6 @@ static gcp_tensor gcpi_pointwise(const gcpi_op_row *row, gcp_tensor x, double p,
         GCPI_POINTWISE_NUMBER(op, q, q_otherwise, q_least, q_most)                                                \
         return gcpi_pointwise(&gcpi_##op##_row, x, o.p, o.q, o.name, o.at);                                       \
     }
-#ifdef __clang__
-#pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wpass-failed"        /* loops in double call <math.h>, and are not vectorised */
-#endif
+GCPI_CALLS
 GCPI_POINTWISE(GCPI_PLAIN_OP, GCPI_ONE_OP, GCPI_TWO_OP)
-#ifdef __clang__
-#pragma clang diagnostic pop
-#endif
+GCPI_CALLS_END

@@ -1,5 +1,7 @@
 /* Softmax and its logarithm, over channels. Backward reads the result. */
 
+GCPI_CALLS
+
 /* The largest of a row; NaN where there is no other. */
 GCPI_BODY gcp_real gcpi_row_top(const gcp_real *x, int n)
 {
@@ -81,6 +83,7 @@ GCPI_BODY void gcpi_softmax_rows_back(const gcpi_norm_job *job, size_t first, si
                   (void)worker; NAME##_body(arg, index, 1))
 GCPI_SOFTMAX_TASK(gcpi_softmax_task, gcpi_softmax_rows)
 GCPI_SOFTMAX_TASK(gcpi_softmax_task_back, gcpi_softmax_rows_back)
+GCPI_CALLS_END
 
 static void gcpi_softmax_forward(const gcp_call *c) { gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_softmax_task); }
 static void gcpi_softmax_backward(const gcp_call *c)

@@ -58,7 +58,7 @@ static gcpi_label_range gcpi_label_range_of(const gcp_tape *t, const gcpi_op *op
 {
     const gcpi_label_range none = { 0, 0, 0 };
     const gcpi_facts facts = gcpi_facts_of(op);
-    return facts.labels ? facts.labels(&op->attributes, t->tensors[t->edges[op->in + 1 - input]].shape) : none;
+    return facts.labels ? facts.labels(&op->attributes, t->tensors[t->edges[op->in + (input == 0)]].shape) : none;
 }
 
 GCPI_DEF void gcp_cpu_kernels(gcp_op *rows)

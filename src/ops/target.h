@@ -20,6 +20,14 @@
 #define GCPI_EACH
 #define GCPI_EIGHT
 #endif
+/* Around loops that in double call <math.h>, and are not vectorised there: clang warns of it. */
+#ifdef __clang__
+#define GCPI_CALLS _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Wpass-failed\"")
+#define GCPI_CALLS_END _Pragma("clang diagnostic pop")
+#else
+#define GCPI_CALLS
+#define GCPI_CALLS_END
+#endif
 #if GCPI_X86
 #define GCPI_EACH_SET(NAME, PARAMETERS, ARGUMENTS, TARGET, ANY, FUSED)                                      \
     GCPI_LOOP void NAME##_any PARAMETERS { ANY; }                                                           \
@@ -42,6 +50,9 @@
     GCPI_WIDE(NAME, (const gcp_call *c, size_t first, size_t last, double *sums), (c, first, last, sums), c->target)
 #define GCPI_WIDE_TASK(NAME, JOB) \
     GCPI_WIDE(NAME, (void *arg, int index, int worker), (arg, index, worker), ((const JOB *)arg)->call->target)
+
+/* align is a power of two */
+static size_t gcpi_round(size_t n, size_t align) { return (n + align - 1) & ~(align - 1); }
 
 enum { GCPI_CHUNK = 16384 };           /* values per task of a pass */
 

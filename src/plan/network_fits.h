@@ -1,17 +1,15 @@
 /* What a network must be to be planned. */
 
-static int gcpi_customs_run_on(const gcpi_problem *p)
+static int gcpi_ops_run_on(const gcpi_problem *p)
 {
     for (int i = 0; p->target.device && i < p->task_count; i++) {
         const gcpi_task *task = &p->tasks[i];
         if (task->kind != GCPI_TASK_FORWARD && task->kind != GCPI_TASK_BACKWARD) continue;
         const gcpi_op *op = &p->tape->ops[task->op];
-        const gcp_op *own = op->row->on_device;
-        if (!gcpi_facts_of(op).custom ||
-            (own && (task->kind == GCPI_TASK_FORWARD ? own->forward != NULL : own->backward != NULL)))
-            continue;
-        gcpi_fail(p->tape, GCP_E_PLAN, op->at, op->row->name, "no version for the target '%s' (.on_device)",
-                  p->target.name);
+        const gcp_op *row = gcpi_row_for(&p->target, op, 0);
+        if (row && (task->kind == GCPI_TASK_FORWARD ? row->forward != NULL : row->backward != NULL)) continue;
+        gcpi_fail(p->tape, GCP_E_PLAN, op->at, op->row->name, "no version for the target '%s'%s", p->target.name,
+                  gcpi_facts_of(op).custom ? " (.on_device)" : "");
         return 0;
     }
     return 1;

@@ -89,7 +89,6 @@ typedef char gcpi_numbers_room[sizeof(gcp_step_numbers) <= GCPI_NUMBERS_BYTES ? 
 enum { GCPI_ROLES = GCP_MAX_INPUTS, GCPI_ROLE_IN = 0, GCPI_ROLE_OUT = GCPI_ROLES, GCPI_ROLE_DIN = 2 * GCPI_ROLES,
        GCPI_ROLE_DOUT = 3 * GCPI_ROLES };
 
-static size_t gcpi_round(size_t n, size_t align) { return (n + align - 1) & ~(align - 1); }
 /* Bytes of the step's numbers, first in the slab. */
 static size_t gcpi_front(const gcpi_problem *p) { return gcpi_round(p->numbers, p->target.align); }
 

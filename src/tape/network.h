@@ -45,6 +45,8 @@ typedef union gcpi_attributes {
     /* fn: of GCPI_PAIRS; bits of inputs that are spread, and of those spread over samples */
     struct { int fn; unsigned spread, whole; } pair;
     struct { int logarithm; } softmax;
+    /* lengths, bias: the input, 0: none; shared: all samples have one bias */
+    struct { int heads, causal, lengths, bias, keys, shared; double scale; } attention;
     struct { double rate; } dropout;
     struct { double epsilon, momentum; } norm;
     struct { int first, count; } slice;

@@ -75,6 +75,8 @@ CASES = {
     "prelu": case("prelu", dict(x=X, slope=(3,))),
     "softmax": case("softmax", dict(x=(2, 3, 4, 5)), of="3 x"),
     "log_softmax": case("log_softmax", dict(x=(2, 3, 4, 5)), of="3 x"),
+    "attention": case("attention", dict(q=(2, 5, 6), k=(2, 4, 6), v=(2, 4, 8)), heads=2),
+    "attention_causal": case("attention", dict(q=(1, 6, 4), k=(1, 6, 4), v=(1, 6, 4)), heads=1, causal=True),
     "sub_gate": case("sub", dict(a=X, b=(2, 1, 1, 3))),
     "mul_gate": case("mul", dict(a=X, b=(2, 1, 1, 3))),
     "div_pixels": case("div", dict(a=X, b=(2, 3, 4, 1)), of="a, exp(b)"),
@@ -157,6 +159,12 @@ def batch_norm(c, x, gamma, beta):
     return (y, dict(running_mean=mean, running_var=var)) if c["training"] else y
 
 
+def attention(c, q, k, v):
+    q, k, v = (t.reshape(*t.shape[:2], c["heads"], -1).transpose(1, 2) for t in (q, k, v))
+    y = F.scaled_dot_product_attention(q, k, v, is_causal=c.get("causal", False))
+    return y.transpose(1, 2).flatten(2)
+
+
 OPS = dict(
     conv2d=conv2d,
     conv_transpose2d=conv_transpose2d,
@@ -204,6 +212,7 @@ OPS = dict(
     prelu=lambda c, x, slope: nhwc(F.prelu(nchw(x), slope)),
     softmax=lambda c, x: F.softmax(3 * x, -1),
     log_softmax=lambda c, x: F.log_softmax(3 * x, -1),
+    attention=attention,
     sub=lambda c, a, b: a - b,
     div=lambda c, a, b: a / b.exp(),
     maximum=lambda c, a, b: torch.maximum(a, b),

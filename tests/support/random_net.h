@@ -153,12 +153,22 @@ static inline gcp_tensor net_spread(random_net *r, gcp_tensor x)
     }
 }
 
+/* Pixels attend to pixels; two heads of q share one of k and v. */
+static inline gcp_tensor net_attention(random_net *r, gcp_tensor x)
+{
+    gcp_tensor q = gcp_linear(x, .out = 4), k = gcp_linear(x, .out = 2), y;
+    if (gcp_shape_of(x).d[1] * gcp_shape_of(x).d[2] > 100) return gcp_relu(x);
+    y = gcp_attention(q, k, roll(&r->d, 2) ? k : x, .heads = 2, .causal = (int)roll(&r->d, 2));
+    return gcp_linear(y, .out = 1 + (int)roll(&r->d, 4));
+}
+
 static inline gcp_tensor net_op(random_net *r)
 {
     gcp_tensor x = net_pick(r);
     gcp_shape s = gcp_shape_of(x);
-    switch (roll(&r->d, 16)) {
+    switch (roll(&r->d, 17)) {
     case 14: return net_spread(r, x);
+    case 16: return net_attention(r, x);
     case 0:
         return gcp_conv2d(x, .out = 1 + (int)roll(&r->d, 6), .k = 1 + 2 * (int)roll(&r->d, 2),
                           .padding = GCP_PADDING_SAME, .no_bias = (int)roll(&r->d, 2));

@@ -1,13 +1,13 @@
 /* Softmax and its logarithm: a warp a pixel. */
 
-struct gcpi_softmax { gcp_view to, y, dy; int logarithm; size_t pixels; };
+struct gcpi_softmaxed { gcp_view to, y, dy; int logarithm; size_t pixels; };
 GCPI_DEVICE size_t gcpi_warp_pixel() { return (size_t)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32; }
 GCPI_DEVICE const float *gcpi_pixel_of(const gcp_view &v, size_t p)
 {
     return (const float *)v.data + (ptrdiff_t)p * v.pitch;
 }
 
-__global__ void gcpi_softmax_kernel(gcpi_softmax m)                     /* y: what goes in */
+__global__ void gcpi_softmax_kernel(gcpi_softmaxed m)                     /* y: what goes in */
 {
     const size_t p = gcpi_warp_pixel();
     const int lane = (int)(threadIdx.x % 32), n = m.to.shape.d[3];
@@ -22,7 +22,7 @@ __global__ void gcpi_softmax_kernel(gcpi_softmax m)                     /* y: wh
     const float share = (float)(1 / sum), all = (float)log(sum);
     for (int i = lane; i < n; i += 32) to[i] = m.logarithm ? x[i] - top - all : expf(x[i] - top) * share;
 }
-__global__ void gcpi_softmax_back_kernel(gcpi_softmax m)
+__global__ void gcpi_softmax_back_kernel(gcpi_softmaxed m)
 {
     const size_t p = gcpi_warp_pixel();
     const int lane = (int)(threadIdx.x % 32), n = m.to.shape.d[3];
@@ -39,11 +39,11 @@ __global__ void gcpi_softmax_back_kernel(gcpi_softmax m)
 }
 void gcpi_cuda_softmax(gcp_view y, gcp_view x, int logarithm, cudaStream_t stream)
 {
-    gcpi_softmax m = { y, x, x, logarithm, gcpi_pixels_of(x.shape) };
+    gcpi_softmaxed m = { y, x, x, logarithm, gcpi_pixels_of(x.shape) };
     GCP_LAUNCH(gcpi_softmax_kernel, gcpi_blocks(m.pixels, 8), 256, 0, stream, m);
 }
 void gcpi_cuda_softmax_back(gcp_view dx, gcp_view y, gcp_view dy, int logarithm, cudaStream_t stream)
 {
-    gcpi_softmax m = { dx, y, dy, logarithm, gcpi_pixels_of(y.shape) };
+    gcpi_softmaxed m = { dx, y, dy, logarithm, gcpi_pixels_of(y.shape) };
     GCP_LAUNCH(gcpi_softmax_back_kernel, gcpi_blocks(m.pixels, 8), 256, 0, stream, m);
 }
