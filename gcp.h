@@ -238,7 +238,7 @@ typedef struct gcp_op_opts { gcp_at at GCPI_Z; const char *name GCPI_Z; } GCPI_B
     X(CLAMP, clamp) X(MAX_POOL, max_pool) \
     X(AVG_POOL, avg_pool) X(GLOBAL_AVG_POOL, global_avg_pool) X(BATCH_STATS, batch_stats) X(BATCH_NORM, batch_norm) \
     X(LAYER_NORM, layer_norm) X(SOFTMAX, softmax) X(ATTENTION, attention) X(DROPOUT, dropout) X(CONCAT, concat) \
-    X(SLICE, slice) X(RESHAPE, reshape) \
+    X(SLICE, slice) X(RESHAPE, reshape) X(JOIN, join) X(CUT, cut) X(TRANSPOSE, transpose) \
     X(EMBEDDING, embedding) X(CROSS_ENTROPY, cross_entropy) X(MSE, mse) X(MEAN, mean)
 #define GCPI_KIND(NAME, name) GCP_OP_##NAME,
 typedef enum gcp_op_kind { GCP_OPS(GCPI_KIND) GCP_OP_COUNT } gcp_op_kind;
@@ -399,6 +399,10 @@ typedef struct gcp_writer { void (*write)(void *context, const char *text, size_
 typedef enum gcp_init { GCP_INIT_DEFAULT, GCP_INIT_HE, GCP_INIT_GLOROT, GCP_INIT_ZEROS, GCP_INIT_ONES } gcp_init;
 /* GCP_PADDING_SAME: as in TensorFlow, out = ceil(in / stride) */
 typedef enum gcp_padding { GCP_PADDING_EXPLICIT, GCP_PADDING_SAME } gcp_padding;
+/* One of the four stored axes; channels where none is named. */
+typedef enum gcp_axis {
+    GCP_AXIS_CHANNELS, GCP_AXIS_SAMPLES, GCP_AXIS_HEIGHT, GCP_AXIS_WIDTH, GCP_AXIS_TOKENS = GCP_AXIS_WIDTH
+} gcp_axis;
 typedef enum gcp_upsampling { GCP_UPSAMPLING_NEAREST, GCP_UPSAMPLING_BILINEAR } gcp_upsampling;
 
 /* A unit is an outermost segment, or an op outside of all segments. */
@@ -514,10 +518,17 @@ typedef struct gcp_norm_opts {
 typedef struct gcp_dropout_opts {
     gcp_at at GCPI_Z; double rate GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_dropout_opts;
-/* counted in channels */
+/* .step: default 1, every element; .axis: default GCP_AXIS_CHANNELS */
 typedef struct gcp_slice_opts {
-    gcp_at at GCPI_Z; int first GCPI_Z, count GCPI_Z; const char *name GCPI_Z;
+    gcp_at at GCPI_Z; int first GCPI_Z, count GCPI_Z, step GCPI_Z; gcp_axis axis GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_slice_opts;
+typedef struct gcp_concat_opts {
+    gcp_at at GCPI_Z; gcp_axis axis GCPI_Z; const char *name GCPI_Z;
+} GCPI_BY_NAME gcp_concat_opts;
+/* .groups: must be given, a divisor of the channels */
+typedef struct gcp_shuffle_opts {
+    gcp_at at GCPI_Z; int groups GCPI_Z; const char *name GCPI_Z;
+} GCPI_BY_NAME gcp_shuffle_opts;
 /* .entries: rows of the table, one more than the largest id; .out: channels of each */
 typedef struct gcp_embedding_opts {
     gcp_at at GCPI_Z; int entries GCPI_Z, out GCPI_Z; const char *name GCPI_Z;
@@ -816,11 +827,18 @@ GCP_API gcp_tensor gcp_global_avg_pool_at(gcp_tensor x, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_upsample_at(gcp_tensor x, gcp_upsample_opts opts);
 /* In training some values become 0; the same ones when it runs again. */
 GCP_API gcp_tensor gcp_dropout_at(gcp_tensor x, gcp_dropout_opts opts);
-/* Along channels: gcp_concat(GCP_TENSORS(a, b, c), .name = "skip"); of an array gcp_concat(list, count) in C, in C++
+/* Side by side along .axis: gcp_concat(GCP_TENSORS(a, b, c), .name = "skip"); of an array gcp_concat(list, count) in C, in C++
    gcp_concat_at(list, count, { }). A count below 1 gives nil without a tape, so without an error. */
-GCP_API gcp_tensor gcp_concat_at(const gcp_tensor *inputs, int count, gcp_op_opts opts);
-/* Channels [first, first + count). */
+GCP_API gcp_tensor gcp_concat_at(const gcp_tensor *inputs, int count, gcp_concat_opts opts);
+/* Elements first, first + step, ... along .axis, `count` of them. Along channels and without a step it is a view. */
 GCP_API gcp_tensor gcp_slice_at(gcp_tensor x, gcp_slice_opts opts);
+/* Axes change places: axis 0 of the result is axis n of x, and so on; of the four stored ones, so rows and columns of
+   the matrices in (n, l, c) by gcp_transpose(x, 0, 1, 3, 2). A view where only sizes of 1 move. */
+GCP_API gcp_tensor gcp_transpose_at(gcp_tensor x, int n, int h, int w, int c, gcp_op_opts opts);
+/* Channel i of group g comes to i groups + g (ShuffleNet): two views and a transpose. */
+GCP_API gcp_tensor gcp_channel_shuffle_at(gcp_tensor x, gcp_shuffle_opts opts);
+/* Sizes of 1 are spread to those of `shape`: a class token (1, 1, c) to (n, 1, c). The gradient is a sum. */
+GCP_API gcp_tensor gcp_expand_at(gcp_tensor x, gcp_shape shape, gcp_op_opts opts);
 /* n h w c -> n, hwc. */
 GCP_API gcp_tensor gcp_flatten_at(gcp_tensor x, gcp_op_opts opts);
 /* The same values in the same order, in another shape of as many. */
@@ -1079,7 +1097,7 @@ template <class... D> inline gcp_shape gcpi_shape(D... d)
 inline gcp_at gcpi_at(const char *file, int line) { gcp_at at = { file, line }; return at; }
 template <int N> struct gcpi_tensors { gcp_tensor x[N]; };
 template <class... X> inline gcpi_tensors<(int)sizeof...(X)> gcpi_tensors_of(X... x) { return { { x... } }; }
-template <int N> inline gcp_tensor gcpi_concat(const gcpi_tensors<N> &list, gcp_op_opts opts)
+template <int N> inline gcp_tensor gcpi_concat(const gcpi_tensors<N> &list, gcp_concat_opts opts)
 {
     return gcp_concat_at(list.x, N, opts);
 }
@@ -1099,7 +1117,7 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define GCP_AT gcpi_at(__FILE__, __LINE__)
 #define GCP_NIL gcpi_nil()
 #define GCP_TENSORS(...) gcpi_tensors_of(__VA_ARGS__)
-#define GCPI_CONCAT(list, ...) gcpi_concat(list, GCP_OPTS(gcp_op_opts, __VA_ARGS__))
+#define GCPI_CONCAT(list, ...) gcpi_concat(list, GCP_OPTS(gcp_concat_opts, __VA_ARGS__))
 #define gcp_plans_bytes(...) gcpi_plans_bytes(__VA_ARGS__)
 #define gcp_plans_room(...) gcpi_plans_room(__VA_ARGS__)
 #else
@@ -1109,7 +1127,7 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define GCP_NIL ((gcp_tensor) { 0, 0, 0 })
 #define GCP_TENSORS(...) \
     ((const gcp_tensor[]) { __VA_ARGS__ }), (int)(sizeof (gcp_tensor[]) { __VA_ARGS__ } / sizeof(gcp_tensor))
-#define GCPI_CONCAT(...) GCPI_F2(gcp_concat_at, gcp_op_opts, __VA_ARGS__)
+#define GCPI_CONCAT(...) GCPI_F2(gcp_concat_at, gcp_concat_opts, __VA_ARGS__)
 #define GCPI_PLANS(...) \
     (const gcp_plan *const[]) { __VA_ARGS__ }, (int)(sizeof (const gcp_plan *[]) { __VA_ARGS__ } / sizeof(gcp_plan *))
 #define gcp_plans_bytes(...) gcp_plans_bytes_at(GCPI_PLANS(__VA_ARGS__))         /* &train, &eval, ... */
@@ -1123,6 +1141,7 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define GCPI_F2(fn, T, a, b, ...) fn((a), (b), GCP_OPTS(T, __VA_ARGS__))
 #define GCPI_F3(fn, T, a, b, c, ...) fn((a), (b), (c), GCP_OPTS(T, __VA_ARGS__))
 #define GCPI_F4(fn, T, a, b, c, d, ...) fn((a), (b), (c), (d), GCP_OPTS(T, __VA_ARGS__))
+#define GCPI_F5(fn, T, a, b, c, d, e, ...) fn((a), (b), (c), (d), (e), GCP_OPTS(T, __VA_ARGS__))
 
 #define gcp_tape_arena(...)          GCPI_F0(gcp_tape_arena_at, gcp_tape_opts, __VA_ARGS__)
 #define gcp_tape_make(...)           GCPI_F1(gcp_tape_make_at, gcp_tape_opts, __VA_ARGS__, )
@@ -1168,6 +1187,9 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define gcp_dropout(...)             GCPI_F1(gcp_dropout_at, gcp_dropout_opts, __VA_ARGS__, )
 #define gcp_concat(...)              GCPI_CONCAT(__VA_ARGS__, )         /* GCP_TENSORS(a, b, ...) */
 #define gcp_slice(...)               GCPI_F1(gcp_slice_at, gcp_slice_opts, __VA_ARGS__, )
+#define gcp_transpose(...)           GCPI_F5(gcp_transpose_at, gcp_op_opts, __VA_ARGS__, )      /* x, 0, 1, 3, 2 */
+#define gcp_channel_shuffle(...)     GCPI_F1(gcp_channel_shuffle_at, gcp_shuffle_opts, __VA_ARGS__, )
+#define gcp_expand(...)              GCPI_F2(gcp_expand_at, gcp_op_opts, __VA_ARGS__, )         /* x, GCP_SHAPE() */
 #define gcp_flatten(...)             GCPI_F1(gcp_flatten_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_reshape(...)             GCPI_F2(gcp_reshape_at, gcp_op_opts, __VA_ARGS__, )        /* x, GCP_SHAPE() */
 #define gcp_cross_entropy(...)       GCPI_F2(gcp_cross_entropy_at, gcp_cross_entropy_opts, __VA_ARGS__, )
@@ -1269,6 +1291,7 @@ GCPI_WARM
 #include "src/ops/dense.h"             /* Matrix products: linear, matmul */
 #include "src/ops/attention.h"         /* Attention: softmax(scale q k' + bias) v, a head at a time */
 #include "src/ops/shape.h"             /* Views: concat, slice, reshape */
+#include "src/ops/axes.h"              /* Along any of the four axes: concat and slice that are no views, transpose */
 #include "src/ops/dropout.h"           /* Dropout: y = x / (1 - rate) or 0 */
 #include "src/ops/embedding.h"         /* Embedding: rows of a table */
 #include "src/ops/loss.h"              /* Losses: cross_entropy, mse, mean */

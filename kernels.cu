@@ -23,6 +23,7 @@
      softmax, log_softmax          softmax                   softmax_back                                 distribution
      add, relu, leaky_relu, relu6, clamp: apply or apply_fours   map; rectify_back                        elementwise
        (batch_norm, add and relu behind each other: one apply)
+     concat, slice along other axes than channels, transpose: moved or turned both ways                   moves
      concat, slice, pointwise ops (ops/pointwise_table.h): map both ways                                  elementwise
      mul, sub, div, ..., add of other shapes: pair (mul of equal ones: map)  pair; sum_blocks, sum_finish  pairs
      bias                          map                       map; sum_blocks, sum_finish                  reduce
@@ -52,6 +53,7 @@
 #include "src/ops/pairs_table.h"           /* The ops of two operands a and b, for both machines */
 #include "src/cuda/kernels/elementwise.h"  /* Elementwise ops, reshape, dropout */
 #include "src/cuda/kernels/pairs.h"        /* Ops of two operands, of which one may be spread over the other */
+#include "src/cuda/kernels/moves.h"        /* Elements moved by strides: concat and slice along any axis, transpose */
 #include "src/cuda/kernels/windows.h"      /* Windows: pooling and upsampling */
 #include "src/cuda/kernels/norms.h"        /* Batch-norm and layer-norm */
 #include "src/cuda/kernels/distribution.h" /* Softmax and its logarithm: a warp a pixel */

@@ -337,7 +337,7 @@ GCP_API gcp_tensor gcp_gelu_tanh_at(gcp_tensor x, gcp_op_opts opts);
     X(CLAMP, clamp) X(MAX_POOL, max_pool) \
     X(AVG_POOL, avg_pool) X(GLOBAL_AVG_POOL, global_avg_pool) X(BATCH_STATS, batch_stats) X(BATCH_NORM, batch_norm) \
     X(LAYER_NORM, layer_norm) X(SOFTMAX, softmax) X(ATTENTION, attention) X(DROPOUT, dropout) X(CONCAT, concat) \
-    X(SLICE, slice) X(RESHAPE, reshape) \
+    X(SLICE, slice) X(RESHAPE, reshape) X(JOIN, join) X(CUT, cut) X(TRANSPOSE, transpose) \
     X(EMBEDDING, embedding) X(CROSS_ENTROPY, cross_entropy) X(MSE, mse) X(MEAN, mean)
 #define GCPI_KIND(NAME, name) GCP_OP_##NAME,
 typedef enum gcp_op_kind { GCP_OPS(GCPI_KIND) GCP_OP_COUNT } gcp_op_kind;
@@ -498,6 +498,10 @@ typedef struct gcp_writer { void (*write)(void *context, const char *text, size_
 typedef enum gcp_init { GCP_INIT_DEFAULT, GCP_INIT_HE, GCP_INIT_GLOROT, GCP_INIT_ZEROS, GCP_INIT_ONES } gcp_init;
 /* GCP_PADDING_SAME: as in TensorFlow, out = ceil(in / stride) */
 typedef enum gcp_padding { GCP_PADDING_EXPLICIT, GCP_PADDING_SAME } gcp_padding;
+/* One of the four stored axes; channels where none is named. */
+typedef enum gcp_axis {
+    GCP_AXIS_CHANNELS, GCP_AXIS_SAMPLES, GCP_AXIS_HEIGHT, GCP_AXIS_WIDTH, GCP_AXIS_TOKENS = GCP_AXIS_WIDTH
+} gcp_axis;
 typedef enum gcp_upsampling { GCP_UPSAMPLING_NEAREST, GCP_UPSAMPLING_BILINEAR } gcp_upsampling;
 
 /* A unit is an outermost segment, or an op outside of all segments. */
@@ -613,10 +617,17 @@ typedef struct gcp_norm_opts {
 typedef struct gcp_dropout_opts {
     gcp_at at GCPI_Z; double rate GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_dropout_opts;
-/* counted in channels */
+/* .step: default 1, every element; .axis: default GCP_AXIS_CHANNELS */
 typedef struct gcp_slice_opts {
-    gcp_at at GCPI_Z; int first GCPI_Z, count GCPI_Z; const char *name GCPI_Z;
+    gcp_at at GCPI_Z; int first GCPI_Z, count GCPI_Z, step GCPI_Z; gcp_axis axis GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_slice_opts;
+typedef struct gcp_concat_opts {
+    gcp_at at GCPI_Z; gcp_axis axis GCPI_Z; const char *name GCPI_Z;
+} GCPI_BY_NAME gcp_concat_opts;
+/* .groups: must be given, a divisor of the channels */
+typedef struct gcp_shuffle_opts {
+    gcp_at at GCPI_Z; int groups GCPI_Z; const char *name GCPI_Z;
+} GCPI_BY_NAME gcp_shuffle_opts;
 /* .entries: rows of the table, one more than the largest id; .out: channels of each */
 typedef struct gcp_embedding_opts {
     gcp_at at GCPI_Z; int entries GCPI_Z, out GCPI_Z; const char *name GCPI_Z;
@@ -915,11 +926,18 @@ GCP_API gcp_tensor gcp_global_avg_pool_at(gcp_tensor x, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_upsample_at(gcp_tensor x, gcp_upsample_opts opts);
 /* In training some values become 0; the same ones when it runs again. */
 GCP_API gcp_tensor gcp_dropout_at(gcp_tensor x, gcp_dropout_opts opts);
-/* Along channels: gcp_concat(GCP_TENSORS(a, b, c), .name = "skip"); of an array gcp_concat(list, count) in C, in C++
+/* Side by side along .axis: gcp_concat(GCP_TENSORS(a, b, c), .name = "skip"); of an array gcp_concat(list, count) in C, in C++
    gcp_concat_at(list, count, { }). A count below 1 gives nil without a tape, so without an error. */
-GCP_API gcp_tensor gcp_concat_at(const gcp_tensor *inputs, int count, gcp_op_opts opts);
-/* Channels [first, first + count). */
+GCP_API gcp_tensor gcp_concat_at(const gcp_tensor *inputs, int count, gcp_concat_opts opts);
+/* Elements first, first + step, ... along .axis, `count` of them. Along channels and without a step it is a view. */
 GCP_API gcp_tensor gcp_slice_at(gcp_tensor x, gcp_slice_opts opts);
+/* Axes change places: axis 0 of the result is axis n of x, and so on; of the four stored ones, so rows and columns of
+   the matrices in (n, l, c) by gcp_transpose(x, 0, 1, 3, 2). A view where only sizes of 1 move. */
+GCP_API gcp_tensor gcp_transpose_at(gcp_tensor x, int n, int h, int w, int c, gcp_op_opts opts);
+/* Channel i of group g comes to i groups + g (ShuffleNet): two views and a transpose. */
+GCP_API gcp_tensor gcp_channel_shuffle_at(gcp_tensor x, gcp_shuffle_opts opts);
+/* Sizes of 1 are spread to those of `shape`: a class token (1, 1, c) to (n, 1, c). The gradient is a sum. */
+GCP_API gcp_tensor gcp_expand_at(gcp_tensor x, gcp_shape shape, gcp_op_opts opts);
 /* n h w c -> n, hwc. */
 GCP_API gcp_tensor gcp_flatten_at(gcp_tensor x, gcp_op_opts opts);
 /* The same values in the same order, in another shape of as many. */
@@ -1178,7 +1196,7 @@ template <class... D> inline gcp_shape gcpi_shape(D... d)
 inline gcp_at gcpi_at(const char *file, int line) { gcp_at at = { file, line }; return at; }
 template <int N> struct gcpi_tensors { gcp_tensor x[N]; };
 template <class... X> inline gcpi_tensors<(int)sizeof...(X)> gcpi_tensors_of(X... x) { return { { x... } }; }
-template <int N> inline gcp_tensor gcpi_concat(const gcpi_tensors<N> &list, gcp_op_opts opts)
+template <int N> inline gcp_tensor gcpi_concat(const gcpi_tensors<N> &list, gcp_concat_opts opts)
 {
     return gcp_concat_at(list.x, N, opts);
 }
@@ -1198,7 +1216,7 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define GCP_AT gcpi_at(__FILE__, __LINE__)
 #define GCP_NIL gcpi_nil()
 #define GCP_TENSORS(...) gcpi_tensors_of(__VA_ARGS__)
-#define GCPI_CONCAT(list, ...) gcpi_concat(list, GCP_OPTS(gcp_op_opts, __VA_ARGS__))
+#define GCPI_CONCAT(list, ...) gcpi_concat(list, GCP_OPTS(gcp_concat_opts, __VA_ARGS__))
 #define gcp_plans_bytes(...) gcpi_plans_bytes(__VA_ARGS__)
 #define gcp_plans_room(...) gcpi_plans_room(__VA_ARGS__)
 #else
@@ -1208,7 +1226,7 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define GCP_NIL ((gcp_tensor) { 0, 0, 0 })
 #define GCP_TENSORS(...) \
     ((const gcp_tensor[]) { __VA_ARGS__ }), (int)(sizeof (gcp_tensor[]) { __VA_ARGS__ } / sizeof(gcp_tensor))
-#define GCPI_CONCAT(...) GCPI_F2(gcp_concat_at, gcp_op_opts, __VA_ARGS__)
+#define GCPI_CONCAT(...) GCPI_F2(gcp_concat_at, gcp_concat_opts, __VA_ARGS__)
 #define GCPI_PLANS(...) \
     (const gcp_plan *const[]) { __VA_ARGS__ }, (int)(sizeof (const gcp_plan *[]) { __VA_ARGS__ } / sizeof(gcp_plan *))
 #define gcp_plans_bytes(...) gcp_plans_bytes_at(GCPI_PLANS(__VA_ARGS__))         /* &train, &eval, ... */
@@ -1222,6 +1240,7 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define GCPI_F2(fn, T, a, b, ...) fn((a), (b), GCP_OPTS(T, __VA_ARGS__))
 #define GCPI_F3(fn, T, a, b, c, ...) fn((a), (b), (c), GCP_OPTS(T, __VA_ARGS__))
 #define GCPI_F4(fn, T, a, b, c, d, ...) fn((a), (b), (c), (d), GCP_OPTS(T, __VA_ARGS__))
+#define GCPI_F5(fn, T, a, b, c, d, e, ...) fn((a), (b), (c), (d), (e), GCP_OPTS(T, __VA_ARGS__))
 
 #define gcp_tape_arena(...)          GCPI_F0(gcp_tape_arena_at, gcp_tape_opts, __VA_ARGS__)
 #define gcp_tape_make(...)           GCPI_F1(gcp_tape_make_at, gcp_tape_opts, __VA_ARGS__, )
@@ -1267,6 +1286,9 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define gcp_dropout(...)             GCPI_F1(gcp_dropout_at, gcp_dropout_opts, __VA_ARGS__, )
 #define gcp_concat(...)              GCPI_CONCAT(__VA_ARGS__, )         /* GCP_TENSORS(a, b, ...) */
 #define gcp_slice(...)               GCPI_F1(gcp_slice_at, gcp_slice_opts, __VA_ARGS__, )
+#define gcp_transpose(...)           GCPI_F5(gcp_transpose_at, gcp_op_opts, __VA_ARGS__, )      /* x, 0, 1, 3, 2 */
+#define gcp_channel_shuffle(...)     GCPI_F1(gcp_channel_shuffle_at, gcp_shuffle_opts, __VA_ARGS__, )
+#define gcp_expand(...)              GCPI_F2(gcp_expand_at, gcp_op_opts, __VA_ARGS__, )         /* x, GCP_SHAPE() */
 #define gcp_flatten(...)             GCPI_F1(gcp_flatten_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_reshape(...)             GCPI_F2(gcp_reshape_at, gcp_op_opts, __VA_ARGS__, )        /* x, GCP_SHAPE() */
 #define gcp_cross_entropy(...)       GCPI_F2(gcp_cross_entropy_at, gcp_cross_entropy_opts, __VA_ARGS__, )
@@ -1640,13 +1662,14 @@ typedef union gcpi_attributes {
     double pointwise[2];                          /* the numbers p and q */
     struct { double low, high, slope; } rectifier;   /* slope: below low; 0: low itself */
     /* fn: of GCPI_PAIRS; bits of inputs that are spread, and of those spread over samples */
-    struct { int fn; unsigned spread, whole; } pair;
+    struct { int fn; unsigned spread, whole; gcp_shape to; } pair;    /* to: of expand */
     struct { int logarithm; } softmax;
     /* lengths, bias: the input, 0: none; shared: all samples have one bias */
     struct { int heads, causal, lengths, bias, keys, shared; double scale; } attention;
     struct { double rate; } dropout;
     struct { double epsilon, momentum; } norm;
     struct { int first, count; } slice;
+    struct { int axis, first, count, step, from[4]; } axes;
     struct { int factor, mode; } upsample;
     struct { int out; } linear;
     struct { int ignore, ignores; } labels;       /* of cross_entropy: the label that does not count; if any */
@@ -5330,6 +5353,7 @@ GCPI_DEF gcp_tensor gcp_clamp_at(gcp_tensor x, gcp_clamp_opts o)
     PAIR(DIV, div, QUOTIENT, A, B, A, QUOTIENT, DY, B, DY, DIVISOR, DY, A, B)                                        \
     PAIR(MAXIMUM, maximum, LARGER, A, B, A, SHARE, DY, A, B, SHARE, DY, B, A)                                        \
     PAIR(MINIMUM, minimum, SMALLER, A, B, A, SHARE, DY, B, A, SHARE, DY, A, B)                                       \
+    PAIR(EXPAND, expand, SAME, A, A, A, SAME, DY, DY, DY, SAME, DY, DY, DY)                                          \
     PAIR(PRELU, prelu, BENT, A, B, A, BENT_X, DY, A, B, BENT_SLOPE, DY, A, DY)
 
 /* Their numbers, and the steps of an op as data: which loop, and where its x, y and z come from. */
@@ -5464,7 +5488,7 @@ static gcpi_pair_job gcpi_pair_job_of(const gcp_call *c, int side)
     j.call = c; j.side = side;
     j.step = &gcpi_pair_steps[gcpi_attr(c->attributes)->pair.fn][side];
     j.to = side ? &c->din[side - 1] : &c->out[0];
-    j.loops = gcpi_pair_loops_of(c->in[0].shape, c->in[1].shape);
+    j.loops = gcpi_pair_loops_of(c->in[0].shape, c->inputs > 1 ? c->in[1].shape : c->out[0].shape);
     j.runs = (j.loops.size[0] + GCPI_PAIR_RUN - 1) / GCPI_PAIR_RUN;
     return j;
 }
@@ -5487,7 +5511,7 @@ static gcpi_pair_run gcpi_pair_run_at(const gcpi_pair_job *j, const size_t *e, s
     const gcp_call *c = j->call;
     const gcp_view *views[3];
     gcpi_pair_run r;
-    views[0] = j->side ? &c->dout[0] : NULL; views[1] = &c->in[0]; views[2] = &c->in[1];
+    views[0] = j->side ? &c->dout[0] : NULL; views[1] = &c->in[0]; views[2] = c->inputs > 1 ? &c->in[1] : NULL;
     r.to = NULL; r.n = n; r.target = c->target;
     for (int k = 0; k < 3; k++) {
         const int o = j->step->x[k];
@@ -5608,6 +5632,16 @@ static void gcpi_pair_sums(gcpi_pair_job *j)
 
 /* ---- rows ---- */
 
+static int gcpi_expand_shape(gcp_shape_call *s)
+{
+    const gcp_shape to = gcpi_attr(s->attributes)->pair.to;
+    for (int k = 0; k < 4; k++)
+        if (s->in[0].d[k] != to.d[k] && s->in[0].d[k] != 1)
+            return gcpi_refuse(s, "%s to %s: each size must be equal, or 1 before", GCPI_SHAPE_TEXT(s->in[0]),
+                               GCPI_SHAPE_TEXT(to));
+    s->out[0] = to;
+    return gcpi_all_real(s);
+}
 static int gcpi_pair_shape(gcp_shape_call *s)
 {
     for (int k = 0; k < 4; k++)
@@ -5625,10 +5659,10 @@ static void gcpi_pair_forward(const gcp_call *c)
 /* Input 1 comes first, since input 0's gradient may overwrite dy. For x * x input 0 does: the other adds to it. */
 static void gcpi_pair_backward(const gcp_call *c)
 {
-    const int same = c->din[0].data == c->din[1].data;
+    const int same = c->inputs > 1 && c->din[0].data == c->din[1].data;
     for (int k = 0; k < 2; k++) {
         const int i = same ? k : 1 - k;
-        if (!c->din[i].data) continue;
+        if (i >= c->inputs || !c->din[i].data) continue;
         gcpi_pair_job j = gcpi_pair_job_of(c, 1 + i);
         if (gcpi_same_shape(c->din[i].shape, c->dout[0].shape)) gcpi_pair_each(&j);
         else gcpi_pair_sums(&j);
@@ -5636,12 +5670,12 @@ static void gcpi_pair_backward(const gcp_call *c)
 }
 static void gcpi_pair_cost(const gcp_cost_call *c, gcp_cost *cost)
 {
-    for (int i = 0; i < 2 && c->backward; i++) {
+    for (int i = 0; i < c->inputs && c->backward; i++) {
         gcpi_pair_job j;
         if (!(c->wanted >> i & 1) || gcpi_same_shape(c->in[i], c->out[0])) continue;
         memset(&j, 0, sizeof j);
         j.side = 1 + i;
-        j.loops = gcpi_pair_loops_of(c->in[0], c->in[1]);
+        j.loops = gcpi_pair_loops_of(c->in[0], c->inputs > 1 ? c->in[1] : c->out[0]);
         j.runs = (j.loops.size[0] + GCPI_PAIR_RUN - 1) / GCPI_PAIR_RUN;
         gcpi_pair_sums_cut(&j);
         if (j.blocks > 1) cost->workspace = GCPI_MAX(cost->workspace, j.units * j.blocks * j.width * sizeof(double));
@@ -5653,20 +5687,21 @@ static void gcpi_pair_facts(const gcpi_op *op, gcpi_facts *f)
     f->dense_on_device = op->attributes.pair.spread;
 }
 
-#define GCPI_PAIR_ROW(name, reads, flags)                                                                   \
+#define GCPI_PAIR_ROW(name, shape, reads, flags)                                                                   \
     static const gcpi_op_row gcpi_##name##_pair_row = {                                                     \
         GCP_OP_PAIR,                                                                                        \
-        { #name, gcpi_pair_shape, gcpi_pair_forward, gcpi_pair_backward, gcpi_pair_cost, reads, 0,          \
+        { #name, shape, gcpi_pair_forward, gcpi_pair_backward, gcpi_pair_cost, reads, 0,          \
           GCPI_OVER | (flags), 1, NULL },                                                                   \
         gcpi_pair_facts                                                                                     \
     };
-GCPI_PAIR_ROW(add, 0, 0)
-GCPI_PAIR_ROW(sub, 0, 0)
-GCPI_PAIR_ROW(mul, GCPI_IN(0) | GCPI_IN(1), GCP_FLAG_CROSS)
-GCPI_PAIR_ROW(div, GCPI_IN(0) | GCPI_IN(1), 0)
-GCPI_PAIR_ROW(maximum, GCPI_IN(0) | GCPI_IN(1), 0)
-GCPI_PAIR_ROW(minimum, GCPI_IN(0) | GCPI_IN(1), 0)
-GCPI_PAIR_ROW(prelu, GCPI_IN(0) | GCPI_IN(1), 0)
+GCPI_PAIR_ROW(add, gcpi_pair_shape, 0, 0)
+GCPI_PAIR_ROW(sub, gcpi_pair_shape, 0, 0)
+GCPI_PAIR_ROW(mul, gcpi_pair_shape, GCPI_IN(0) | GCPI_IN(1), GCP_FLAG_CROSS)
+GCPI_PAIR_ROW(div, gcpi_pair_shape, GCPI_IN(0) | GCPI_IN(1), 0)
+GCPI_PAIR_ROW(maximum, gcpi_pair_shape, GCPI_IN(0) | GCPI_IN(1), 0)
+GCPI_PAIR_ROW(minimum, gcpi_pair_shape, GCPI_IN(0) | GCPI_IN(1), 0)
+GCPI_PAIR_ROW(prelu, gcpi_pair_shape, GCPI_IN(0) | GCPI_IN(1), 0)
+GCPI_PAIR_ROW(expand, gcpi_expand_shape, 0, 0)
 #define gcpi_pair_row gcpi_mul_pair_row            /* the table's: facts and functions are those of all */
 
 static gcp_tensor gcpi_pair(const gcpi_op_row *row, int fn, gcp_tensor a, gcp_tensor b, gcp_op_opts o)
@@ -5726,6 +5761,21 @@ GCPI_PAIR_OP(DIV, div)
 GCPI_PAIR_OP(MAXIMUM, maximum)
 GCPI_PAIR_OP(MINIMUM, minimum)
 GCPI_PAIR_OP(PRELU, prelu)
+GCPI_DEF gcp_tensor gcp_expand_at(gcp_tensor x, gcp_shape raw, gcp_op_opts o)
+{
+    gcpi_attributes a = gcpi_no_attributes();
+    const gcp_shape s = gcp_shape_of(x);
+    char wrong[160];
+    if (!gcpi_shape_normal(raw, &a.pair.to)) {
+        if (gcpi_enter(x, o.at, "expand"))
+            gcpi_fail(x.tape, GCP_E_ARGUMENT, o.at, "expand", "its output %s", gcpi_shape_wrong(raw, wrong, sizeof wrong));
+        return gcpi_nil(x.tape);
+    }
+    a.pair.fn = GCPI_PAIR_EXPAND;
+    a.pair.spread = !gcpi_same_shape(s, a.pair.to);
+    a.pair.whole = s.d[0] < a.pair.to.d[0];
+    return gcpi_simple(&gcpi_expand_pair_row, &x, 1, &a, o.name, o.at);
+}
 
 /* ==== src/ops/sums.h ==== */
 
@@ -7991,20 +8041,6 @@ static const gcpi_op_row gcpi_reshape_row = {
     gcpi_reshape_facts
 };
 
-GCPI_DEF gcp_tensor gcp_slice_at(gcp_tensor x, gcp_slice_opts o)
-{
-    gcpi_attributes a = gcpi_no_attributes();
-    a.slice.first = gcpi_integer(o.first);
-    a.slice.count = o.count;
-    return gcpi_simple(&gcpi_slice_row, &x, 1, &a, o.name, o.at);
-}
-
-GCPI_DEF gcp_tensor gcp_concat_at(const gcp_tensor *inputs, int count, gcp_op_opts o)
-{
-    gcp_tape *t = inputs && count > 0 ? inputs[0].tape : NULL;
-    return t ? gcpi_simple(&gcpi_concat_row, inputs, count, NULL, o.name, o.at) : gcpi_nil(NULL);
-}
-
 static gcp_tensor gcpi_reshape(gcp_tensor x, gcp_shape raw, const char *named, gcp_at at)
 {
     gcpi_attributes a = gcpi_no_attributes();
@@ -8028,6 +8064,269 @@ GCPI_DEF gcp_tensor gcp_flatten_at(gcp_tensor x, gcp_op_opts o)
     s.d[0] = e ? e->shape.d[0] : 1;
     s.d[1] = per <= INT32_MAX ? (int)per : 0;
     return gcpi_reshape(x, s, o.name, o.at);
+}
+
+/* ==== src/ops/axes.h ==== */
+
+/* Along any of the four axes: concat and slice that are no views, transpose. Elements are moved by strides. */
+
+/* Copies size[0] * ... * size[3] elements, by a step in each of both tensors for each axis. */
+typedef struct gcpi_moved {
+    const gcp_call *call;
+    gcp_real *to;
+    const gcp_real *from;
+    int size[4], accumulate, turned;       /* turned: the axis along which `from` lies side by side, -1: none */
+    ptrdiff_t ts[4], fs[4];
+    size_t units, chunk;                   /* units: rows of channels; of a turned copy matrices of up to 64 rows */
+} gcpi_moved;
+enum { GCPI_TURNED_ROWS = 64 };
+
+static void gcpi_axis_steps(const gcp_view *v, ptrdiff_t *step)
+{
+    step[3] = 1; step[2] = v->pitch; step[1] = v->shape.d[2] * step[2]; step[0] = v->shape.d[1] * step[1];
+}
+GCPI_LOOP void gcpi_moved_row(gcp_real *to, ptrdiff_t ts, const gcp_real *from, ptrdiff_t fs, int n, int accumulate)
+{
+    if (accumulate) for (int i = 0; i < n; i++) to[i * ts] += from[i * fs];
+    else if (ts == 1 && fs == 1) memcpy(to, from, (size_t)n * sizeof *to);
+    else for (int i = 0; i < n; i++) to[i * ts] = from[i * fs];
+}
+static void gcpi_moved_unit(const gcpi_moved *m, size_t unit)
+{
+    const int j = m->turned, parts = j < 0 ? 1 : gcpi_ceil(m->size[j], GCPI_TURNED_ROWS);
+    const int part = (int)(unit % (size_t)parts) * GCPI_TURNED_ROWS;
+    gcp_real *to = m->to;
+    const gcp_real *from = m->from;
+    unit /= (size_t)parts;
+    for (int k = 2; k >= 0; k--) {
+        if (k == j) continue;
+        to += (ptrdiff_t)(unit % (size_t)m->size[k]) * m->ts[k];
+        from += (ptrdiff_t)(unit % (size_t)m->size[k]) * m->fs[k];
+        unit /= (size_t)m->size[k];
+    }
+    if (j < 0) { gcpi_moved_row(to, m->ts[3], from, m->fs[3], m->size[3], m->accumulate); return; }
+    to += part * m->ts[j]; from += part;
+    const int rows = GCPI_MIN(m->size[j] - part, (int)GCPI_TURNED_ROWS);
+    if (!m->accumulate) gcpi_simd_of(m->call->target->isa).turn(to, m->ts[j], rows, m->size[3], from, m->fs[3]);
+    else for (int r = 0; r < rows; r++) gcpi_moved_row(to + r * m->ts[j], 1, from + r, m->fs[3], m->size[3], 1);
+}
+static void gcpi_moved_task(void *arg, int index, int worker)
+{
+    const gcpi_moved *m = (const gcpi_moved *)arg;
+    const size_t first = (size_t)index * m->chunk, last = GCPI_MIN(first + m->chunk, m->units);
+    for (size_t u = first; u < last; u++) gcpi_moved_unit(m, u);
+    (void)worker;
+}
+static void gcpi_moved_run(gcpi_moved *m)
+{
+    m->turned = -1;
+    for (int k = 0; k < 3 && m->fs[3] != 1 && m->ts[3] == 1; k++) if (m->fs[k] == 1 && m->size[k] > 1) m->turned = k;
+    m->units = 1;
+    for (int k = 0; k < 3; k++)
+        m->units *= (size_t)(k == m->turned ? gcpi_ceil(m->size[k], GCPI_TURNED_ROWS) : m->size[k]);
+    m->chunk = GCPI_MAX((size_t)1, GCPI_CHUNK / (size_t)m->size[3] / (m->turned < 0 ? 1 : GCPI_TURNED_ROWS));
+    gcpi_parallel(m->call->target, (int)((m->units + m->chunk - 1) / m->chunk), gcpi_moved_task, m);
+}
+
+/* What runs the copies: gcpi_moved_run, or a device's. */
+typedef void (*gcpi_move_fn)(gcpi_moved *m);
+
+/* A part of `whole` along an axis, from `first` on by `step`, and a tensor of its size; copied to the part (back) or
+   from it. */
+static void gcpi_part_copy(const gcp_call *c, const gcp_view *whole, const gcp_view *part, int axis, int first, int step,
+                           int back, gcpi_move_fn run)
+{
+    gcpi_moved m;
+    ptrdiff_t ws[4], ps[4];
+    gcp_real *start;
+    gcpi_axis_steps(whole, ws); gcpi_axis_steps(part, ps);
+    start = (gcp_real *)whole->data + first * ws[axis];
+    ws[axis] *= step;
+    m.call = c; m.accumulate = back ? whole->accumulate : part->accumulate;
+    m.to = back ? start : (gcp_real *)part->data; m.from = back ? (const gcp_real *)part->data : start;
+    memcpy(m.size, part->shape.d, sizeof m.size);
+    memcpy(m.ts, back ? ws : ps, sizeof ws);
+    memcpy(m.fs, back ? ps : ws, sizeof ws);
+    run(&m);
+}
+
+/* ---- concat ---- */
+
+static int gcpi_join_shape(gcp_shape_call *s)
+{
+    const int axis = gcpi_attr(s->attributes)->axes.axis;
+    long long size = 0;
+    for (int i = 0; i < s->inputs; i++) {
+        gcp_shape want = s->in[0];
+        want.d[axis] = s->in[i].d[axis];
+        if (!gcpi_same_shape(want, s->in[i]))
+            return gcpi_refuse(s, "%s beside %s", GCPI_SHAPE_TEXT(s->in[0]), GCPI_SHAPE_TEXT(s->in[i]));
+        size += s->in[i].d[axis];
+    }
+    if (size > INT32_MAX) return gcpi_refuse(s, "a size of %lld", size);
+    s->out[0] = s->in[0];
+    s->out[0].d[axis] = (int)size;
+    s->out[0].rank = GCPI_MAX(s->out[0].rank, axis == 1 ? 4 : axis == 2 ? 3 : 2);
+    return gcpi_all_real(s);
+}
+static void gcpi_join_run(const gcp_call *c, int back, gcpi_move_fn run)
+{
+    const int axis = gcpi_attr(c->attributes)->axes.axis;
+    for (int i = 0, at = 0; i < c->inputs; at += c->in[i++].shape.d[axis])
+        if (!back) gcpi_part_copy(c, &c->out[0], &c->in[i], axis, at, 1, 1, run);
+        else if (c->din[i].data) gcpi_part_copy(c, &c->dout[0], &c->din[i], axis, at, 1, 0, run);
+}
+static void gcpi_join_forward(const gcp_call *c) { gcpi_join_run(c, 0, gcpi_moved_run); }
+static void gcpi_join_backward(const gcp_call *c) { gcpi_join_run(c, 1, gcpi_moved_run); }
+
+/* ---- slice ---- */
+
+static int gcpi_cut_shape(gcp_shape_call *s)
+{
+    const gcpi_attributes *a = gcpi_attr(s->attributes);
+    const int axis = a->axes.axis, first = a->axes.first, step = a->axes.step, size = s->in[0].d[axis];
+    if (first < 0 || first >= size || a->axes.count < 1 || a->axes.count > (size - 1 - first) / step + 1)
+        return gcpi_refuse(s, "%d from %d on by %d, of %s along its size of %d", a->axes.count, first, step,
+                           GCPI_SHAPE_TEXT(s->in[0]), size);
+    s->out[0] = s->in[0];
+    s->out[0].d[axis] = a->axes.count;
+    return gcpi_all_real(s);
+}
+static void gcpi_cut_run(const gcp_call *c, const gcp_view *whole, const gcp_view *part, int back, gcpi_move_fn run)
+{
+    const gcpi_attributes *a = gcpi_attr(c->attributes);
+    gcpi_part_copy(c, whole, part, a->axes.axis, a->axes.first, a->axes.step, back, run);
+}
+static void gcpi_cut_forward(const gcp_call *c) { gcpi_cut_run(c, &c->in[0], &c->out[0], 0, gcpi_moved_run); }
+static void gcpi_cut_backward(const gcp_call *c)
+{
+    if (!c->din[0].data) return;
+    if (!c->din[0].accumulate)
+        for (int n = 0; n < c->din[0].shape.d[0]; n++) gcpi_zero_image(&c->din[0], n);
+    gcpi_cut_run(c, &c->din[0], &c->dout[0], 1, gcpi_moved_run);
+}
+
+/* ---- transpose ---- */
+
+/* Axis k of a result is axis from[k] of what it is made of. */
+static void gcpi_transposed(const gcp_call *c, const gcp_view *to, const gcp_view *x, const int *from, gcpi_move_fn run)
+{
+    gcpi_moved m;
+    ptrdiff_t xs[4];
+    gcpi_axis_steps(x, xs); gcpi_axis_steps(to, m.ts);
+    m.call = c; m.accumulate = to->accumulate;
+    m.to = (gcp_real *)to->data; m.from = (const gcp_real *)x->data;
+    memcpy(m.size, to->shape.d, sizeof m.size);
+    for (int k = 0; k < 4; k++) m.fs[k] = xs[from[k]];
+    run(&m);
+}
+static int gcpi_transpose_shape(gcp_shape_call *s)
+{
+    const int *from = gcpi_attr(s->attributes)->axes.from;
+    gcp_shape *y = &s->out[0];
+    for (int k = 0; k < 4; k++) y->d[k] = s->in[0].d[from[k]];
+    y->rank = y->d[1] > 1 ? 4 : y->d[2] > 1 ? GCPI_MAX(s->in[0].rank, 3) : y->d[0] > 1 ? GCPI_MAX(s->in[0].rank, 2)
+                                                                                       : s->in[0].rank;
+    return gcpi_all_real(s);
+}
+static void gcpi_transpose_run(const gcp_call *c, int back, gcpi_move_fn run)
+{
+    const int *from = gcpi_attr(c->attributes)->axes.from;
+    int inverse[4];
+    for (int k = 0; k < 4; k++) inverse[from[k]] = k;
+    if (!back) gcpi_transposed(c, &c->out[0], &c->in[0], from, run);
+    else if (c->din[0].data) gcpi_transposed(c, &c->din[0], &c->dout[0], inverse, run);
+}
+static void gcpi_transpose_forward(const gcp_call *c) { gcpi_transpose_run(c, 0, gcpi_moved_run); }
+static void gcpi_transpose_backward(const gcp_call *c) { gcpi_transpose_run(c, 1, gcpi_moved_run); }
+
+/* ---- rows ---- */
+
+static void gcpi_join_facts(const gcpi_op *op, gcpi_facts *f)
+{
+    f->apart = op->attributes.axes.axis != 0;
+    f->channels = op->attributes.axes.axis != 3 ? GCPI_CHANNELS_SAME : GCPI_CHANNELS_UNKNOWN;
+}
+static void gcpi_transpose_facts(const gcpi_op *op, gcpi_facts *f)
+{
+    f->apart = op->attributes.axes.from[0] == 0;
+    f->channels = op->attributes.axes.from[3] == 3 ? GCPI_CHANNELS_SAME : GCPI_CHANNELS_UNKNOWN;
+}
+#define GCPI_AXES_ROW(NAME, name, word, facts)                                                                      \
+    static const gcpi_op_row gcpi_##name##_row = {                                                                  \
+        GCP_OP_##NAME,                                                                                              \
+        { word, gcpi_##name##_shape, gcpi_##name##_forward, gcpi_##name##_backward, NULL, 0, 0, 0, 1, NULL },       \
+        facts                                                                                                       \
+    };
+GCPI_AXES_ROW(JOIN, join, "concat", gcpi_join_facts)
+GCPI_AXES_ROW(CUT, cut, "slice", gcpi_join_facts)
+GCPI_AXES_ROW(TRANSPOSE, transpose, "transpose", gcpi_transpose_facts)
+
+/* The stored axis; -1: there is none. */
+static int gcpi_axis(gcp_tensor x, gcp_axis axis, const char *what, gcp_at at)
+{
+    static const int stored[] = { 3, 0, 1, 2 };
+    if (axis >= GCP_AXIS_CHANNELS && axis <= GCP_AXIS_WIDTH) return stored[axis];
+    gcpi_bad_option(x, at, what, ".axis", (double)axis, "one of GCP_AXIS_CHANNELS, SAMPLES, HEIGHT, WIDTH, TOKENS");
+    return -1;
+}
+GCPI_DEF gcp_tensor gcp_slice_at(gcp_tensor x, gcp_slice_opts o)
+{
+    gcpi_attributes a = gcpi_no_attributes();
+    const int axis = gcpi_axis(x, o.axis, "slice", o.at);
+    if (axis < 0) return gcpi_nil(x.tape);
+    if (o.step < 0) return gcpi_bad_option(x, o.at, "slice", ".step", o.step, "at least 1, the default");
+    if (axis == 3 && o.step < 2) {
+        a.slice.first = gcpi_integer(o.first);
+        a.slice.count = o.count;
+        return gcpi_simple(&gcpi_slice_row, &x, 1, &a, o.name, o.at);
+    }
+    a.axes.axis = axis;
+    a.axes.first = gcpi_integer(o.first);
+    a.axes.step = GCPI_MAX(o.step, 1);
+    a.axes.count = o.count;
+    return gcpi_simple(&gcpi_cut_row, &x, 1, &a, o.name, o.at);
+}
+GCPI_DEF gcp_tensor gcp_concat_at(const gcp_tensor *inputs, int count, gcp_concat_opts o)
+{
+    gcp_tape *t = inputs && count > 0 ? inputs[0].tape : NULL;
+    gcpi_attributes a = gcpi_no_attributes();
+    const int axis = t ? gcpi_axis(inputs[0], o.axis, "concat", o.at) : -1;
+    if (axis < 0) return gcpi_nil(t);
+    a.axes.axis = axis;
+    return gcpi_simple(axis == 3 ? &gcpi_concat_row : &gcpi_join_row, inputs, count, &a, o.name, o.at);
+}
+/* Where no two axes of more than one element change places, the values stay where they are. */
+GCPI_DEF gcp_tensor gcp_transpose_at(gcp_tensor x, int n, int h, int w, int c, gcp_op_opts o)
+{
+    const int from[4] = { n, h, w, c };
+    gcpi_attributes a = gcpi_no_attributes();
+    const gcp_shape s = gcp_shape_of(x);
+    int seen = 0, last = -1, moves = 0;
+    for (int k = 0; k < 4; k++) seen |= from[k] >= 0 && from[k] < 4 ? 1 << from[k] : 0;
+    if (!gcpi_enter(x, o.at, "transpose")) return gcpi_nil(x.tape);
+    if (seen != 15) {
+        gcpi_fail(x.tape, GCP_E_ARGUMENT, o.at, "transpose", "axes %d, %d, %d, %d; each of 0, 1, 2, 3 once", n, h, w, c);
+        return gcpi_nil(x.tape);
+    }
+    memcpy(a.axes.from, from, sizeof from);
+    for (int k = 0; k < 4; k++)
+        if (s.d[from[k]] > 1) { moves |= from[k] < last; last = from[k]; }
+    if (moves) return gcpi_simple(&gcpi_transpose_row, &x, 1, &a, o.name, o.at);
+    return gcpi_reshape(x, gcpi_raw(4, s.d[n], s.d[h], s.d[w], s.d[c]), o.name, o.at);
+}
+/* Channels of `groups` by c / groups become c / groups by groups: two views and a transpose between them. */
+GCPI_DEF gcp_tensor gcp_channel_shuffle_at(gcp_tensor x, gcp_shuffle_opts o)
+{
+    const gcp_shape s = gcp_shape_of(x);
+    gcp_op_opts named;
+    if (!gcpi_enter(x, o.at, "channel_shuffle")) return gcpi_nil(x.tape);
+    if (o.groups < 1 || s.d[3] % o.groups || (int64_t)s.d[1] * s.d[2] > INT32_MAX)
+        return gcpi_bad_option(x, o.at, "channel_shuffle", ".groups", o.groups, "a divisor of the channels");
+    named.at = o.at; named.name = o.name;
+    gcp_tensor y = gcpi_reshape(x, gcpi_raw(4, s.d[0], s.d[1] * s.d[2], o.groups, s.d[3] / o.groups), NULL, o.at);
+    y = gcp_transpose_at(y, 0, 1, 3, 2, named);
+    return gcpi_reshape(y, gcpi_raw(4, s.d[0], s.d[1], s.d[2], s.d[3]), NULL, o.at);
 }
 
 /* ==== src/ops/dropout.h ==== */

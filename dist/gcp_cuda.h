@@ -160,6 +160,13 @@ void gcpi_cuda_reshape(gcp_view to, gcp_view from, cudaStream_t stream);
 void gcpi_cuda_dropout(gcp_view to, gcp_view from, double rate, uint64_t ordinal, const gcp_step_numbers *numbers,
                        cudaStream_t stream);
 
+/* to += or = from, element by element, by strides: see gcpi_moved of src/ops/axes.h. */
+typedef struct gcpi_cuda_moved {
+    float *to; const float *from;
+    int size[4], accumulate;
+    ptrdiff_t ts[4], fs[4];
+} gcpi_cuda_moved;
+void gcpi_cuda_move(const gcpi_cuda_moved *m, cudaStream_t stream);
 /* Attention: see gcpi_attention of src/ops/attention.h. Gradients whose data is NULL are not made. */
 typedef struct gcpi_cuda_attention {
     gcp_view q, k, v, bias, y, all, dy, dq, dk, dv, dbias;
@@ -629,7 +636,7 @@ static void gcpi_cuda_pair_side(const gcp_call *c, int side)
     const gcpi_pair_step *step = &gcpi_pair_steps[gcpi_attr(c->attributes)->pair.fn][side];
     gcp_view operand[3], *x[3];
     gcpi_cuda_pair p;
-    operand[0] = side ? c->dout[0] : gcpi_no_view(); operand[1] = c->in[0]; operand[2] = c->in[1];
+    operand[0] = side ? c->dout[0] : gcpi_no_view(); operand[1] = c->in[0]; operand[2] = c->inputs > 1 ? c->in[1] : gcpi_no_view();
     memset(&p, 0, sizeof p);
     p.loop = step->loop;
     p.to = side ? c->din[side - 1] : c->out[0];
@@ -645,15 +652,15 @@ static void gcpi_cuda_pair_forward(const gcp_call *c) { gcpi_cuda_pair_side(c, 0
 /* input 1 first: input 0's gradient may overwrite dy; x * x keeps the order */
 static void gcpi_cuda_pair_backward(const gcp_call *c)
 {
-    const int same = c->din[0].data == c->din[1].data;
+    const int same = c->inputs > 1 && c->din[0].data == c->din[1].data;
     for (int k = 0; k < 2; k++) {
         const int i = same ? k : 1 - k;
-        if (c->din[i].data) gcpi_cuda_pair_side(c, 1 + i);
+        if (i < c->inputs && c->din[i].data) gcpi_cuda_pair_side(c, 1 + i);
     }
 }
 static void gcpi_cuda_pair_cost(const gcp_cost_call *c, gcp_cost *cost)
 {
-    for (int i = 0; i < 2 && c->backward; i++)
+    for (int i = 0; i < c->inputs && c->backward; i++)
         if (c->wanted >> i & 1 && !gcpi_same_shape(c->in[i], c->out[0]))
             cost->workspace = GCPI_MAX(cost->workspace, gcpi_cuda_pair_workspace(c->in[i], c->out[0]));
 }
@@ -722,7 +729,35 @@ static void gcpi_cuda_reshaped(const gcp_call *c, gcp_view to, gcp_view from)
 static void gcpi_cuda_reshape_forward(const gcp_call *c) { gcpi_cuda_reshaped(c, c->out[0], c->in[0]); }
 static void gcpi_cuda_reshape_backward(const gcp_call *c) { gcpi_cuda_reshaped(c, c->din[0], c->dout[0]); }
 
+static void gcpi_cuda_moved_run(gcpi_moved *m)
+{
+    gcpi_cuda_moved there;
+    there.to = (float *)m->to; there.from = (const float *)m->from;
+    there.accumulate = m->accumulate;
+    memcpy(there.size, m->size, sizeof there.size);
+    memcpy(there.ts, m->ts, sizeof there.ts);
+    memcpy(there.fs, m->fs, sizeof there.fs);
+    gcpi_cuda_move(&there, gcpi_stream(m->call));
+}
+static void gcpi_cuda_join_forward(const gcp_call *c) { gcpi_join_run(c, 0, gcpi_cuda_moved_run); }
+static void gcpi_cuda_join_backward(const gcp_call *c) { gcpi_join_run(c, 1, gcpi_cuda_moved_run); }
+static void gcpi_cuda_cut_forward(const gcp_call *c)
+{
+    gcpi_cut_run(c, &c->in[0], &c->out[0], 0, gcpi_cuda_moved_run);
+}
+static void gcpi_cuda_cut_backward(const gcp_call *c)
+{
+    if (!c->din[0].data) return;
+    if (!c->din[0].accumulate) gcpi_cuda_fn2(c, GCPI_FN_FILL, c->din[0], gcpi_no_view(), gcpi_no_view(), 0);
+    gcpi_cut_run(c, &c->din[0], &c->dout[0], 1, gcpi_cuda_moved_run);
+}
+static void gcpi_cuda_transpose_forward(const gcp_call *c) { gcpi_transpose_run(c, 0, gcpi_cuda_moved_run); }
+static void gcpi_cuda_transpose_backward(const gcp_call *c) { gcpi_transpose_run(c, 1, gcpi_cuda_moved_run); }
+
 #define GCPI_CUDA_ADD GCPI_CUDA_ROW_OF(add, NULL)
+#define GCPI_CUDA_JOIN GCPI_CUDA_ROW_OF(join, NULL)
+#define GCPI_CUDA_CUT GCPI_CUDA_ROW_OF(cut, NULL)
+#define GCPI_CUDA_TRANSPOSE GCPI_CUDA_ROW_OF(transpose, NULL)
 #define GCPI_CUDA_PAIR GCPI_CUDA_ROW_OF(pair, gcpi_cuda_pair_cost)
 #define GCPI_CUDA_BIAS GCPI_CUDA_ROW_OF(bias, gcpi_cuda_bias_cost)
 #define GCPI_CUDA_RELU GCPI_CUDA_ROW_AS(relu, rectify, NULL)

@@ -122,6 +122,20 @@ static gcp_tensor attention(int k)
     return square(seen(gcp_attention(q, key, v, .heads = heads, .causal = k / 2 % 2, .bias = bias)));
 }
 
+static gcp_tensor axes(int k)
+{
+    gcp_tensor x = image(2, 3, 37, k % 2 ? 7 : 40);
+    if (k % 3 == 2) x = gcp_slice(gcp_tanh(x), .first = 1, .count = 5);
+    switch (k / 3) {
+    case 0: return square(seen(gcp_transpose(x, 0, 1, 3, 2)));
+    case 1: return square(seen(gcp_transpose(x, 3, 1, 0, 2)));
+    case 2: return square(seen(gcp_add(gcp_transpose(x, 0, 2, 1, 3), gcp_tanh(gcp_transpose(x, 0, 2, 1, 3)))));
+    case 3: return square(seen(gcp_concat(GCP_TENSORS(x, gcp_tanh(x), x), .axis = GCP_AXIS_TOKENS)));
+    case 4: return square(seen(gcp_slice(x, .first = 2, .count = 4, .step = 3, .axis = GCP_AXIS_WIDTH)));
+    default: return square(seen(gcp_expand(gcp_global_avg_pool(x), GCP_SHAPE(2, 3, 4, gcp_shape_of(x).d[3]))));
+    }
+}
+
 static gcp_tensor pair(int k)
 {
     static const int shape[][2][4] = { { { 2, 3, 4, 8 }, { 2, 1, 1, 8 } }, { { 2, 3, 4, 7 }, { 1, 1, 1, 7 } },
@@ -344,6 +358,7 @@ int main(int argc, char **argv)
                                        { "elementwise", elementwise, 32, 0 },
                                        { "pair", pair, 49, 0 },
                                        { "attention", attention, 12, 0 },
+                                       { "axes", axes, 18, 0 },
                                        { "pointwise", pointwise, 3 * POINTWISE_CALLS, 0 },
                                        { "windows", windows, 30, 0 },
                                        { "norms", norms, 20, 0 },

@@ -319,7 +319,7 @@ static gcp_tensor many(int count)
 {
     gcp_tensor list[80];
     for (int i = 0; i < count; i++) list[i] = flat;
-    return gcp_concat_at(list, count, SITE(gcp_op_opts, 2, .name = NULL));
+    return gcp_concat_at(list, count, SITE(gcp_concat_opts, 2, .name = NULL));
 }
 
 static void shapes(void)
@@ -448,7 +448,7 @@ static void handles(void)
     begin();                                         /* nil of no tape: nothing happens and nothing is said */
     CHECK(gcp_is_nil(gcp_relu(GCP_NIL)) && gcp_is_nil(gcp_linear(GCP_NIL, .out = 1)) &&
           gcp_is_nil(gcp_concat(GCP_TENSORS(GCP_NIL, GCP_NIL))));
-    CHECK(gcp_is_nil(gcp_concat_at(NULL, 2, (gcp_op_opts) { .name = 0 })) && gcp_is_nil(gcp_freeze(GCP_NIL)));
+    CHECK(gcp_is_nil(gcp_concat_at(NULL, 2, (gcp_concat_opts) { .name = 0 })) && gcp_is_nil(gcp_freeze(GCP_NIL)));
     CHECK(gcp_error(net) == NULL);
 }
 

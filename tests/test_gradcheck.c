@@ -257,6 +257,25 @@ static gcp_tensor custom(gcp_tensor a, gcp_tensor b, int which)
       return gcp_attention(x, k, gcp_slice(x, .first = 5, .count = 3), .heads = 4, .bias = weight(S(1, 4, 4, 4)));)  \
     X(ATTENTION, attention_image, gcp_tensor x = gcp_tanh(IN(2, 2, 3, 4)), y = gcp_attention(x, x, x, .heads = 2);   \
       return gcp_add(y, x);)                                                                                         \
+    X(TRANSPOSE, transpose, return gcp_transpose(gcp_tanh(IN(2, 3, 5, 4)), 0, 2, 1, 3);)                              \
+    X(TRANSPOSE, transpose_matrices, return gcp_transpose(IN(2, 7, 5), 0, 1, 3, 2);)                                 \
+    X(TRANSPOSE, transpose_all, gcp_tensor x = gcp_tanh(IN(2, 3, 5, 4));                                             \
+      return gcp_mul(gcp_transpose(x, 3, 1, 0, 2), gcp_tanh(gcp_transpose(x, 3, 1, 0, 2)));)                         \
+    X(TRANSPOSE, transpose_views, gcp_tensor x = gcp_tanh(IN(2, 3, 5, 6));                                           \
+      return gcp_transpose(gcp_slice(x, .first = 1, .count = 3), 3, 2, 1, 0);)                                       \
+    X(TRANSPOSE, shuffle, return gcp_channel_shuffle(gcp_tanh(IN(2, 2, 3, 12)), .groups = 3);)                       \
+    X(JOIN, class_token, gcp_tensor x = gcp_tanh(IN(2, 4, 3)), token = gcp_expand(weight(S(1, 1, 3)), S(2, 1, 3));   \
+      return gcp_concat(GCP_TENSORS(token, x, x), .axis = GCP_AXIS_TOKENS);)                                         \
+    X(JOIN, join_samples, gcp_tensor x = gcp_tanh(IN(2, 2, 3, 4));                                                   \
+      return gcp_tanh(gcp_concat(GCP_TENSORS(x, gcp_tanh(x), x), .axis = GCP_AXIS_SAMPLES));)                        \
+    X(JOIN, join_rows, gcp_tensor x = gcp_tanh(IN(2, 2, 3, 4)), y = gcp_tanh(IN(2, 1, 3, 4));                        \
+      return gcp_concat(GCP_TENSORS(x, y), .axis = GCP_AXIS_HEIGHT);)                                                \
+    X(CUT, cut_token, return gcp_slice(gcp_tanh(IN(2, 5, 3)), .first = 0, .count = 1, .axis = GCP_AXIS_TOKENS);)     \
+    X(CUT, cut_steps, gcp_tensor x = gcp_tanh(IN(2, 5, 6, 3));                                                       \
+      return gcp_add(gcp_slice(x, .first = 1, .count = 3, .step = 2, .axis = GCP_AXIS_WIDTH),                        \
+                     gcp_slice(x, .first = 0, .count = 3, .step = 2, .axis = GCP_AXIS_WIDTH));)                      \
+    X(CUT, cut_channels, return gcp_slice(gcp_tanh(IN(2, 2, 3, 9)), .first = 1, .count = 4, .step = 2);)             \
+    X(PAIR, expand, return gcp_expand(gcp_tanh(IN(2, 1, 3, 1)), S(2, 4, 3, 5));)                                     \
     X(SOFTMAX, softmax, return gcp_softmax(IN(3, 5));)                                                               \
     X(SOFTMAX, softmax_wide, return gcp_softmax(gcp_scale(IN(2, 1, 2, 37), .by = 3));)                               \
     X(SOFTMAX, log_softmax, return gcp_log_softmax(gcp_scale(IN(2, 2, 1, 19), .by = 4));)                            \

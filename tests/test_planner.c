@@ -695,10 +695,10 @@ static gcp_tensor joined(gcp_tape *tape, int layers)
     gcp_tensor f[32] = { gcp_conv2d(gcp_input(tape, "x", GCP_SHAPE(1, 32, 32, 4)), .out = 4, .k = 3, .pad = 1) };
     for (int i = 1; i <= layers; i++)
         GCP_SEGMENT(tape, "layer") {
-            gcp_tensor x = i == 1 ? f[0] : gcp_concat_at(f, i, (gcp_op_opts) { .at = GCP_AT });
+            gcp_tensor x = i == 1 ? f[0] : gcp_concat_at(f, i, (gcp_concat_opts) { .at = GCP_AT });
             f[i] = gcp_relu(gcp_conv2d(x, .out = 4, .k = 3, .pad = 1));
         }
-    return gcp_mean(gcp_concat_at(f, layers + 1, (gcp_op_opts) { .at = GCP_AT }));
+    return gcp_mean(gcp_concat_at(f, layers + 1, (gcp_concat_opts) { .at = GCP_AT }));
 }
 
 static void joined_features(void)

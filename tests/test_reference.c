@@ -148,6 +148,12 @@ static gcp_tensor batch_norm(void)                 /* a layer makes its gamma an
       return gcp_attention(operand[1], operand[2], operand[3], .heads = 2);)                                     \
     X(attention_causal, IN(1, 1, 6, 4); IN(2, 1, 6, 4); IN(3, 1, 6, 4);                                          \
       return gcp_attention(operand[1], operand[2], operand[3], .causal = 1);)                                    \
+    X(transpose, return gcp_transpose(IN(1, 2, 3, 4, 5), 3, 0, 2, 1);)                                           \
+    X(channel_shuffle, return gcp_channel_shuffle(IN(1, 2, 3, 2, 6), .groups = 3);)                              \
+    X(slice_step, return gcp_slice(IN(1, 2, 7, 3), .first = 1, .count = 3, .step = 2, .axis = GCP_AXIS_TOKENS);) \
+    X(class_token, IN(1, 2, 3, 4); PAR(2, 1, 1, 4);                                                              \
+      return gcp_concat(GCP_TENSORS(gcp_expand(operand[2], GCP_SHAPE(2, 1, 4)), operand[1]),                     \
+                        .axis = GCP_AXIS_TOKENS);)                                                               \
     X(sub_gate, IMAGE; IN(2, 2, 3); return gcp_sub(operand[1], operand[2]);)                                     \
     X(mul_gate, IMAGE; IN(2, 2, 3); return gcp_mul(operand[1], operand[2]);)                                     \
     X(div_pixels, IMAGE; IN(2, 2, 3, 4, 1); return gcp_div(operand[1], gcp_exp(operand[2]));)                    \

@@ -34,7 +34,7 @@ static gcp_tensor joined(const pool *p)
         all += width(x);
         list[count++] = x;
     }
-    return count ? gcp_concat_at(list, count, (gcp_op_opts) { .at = GCP_AT }) : gcp_relu(pick(p));
+    return count ? gcp_concat_at(list, count, (gcp_concat_opts) { .at = GCP_AT }) : gcp_relu(pick(p));
 }
 
 /* side: how wide and high images are; 1: rows alone */

@@ -158,8 +158,8 @@ static gcp_tensor dense(int layers, int growing)
     for (int i = 1; i <= layers; i++) {
         list[i] = gcp_relu(gcp_conv2d(all, .out = 4, .k = 3, .pad = 1));
         gcp_tensor two[] = { all, list[i] };
-        all = growing ? gcp_concat_at(two, 2, (gcp_op_opts) { .at = GCP_AT })
-                      : gcp_concat_at(list, i + 1, (gcp_op_opts) { .at = GCP_AT });
+        all = growing ? gcp_concat_at(two, 2, (gcp_concat_opts) { .at = GCP_AT })
+                      : gcp_concat_at(list, i + 1, (gcp_concat_opts) { .at = GCP_AT });
     }
     return gcp_mean(all);
 }

@@ -50,6 +50,13 @@ void gcpi_cuda_reshape(gcp_view to, gcp_view from, cudaStream_t stream);
 void gcpi_cuda_dropout(gcp_view to, gcp_view from, double rate, uint64_t ordinal, const gcp_step_numbers *numbers,
                        cudaStream_t stream);
 
+/* to += or = from, element by element, by strides: see gcpi_moved of src/ops/axes.h. */
+typedef struct gcpi_cuda_moved {
+    float *to; const float *from;
+    int size[4], accumulate;
+    ptrdiff_t ts[4], fs[4];
+} gcpi_cuda_moved;
+void gcpi_cuda_move(const gcpi_cuda_moved *m, cudaStream_t stream);
 /* Attention: see gcpi_attention of src/ops/attention.h. Gradients whose data is NULL are not made. */
 typedef struct gcpi_cuda_attention {
     gcp_view q, k, v, bias, y, all, dy, dq, dk, dv, dbias;

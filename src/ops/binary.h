@@ -115,7 +115,7 @@ static gcpi_pair_job gcpi_pair_job_of(const gcp_call *c, int side)
     j.call = c; j.side = side;
     j.step = &gcpi_pair_steps[gcpi_attr(c->attributes)->pair.fn][side];
     j.to = side ? &c->din[side - 1] : &c->out[0];
-    j.loops = gcpi_pair_loops_of(c->in[0].shape, c->in[1].shape);
+    j.loops = gcpi_pair_loops_of(c->in[0].shape, c->inputs > 1 ? c->in[1].shape : c->out[0].shape);
     j.runs = (j.loops.size[0] + GCPI_PAIR_RUN - 1) / GCPI_PAIR_RUN;
     return j;
 }
@@ -138,7 +138,7 @@ static gcpi_pair_run gcpi_pair_run_at(const gcpi_pair_job *j, const size_t *e, s
     const gcp_call *c = j->call;
     const gcp_view *views[3];
     gcpi_pair_run r;
-    views[0] = j->side ? &c->dout[0] : NULL; views[1] = &c->in[0]; views[2] = &c->in[1];
+    views[0] = j->side ? &c->dout[0] : NULL; views[1] = &c->in[0]; views[2] = c->inputs > 1 ? &c->in[1] : NULL;
     r.to = NULL; r.n = n; r.target = c->target;
     for (int k = 0; k < 3; k++) {
         const int o = j->step->x[k];
@@ -259,6 +259,16 @@ static void gcpi_pair_sums(gcpi_pair_job *j)
 
 /* ---- rows ---- */
 
+static int gcpi_expand_shape(gcp_shape_call *s)
+{
+    const gcp_shape to = gcpi_attr(s->attributes)->pair.to;
+    for (int k = 0; k < 4; k++)
+        if (s->in[0].d[k] != to.d[k] && s->in[0].d[k] != 1)
+            return gcpi_refuse(s, "%s to %s: each size must be equal, or 1 before", GCPI_SHAPE_TEXT(s->in[0]),
+                               GCPI_SHAPE_TEXT(to));
+    s->out[0] = to;
+    return gcpi_all_real(s);
+}
 static int gcpi_pair_shape(gcp_shape_call *s)
 {
     for (int k = 0; k < 4; k++)
@@ -276,10 +286,10 @@ static void gcpi_pair_forward(const gcp_call *c)
 /* Input 1 comes first, since input 0's gradient may overwrite dy. For x * x input 0 does: the other adds to it. */
 static void gcpi_pair_backward(const gcp_call *c)
 {
-    const int same = c->din[0].data == c->din[1].data;
+    const int same = c->inputs > 1 && c->din[0].data == c->din[1].data;
     for (int k = 0; k < 2; k++) {
         const int i = same ? k : 1 - k;
-        if (!c->din[i].data) continue;
+        if (i >= c->inputs || !c->din[i].data) continue;
         gcpi_pair_job j = gcpi_pair_job_of(c, 1 + i);
         if (gcpi_same_shape(c->din[i].shape, c->dout[0].shape)) gcpi_pair_each(&j);
         else gcpi_pair_sums(&j);
@@ -287,12 +297,12 @@ static void gcpi_pair_backward(const gcp_call *c)
 }
 static void gcpi_pair_cost(const gcp_cost_call *c, gcp_cost *cost)
 {
-    for (int i = 0; i < 2 && c->backward; i++) {
+    for (int i = 0; i < c->inputs && c->backward; i++) {
         gcpi_pair_job j;
         if (!(c->wanted >> i & 1) || gcpi_same_shape(c->in[i], c->out[0])) continue;
         memset(&j, 0, sizeof j);
         j.side = 1 + i;
-        j.loops = gcpi_pair_loops_of(c->in[0], c->in[1]);
+        j.loops = gcpi_pair_loops_of(c->in[0], c->inputs > 1 ? c->in[1] : c->out[0]);
         j.runs = (j.loops.size[0] + GCPI_PAIR_RUN - 1) / GCPI_PAIR_RUN;
         gcpi_pair_sums_cut(&j);
         if (j.blocks > 1) cost->workspace = GCPI_MAX(cost->workspace, j.units * j.blocks * j.width * sizeof(double));
@@ -304,20 +314,21 @@ static void gcpi_pair_facts(const gcpi_op *op, gcpi_facts *f)
     f->dense_on_device = op->attributes.pair.spread;
 }
 
-#define GCPI_PAIR_ROW(name, reads, flags)                                                                   \
+#define GCPI_PAIR_ROW(name, shape, reads, flags)                                                                   \
     static const gcpi_op_row gcpi_##name##_pair_row = {                                                     \
         GCP_OP_PAIR,                                                                                        \
-        { #name, gcpi_pair_shape, gcpi_pair_forward, gcpi_pair_backward, gcpi_pair_cost, reads, 0,          \
+        { #name, shape, gcpi_pair_forward, gcpi_pair_backward, gcpi_pair_cost, reads, 0,          \
           GCPI_OVER | (flags), 1, NULL },                                                                   \
         gcpi_pair_facts                                                                                     \
     };
-GCPI_PAIR_ROW(add, 0, 0)
-GCPI_PAIR_ROW(sub, 0, 0)
-GCPI_PAIR_ROW(mul, GCPI_IN(0) | GCPI_IN(1), GCP_FLAG_CROSS)
-GCPI_PAIR_ROW(div, GCPI_IN(0) | GCPI_IN(1), 0)
-GCPI_PAIR_ROW(maximum, GCPI_IN(0) | GCPI_IN(1), 0)
-GCPI_PAIR_ROW(minimum, GCPI_IN(0) | GCPI_IN(1), 0)
-GCPI_PAIR_ROW(prelu, GCPI_IN(0) | GCPI_IN(1), 0)
+GCPI_PAIR_ROW(add, gcpi_pair_shape, 0, 0)
+GCPI_PAIR_ROW(sub, gcpi_pair_shape, 0, 0)
+GCPI_PAIR_ROW(mul, gcpi_pair_shape, GCPI_IN(0) | GCPI_IN(1), GCP_FLAG_CROSS)
+GCPI_PAIR_ROW(div, gcpi_pair_shape, GCPI_IN(0) | GCPI_IN(1), 0)
+GCPI_PAIR_ROW(maximum, gcpi_pair_shape, GCPI_IN(0) | GCPI_IN(1), 0)
+GCPI_PAIR_ROW(minimum, gcpi_pair_shape, GCPI_IN(0) | GCPI_IN(1), 0)
+GCPI_PAIR_ROW(prelu, gcpi_pair_shape, GCPI_IN(0) | GCPI_IN(1), 0)
+GCPI_PAIR_ROW(expand, gcpi_expand_shape, 0, 0)
 #define gcpi_pair_row gcpi_mul_pair_row            /* the table's: facts and functions are those of all */
 
 static gcp_tensor gcpi_pair(const gcpi_op_row *row, int fn, gcp_tensor a, gcp_tensor b, gcp_op_opts o)
@@ -377,3 +388,18 @@ GCPI_PAIR_OP(DIV, div)
 GCPI_PAIR_OP(MAXIMUM, maximum)
 GCPI_PAIR_OP(MINIMUM, minimum)
 GCPI_PAIR_OP(PRELU, prelu)
+GCPI_DEF gcp_tensor gcp_expand_at(gcp_tensor x, gcp_shape raw, gcp_op_opts o)
+{
+    gcpi_attributes a = gcpi_no_attributes();
+    const gcp_shape s = gcp_shape_of(x);
+    char wrong[160];
+    if (!gcpi_shape_normal(raw, &a.pair.to)) {
+        if (gcpi_enter(x, o.at, "expand"))
+            gcpi_fail(x.tape, GCP_E_ARGUMENT, o.at, "expand", "its output %s", gcpi_shape_wrong(raw, wrong, sizeof wrong));
+        return gcpi_nil(x.tape);
+    }
+    a.pair.fn = GCPI_PAIR_EXPAND;
+    a.pair.spread = !gcpi_same_shape(s, a.pair.to);
+    a.pair.whole = s.d[0] < a.pair.to.d[0];
+    return gcpi_simple(&gcpi_expand_pair_row, &x, 1, &a, o.name, o.at);
+}

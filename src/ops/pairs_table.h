@@ -24,6 +24,7 @@
     PAIR(DIV, div, QUOTIENT, A, B, A, QUOTIENT, DY, B, DY, DIVISOR, DY, A, B)                                        \
     PAIR(MAXIMUM, maximum, LARGER, A, B, A, SHARE, DY, A, B, SHARE, DY, B, A)                                        \
     PAIR(MINIMUM, minimum, SMALLER, A, B, A, SHARE, DY, B, A, SHARE, DY, A, B)                                       \
+    PAIR(EXPAND, expand, SAME, A, A, A, SAME, DY, DY, DY, SAME, DY, DY, DY)                                          \
     PAIR(PRELU, prelu, BENT, A, B, A, BENT_X, DY, A, B, BENT_SLOPE, DY, A, DY)
 
 /* Their numbers, and the steps of an op as data: which loop, and where its x, y and z come from. */

@@ -105,20 +105,6 @@ static const gcpi_op_row gcpi_reshape_row = {
     gcpi_reshape_facts
 };
 
-GCPI_DEF gcp_tensor gcp_slice_at(gcp_tensor x, gcp_slice_opts o)
-{
-    gcpi_attributes a = gcpi_no_attributes();
-    a.slice.first = gcpi_integer(o.first);
-    a.slice.count = o.count;
-    return gcpi_simple(&gcpi_slice_row, &x, 1, &a, o.name, o.at);
-}
-
-GCPI_DEF gcp_tensor gcp_concat_at(const gcp_tensor *inputs, int count, gcp_op_opts o)
-{
-    gcp_tape *t = inputs && count > 0 ? inputs[0].tape : NULL;
-    return t ? gcpi_simple(&gcpi_concat_row, inputs, count, NULL, o.name, o.at) : gcpi_nil(NULL);
-}
-
 static gcp_tensor gcpi_reshape(gcp_tensor x, gcp_shape raw, const char *named, gcp_at at)
 {
     gcpi_attributes a = gcpi_no_attributes();

@@ -43,13 +43,14 @@ typedef union gcpi_attributes {
     double pointwise[2];                          /* the numbers p and q */
     struct { double low, high, slope; } rectifier;   /* slope: below low; 0: low itself */
     /* fn: of GCPI_PAIRS; bits of inputs that are spread, and of those spread over samples */
-    struct { int fn; unsigned spread, whole; } pair;
+    struct { int fn; unsigned spread, whole; gcp_shape to; } pair;    /* to: of expand */
     struct { int logarithm; } softmax;
     /* lengths, bias: the input, 0: none; shared: all samples have one bias */
     struct { int heads, causal, lengths, bias, keys, shared; double scale; } attention;
     struct { double rate; } dropout;
     struct { double epsilon, momentum; } norm;
     struct { int first, count; } slice;
+    struct { int axis, first, count, step, from[4]; } axes;
     struct { int factor, mode; } upsample;
     struct { int out; } linear;
     struct { int ignore, ignores; } labels;       /* of cross_entropy: the label that does not count; if any */

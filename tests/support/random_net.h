@@ -153,6 +153,19 @@ static inline gcp_tensor net_spread(random_net *r, gcp_tensor x)
     }
 }
 
+static inline gcp_tensor net_axes(random_net *r, gcp_tensor x)
+{
+    const gcp_shape s = gcp_shape_of(x);
+    const gcp_axis axis = roll(&r->d, 2) ? GCP_AXIS_HEIGHT : GCP_AXIS_WIDTH;
+    const int size = axis == GCP_AXIS_HEIGHT ? s.d[1] : s.d[2];
+    switch (roll(&r->d, 4)) {
+    case 0: return size > 8 ? gcp_relu(x) : gcp_concat(GCP_TENSORS(x, gcp_tanh(x)), .axis = axis);
+    case 1: return gcp_slice(x, .first = (int)roll(&r->d, (unsigned)size), .count = 1, .axis = axis);
+    case 2: return size < 3 ? gcp_tanh(x) : gcp_slice(x, .first = 0, .count = size / 2, .step = 2, .axis = axis);
+    default: return s.d[1] * s.d[2] > 12 ? gcp_tanh(x) : gcp_transpose(x, 0, 1, 3, 2);
+    }
+}
+
 /* Pixels attend to pixels; two heads of q share one of k and v. */
 static inline gcp_tensor net_attention(random_net *r, gcp_tensor x)
 {
@@ -166,7 +179,9 @@ static inline gcp_tensor net_op(random_net *r)
 {
     gcp_tensor x = net_pick(r);
     gcp_shape s = gcp_shape_of(x);
-    switch (roll(&r->d, 17)) {
+    switch (roll(&r->d, 19)) {
+    case 17: return net_axes(r, x);
+    case 18: return gcp_transpose(x, 0, 2, 1, 3);
     case 14: return net_spread(r, x);
     case 16: return net_attention(r, x);
     case 0:
