@@ -514,9 +514,9 @@ typedef struct gcp_norm_opts {
     const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_norm_opts;
 /* .rate: the share of values that become 0 in training, in [0, 1); the others are divided by 1 - rate. 0, the default,
-   drops nothing. */
+   drops nothing. .per_sample: a sample's values become 0 together (stochastic depth). */
 typedef struct gcp_dropout_opts {
-    gcp_at at GCPI_Z; double rate GCPI_Z; const char *name GCPI_Z;
+    gcp_at at GCPI_Z; double rate GCPI_Z; int per_sample GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_dropout_opts;
 /* .step: default 1, every element; .axis: default GCP_AXIS_CHANNELS */
 typedef struct gcp_slice_opts {
@@ -533,9 +533,10 @@ typedef struct gcp_shuffle_opts {
 typedef struct gcp_embedding_opts {
     gcp_at at GCPI_Z; int entries GCPI_Z, out GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_embedding_opts;
-/* .ignore: pixels with this label are left out of the loss and of the count for its mean; GCP_ZERO gives label 0. */
+/* .ignore: pixels with this label are left out of the loss and of the count for its mean; GCP_ZERO gives label 0.
+   .smoothing: in [0, 1): such a share of the target is spread evenly over all classes. */
 typedef struct gcp_cross_entropy_opts {
-    gcp_at at GCPI_Z; int ignore GCPI_Z; const char *name GCPI_Z;
+    gcp_at at GCPI_Z; int ignore GCPI_Z; double smoothing GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_cross_entropy_opts;
 /* .context: what gcp_call.attributes points to; NULL: a byte that is 0. .outputs: filled with the op's outputs. */
 typedef struct gcp_custom_opts {
@@ -827,8 +828,8 @@ GCP_API gcp_tensor gcp_global_avg_pool_at(gcp_tensor x, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_upsample_at(gcp_tensor x, gcp_upsample_opts opts);
 /* In training some values become 0; the same ones when it runs again. */
 GCP_API gcp_tensor gcp_dropout_at(gcp_tensor x, gcp_dropout_opts opts);
-/* Side by side along .axis: gcp_concat(GCP_TENSORS(a, b, c), .name = "skip"); of an array gcp_concat(list, count) in C, in C++
-   gcp_concat_at(list, count, { }). A count below 1 gives nil without a tape, so without an error. */
+/* Side by side along .axis: gcp_concat(GCP_TENSORS(a, b, c), .name = "skip"); of an array gcp_concat(list, count) in C,
+   in C++ gcp_concat_at(list, count, { }). A count below 1 gives nil without a tape, so without an error. */
 GCP_API gcp_tensor gcp_concat_at(const gcp_tensor *inputs, int count, gcp_concat_opts opts);
 /* Elements first, first + step, ... along .axis, `count` of them. Along channels and without a step it is a view. */
 GCP_API gcp_tensor gcp_slice_at(gcp_tensor x, gcp_slice_opts opts);

@@ -613,9 +613,9 @@ typedef struct gcp_norm_opts {
     const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_norm_opts;
 /* .rate: the share of values that become 0 in training, in [0, 1); the others are divided by 1 - rate. 0, the default,
-   drops nothing. */
+   drops nothing. .per_sample: a sample's values become 0 together (stochastic depth). */
 typedef struct gcp_dropout_opts {
-    gcp_at at GCPI_Z; double rate GCPI_Z; const char *name GCPI_Z;
+    gcp_at at GCPI_Z; double rate GCPI_Z; int per_sample GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_dropout_opts;
 /* .step: default 1, every element; .axis: default GCP_AXIS_CHANNELS */
 typedef struct gcp_slice_opts {
@@ -632,9 +632,10 @@ typedef struct gcp_shuffle_opts {
 typedef struct gcp_embedding_opts {
     gcp_at at GCPI_Z; int entries GCPI_Z, out GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_embedding_opts;
-/* .ignore: pixels with this label are left out of the loss and of the count for its mean; GCP_ZERO gives label 0. */
+/* .ignore: pixels with this label are left out of the loss and of the count for its mean; GCP_ZERO gives label 0.
+   .smoothing: in [0, 1): such a share of the target is spread evenly over all classes. */
 typedef struct gcp_cross_entropy_opts {
-    gcp_at at GCPI_Z; int ignore GCPI_Z; const char *name GCPI_Z;
+    gcp_at at GCPI_Z; int ignore GCPI_Z; double smoothing GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_cross_entropy_opts;
 /* .context: what gcp_call.attributes points to; NULL: a byte that is 0. .outputs: filled with the op's outputs. */
 typedef struct gcp_custom_opts {
@@ -926,8 +927,8 @@ GCP_API gcp_tensor gcp_global_avg_pool_at(gcp_tensor x, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_upsample_at(gcp_tensor x, gcp_upsample_opts opts);
 /* In training some values become 0; the same ones when it runs again. */
 GCP_API gcp_tensor gcp_dropout_at(gcp_tensor x, gcp_dropout_opts opts);
-/* Side by side along .axis: gcp_concat(GCP_TENSORS(a, b, c), .name = "skip"); of an array gcp_concat(list, count) in C, in C++
-   gcp_concat_at(list, count, { }). A count below 1 gives nil without a tape, so without an error. */
+/* Side by side along .axis: gcp_concat(GCP_TENSORS(a, b, c), .name = "skip"); of an array gcp_concat(list, count) in C,
+   in C++ gcp_concat_at(list, count, { }). A count below 1 gives nil without a tape, so without an error. */
 GCP_API gcp_tensor gcp_concat_at(const gcp_tensor *inputs, int count, gcp_concat_opts opts);
 /* Elements first, first + step, ... along .axis, `count` of them. Along channels and without a step it is a view. */
 GCP_API gcp_tensor gcp_slice_at(gcp_tensor x, gcp_slice_opts opts);
@@ -1666,13 +1667,13 @@ typedef union gcpi_attributes {
     struct { int logarithm; } softmax;
     /* lengths, bias: the input, 0: none; shared: all samples have one bias */
     struct { int heads, causal, lengths, bias, keys, shared; double scale; } attention;
-    struct { double rate; } dropout;
+    struct { double rate; int per_sample; } dropout;
     struct { double epsilon, momentum; } norm;
     struct { int first, count; } slice;
     struct { int axis, first, count, step, from[4]; } axes;
     struct { int factor, mode; } upsample;
     struct { int out; } linear;
-    struct { int ignore, ignores; } labels;       /* of cross_entropy: the label that does not count; if any */
+    struct { int ignore, ignores; double smoothing; } labels;      /* of cross_entropy: the label that does not count */
     gcp_shape shape;
 } gcpi_attributes;
 
@@ -5768,7 +5769,8 @@ GCPI_DEF gcp_tensor gcp_expand_at(gcp_tensor x, gcp_shape raw, gcp_op_opts o)
     char wrong[160];
     if (!gcpi_shape_normal(raw, &a.pair.to)) {
         if (gcpi_enter(x, o.at, "expand"))
-            gcpi_fail(x.tape, GCP_E_ARGUMENT, o.at, "expand", "its output %s", gcpi_shape_wrong(raw, wrong, sizeof wrong));
+            gcpi_fail(x.tape, GCP_E_ARGUMENT, o.at, "expand", "its output %s",
+                      gcpi_shape_wrong(raw, wrong, sizeof wrong));
         return gcpi_nil(x.tape);
     }
     a.pair.fn = GCPI_PAIR_EXPAND;
@@ -8133,8 +8135,8 @@ typedef void (*gcpi_move_fn)(gcpi_moved *m);
 
 /* A part of `whole` along an axis, from `first` on by `step`, and a tensor of its size; copied to the part (back) or
    from it. */
-static void gcpi_part_copy(const gcp_call *c, const gcp_view *whole, const gcp_view *part, int axis, int first, int step,
-                           int back, gcpi_move_fn run)
+static void gcpi_part_copy(const gcp_call *c, const gcp_view *whole, const gcp_view *part, int axis, int first,
+                           int step, int back, gcpi_move_fn run)
 {
     gcpi_moved m;
     ptrdiff_t ws[4], ps[4];
@@ -8306,7 +8308,8 @@ GCPI_DEF gcp_tensor gcp_transpose_at(gcp_tensor x, int n, int h, int w, int c, g
     for (int k = 0; k < 4; k++) seen |= from[k] >= 0 && from[k] < 4 ? 1 << from[k] : 0;
     if (!gcpi_enter(x, o.at, "transpose")) return gcpi_nil(x.tape);
     if (seen != 15) {
-        gcpi_fail(x.tape, GCP_E_ARGUMENT, o.at, "transpose", "axes %d, %d, %d, %d; each of 0, 1, 2, 3 once", n, h, w, c);
+        gcpi_fail(x.tape, GCP_E_ARGUMENT, o.at, "transpose", "axes %d, %d, %d, %d; each of 0, 1, 2, 3 once", n, h, w,
+                  c);
         return gcpi_nil(x.tape);
     }
     memcpy(a.axes.from, from, sizeof from);
@@ -8331,7 +8334,8 @@ GCPI_DEF gcp_tensor gcp_channel_shuffle_at(gcp_tensor x, gcp_shuffle_opts o)
 
 /* ==== src/ops/dropout.h ==== */
 
-/* Dropout: y = x / (1 - rate) or 0. A draw depends on seed, step, op, global sample and element only. */
+/* Dropout: y = x / (1 - rate) or 0. A draw depends on seed, step, op, global sample and element only; with .per_sample
+   on no element. */
 GCPI_LOOP void gcpi_dropout_walk(const gcp_call *c, const gcp_view *to, const gcp_view *from, int image, int accumulate)
 {
     double rate = gcpi_attr(c->attributes)->dropout.rate;
@@ -8339,17 +8343,18 @@ GCPI_LOOP void gcpi_dropout_walk(const gcp_call *c, const gcp_view *to, const gc
     gcp_real gain = (gcp_real)(1.0 / (1.0 - rate));
     uint64_t sample = c->numbers->first_sample + (uint64_t)image,
              key = c->numbers->seed + 0x9E3779B97F4A7C15u * c->ordinal;
+    const int whole = gcpi_attr(c->attributes)->dropout.per_sample;    /* element 0's draw is all elements' */
     size_t per = (size_t)to->shape.d[1] * (size_t)to->shape.d[2], width = (size_t)to->shape.d[3];
     uint64_t element = 0;
-    gcpi_random r;
+    gcpi_random r = gcpi_philox(0, (uint32_t)sample, (uint32_t)c->numbers->step, (uint32_t)(sample >> 32), key);
     for (size_t p = 0; p < per; p++) {
         const gcp_real *x = gcpi_row(from, (size_t)image * per + p);
         gcp_real *y = gcpi_row_out(to, (size_t)image * per + p);
         for (size_t i = 0; i < width; i++, element++) {
-            if (i == 0 || (element & 3) == 0)
+            if (!whole && (i == 0 || (element & 3) == 0))
                 r = gcpi_philox((uint32_t)(element >> 2), (uint32_t)sample, (uint32_t)c->numbers->step,
                                 (uint32_t)((element >> 34) ^ (sample >> 32)), key);
-            gcp_real v = r.x[element & 3] >= limit ? x[i] * gain : 0;
+            gcp_real v = r.x[whole ? 0 : element & 3] >= limit ? x[i] * gain : 0;
             y[i] = accumulate ? y[i] + v : v;
         }
     }
@@ -8377,6 +8382,7 @@ GCPI_DEF gcp_tensor gcp_dropout_at(gcp_tensor x, gcp_dropout_opts o)
 {
     gcpi_attributes a = gcpi_no_attributes();
     a.dropout.rate = gcpi_option(o.rate, 0);
+    a.dropout.per_sample = o.per_sample != 0;
     if (!(a.dropout.rate >= 0 && a.dropout.rate < 1))
         return gcpi_bad_option(x, o.at, "dropout", ".rate", a.dropout.rate, "at least 0 and less than 1");
     return gcpi_simple(&gcpi_dropout_row, &x, 1, &a, o.name, o.at);
@@ -8527,44 +8533,93 @@ static double gcpi_labels_counted(const gcp_call *c)
     for (size_t p = 0; p < n; p++) counted += gcpi_label(c, p) >= 0;
     return counted ? (double)counted : 1;
 }
-static void gcpi_softmax_sums(const gcp_real *x, int width, double *top, double *sum)
+/* A row of logits: its largest, the sum of exponentials above that, the sum of all; in backward the gradient, dx =
+   share (softmax - even) and at the label `hit` less. */
+typedef struct gcpi_logits {
+    const gcp_target *target;
+    const gcp_real *x;
+    gcp_real *dx, top, share, even;
+    int n, accumulate;
+    double sum, all;
+} gcpi_logits;
+GCPI_BODY void gcpi_logits_sum_body(gcpi_logits *l, int fused)
 {
-    *top = (double)x[0];
-    for (int i = 1; i < width; i++) *top = GCPI_MAX(*top, (double)x[i]);
-    *sum = 0;
-    for (int i = 0; i < width; i++) *sum += gcpi_exp((double)x[i] - *top);
+    gcp_real part[GCPI_SOFTMAX_PART];
+    const gcp_real *x = l->x;
+    l->top = gcpi_row_top(x, l->n);
+    l->sum = 0;
+    for (int i = 0; i < l->n; i += GCPI_SOFTMAX_PART)
+        l->sum += gcpi_row_exp(fused, x + i, part, l->top, GCPI_MIN(l->n - i, (int)GCPI_SOFTMAX_PART));
+    l->all = 0;
+    if (l->even > 0) GCPI_ROW_SUM(l->all, l->n, i, (double)x[i])
+}
+GCPI_BODY void gcpi_logits_back_body(gcpi_logits *l, int fused)
+{
+    const gcp_real *x = l->x, top = l->top, scale = (gcp_real)((double)l->share / l->sum), even = l->share * l->even;
+    gcp_real *dx = l->dx;
+    (void)fused;
+    if (l->accumulate) GCPI_EACH for (int i = 0; i < l->n; i++) dx[i] += gcpi_exp1(x[i] - top) * scale - even;
+    else GCPI_EACH for (int i = 0; i < l->n; i++) dx[i] = gcpi_exp1(x[i] - top) * scale - even;
+}
+GCPI_CALLS
+GCPI_EACH_SET(gcpi_logits_sum, (gcpi_logits *l), (l), l->target, gcpi_logits_sum_body(l, 0), gcpi_logits_sum_body(l, 1))
+GCPI_EACH_SET(gcpi_logits_back, (gcpi_logits *l), (l), l->target, gcpi_logits_back_body(l, 0),
+              gcpi_logits_back_body(l, 1))
+GCPI_CALLS_END
+
+static gcpi_logits gcpi_logits_of(const gcp_call *c, size_t pixel)
+{
+    gcpi_logits l;
+    memset(&l, 0, sizeof l);
+    l.target = c->target;
+    l.x = gcpi_row(&c->in[0], pixel);
+    l.n = c->in[0].shape.d[3];
+    l.even = (gcp_real)(gcpi_attr(c->attributes)->labels.smoothing / l.n);
+    gcpi_logits_sum(&l);
+    return l;
 }
 static double gcpi_cross_entropy_value(const gcp_call *c, size_t pixel)
 {
-    const gcp_real *x = gcpi_row(&c->in[0], pixel);
-    int label = gcpi_label(c, pixel);
-    double top, sum;
+    const double smoothing = gcpi_attr(c->attributes)->labels.smoothing;
+    const int label = gcpi_label(c, pixel);
     if (label < 0) return 0;
-    gcpi_softmax_sums(x, c->in[0].shape.d[3], &top, &sum);
-    return log(sum) + top - (double)x[label];
+    const gcpi_logits l = gcpi_logits_of(c, pixel);
+    return log(l.sum) + (double)l.top - (1 - smoothing) * (double)l.x[label] - smoothing * l.all / l.n;
 }
 static void gcpi_cross_entropy_forward(const gcp_call *c)
 {
     gcpi_loss(c, gcpi_cross_entropy_value, gcpi_labels_counted(c));
 }
+typedef struct gcpi_cross_entropy_job {
+    const gcp_call *call; double share; size_t pixels, chunk;
+} gcpi_cross_entropy_job;
+static void gcpi_cross_entropy_task_back(void *arg, int index, int worker)
+{
+    const gcpi_cross_entropy_job *job = (const gcpi_cross_entropy_job *)arg;
+    const gcp_call *c = job->call;
+    const gcp_view *d = &c->din[0];
+    const gcp_real hit = (gcp_real)((1 - gcpi_attr(c->attributes)->labels.smoothing) * job->share);
+    size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
+    for (size_t p = first; p < last; p++) {
+        const int label = gcpi_label(c, p);
+        gcp_real *dx = gcpi_row_out(d, p);
+        if (label < 0 && !d->accumulate) memset(dx, 0, (size_t)d->shape.d[3] * sizeof *dx);
+        if (label < 0) continue;
+        gcpi_logits l = gcpi_logits_of(c, p);
+        l.dx = dx; l.accumulate = d->accumulate; l.share = (gcp_real)job->share;
+        gcpi_logits_back(&l);
+        dx[label] -= hit;
+    }
+    (void)worker;
+}
 static void gcpi_cross_entropy_backward(const gcp_call *c)
 {
-    const gcp_view *d = &c->din[0];
-    int width = c->in[0].shape.d[3];
-    double share;
-    if (!d->data) return;
-    share = (double)*(const gcp_real *)c->dout[0].data / gcpi_labels_counted(c);
-    for (size_t p = 0; p < gcpi_pixels(d->shape); p++) {
-        const gcp_real *x = gcpi_row(&c->in[0], p);
-        gcp_real *dx = gcpi_row_out(d, p);
-        int label = gcpi_label(c, p);
-        double top, sum;
-        gcpi_softmax_sums(x, width, &top, &sum);
-        for (int i = 0; i < width; i++) {
-            gcp_real g = label < 0 ? 0 : (gcp_real)((gcpi_exp((double)x[i] - top) / sum - (i == label)) * share);
-            dx[i] = d->accumulate ? dx[i] + g : g;
-        }
-    }
+    gcpi_cross_entropy_job job;
+    if (!c->din[0].data) return;
+    job.call = c; job.pixels = gcpi_pixels(c->in[0].shape);
+    job.share = (double)*(const gcp_real *)c->dout[0].data / gcpi_labels_counted(c);
+    job.chunk = GCPI_MAX((size_t)1, GCPI_CHUNK / (size_t)c->in[0].shape.d[3]);
+    gcpi_parallel(c->target, (int)((job.pixels + job.chunk - 1) / job.chunk), gcpi_cross_entropy_task_back, &job);
 }
 
 static int gcpi_mse_shape(gcp_shape_call *s)
@@ -8650,6 +8705,9 @@ GCPI_DEF gcp_tensor gcp_cross_entropy_at(gcp_tensor x, gcp_tensor labels, gcp_cr
     in[0] = x; in[1] = labels;
     a.labels.ignore = o.ignore == GCP_ZERO ? 0 : o.ignore;
     a.labels.ignores = o.ignore != 0;
+    a.labels.smoothing = o.smoothing;
+    if (!(o.smoothing >= 0 && o.smoothing < 1))
+        return gcpi_bad_option(x, o.at, "cross_entropy", ".smoothing", o.smoothing, "at least 0 and less than 1");
     return gcpi_simple(&gcpi_cross_entropy_row, in, 2, &a, o.name, o.at);
 }
 GCPI_DEF gcp_tensor gcp_mse_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o)

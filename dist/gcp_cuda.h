@@ -157,8 +157,8 @@ void gcpi_cuda_apply_run(const gcpi_cuda_apply *a, cudaStream_t stream);
 void gcpi_cuda_rectify_back(gcp_view dx, gcp_view dy, gcp_view y, const unsigned char *mask,
                             const gcpi_cuda_rectifier *rectifier, cudaStream_t stream);
 void gcpi_cuda_reshape(gcp_view to, gcp_view from, cudaStream_t stream);
-void gcpi_cuda_dropout(gcp_view to, gcp_view from, double rate, uint64_t ordinal, const gcp_step_numbers *numbers,
-                       cudaStream_t stream);
+void gcpi_cuda_dropout(gcp_view to, gcp_view from, double rate, int per_sample, uint64_t ordinal,
+                       const gcp_step_numbers *numbers, cudaStream_t stream);
 
 /* to += or = from, element by element, by strides: see gcpi_moved of src/ops/axes.h. */
 typedef struct gcpi_cuda_moved {
@@ -209,9 +209,10 @@ void gcpi_cuda_embedding_back(gcp_view dtable, gcp_view ids, gcp_view dy, void *
 /* Losses: out is one value. Their workspace: GCPI_CUDA_LOSS_BYTES. */
 enum { GCPI_CUDA_LOSS_BLOCKS = 256, GCPI_CUDA_LOSS_BYTES = 2 * GCPI_CUDA_LOSS_BLOCKS * 8 };
 /* ignore: a label that does not count, -1: none (as all out of range) */
-void gcpi_cuda_cross_entropy(gcp_view x, gcp_view labels, int ignore, float *out, void *workspace, cudaStream_t stream);
-void gcpi_cuda_cross_entropy_back(gcp_view dx, gcp_view x, gcp_view labels, int ignore, const float *dout,
-                                  void *workspace, cudaStream_t stream);
+void gcpi_cuda_cross_entropy(gcp_view x, gcp_view labels, int ignore, double smoothing, float *out, void *workspace,
+                             cudaStream_t stream);
+void gcpi_cuda_cross_entropy_back(gcp_view d, gcp_view x, gcp_view labels, int ignore, double smoothing,
+                                  const float *dout, void *workspace, cudaStream_t stream);
 void gcpi_cuda_mse_back(gcp_view d, gcp_view a, gcp_view b, const float *dout, cudaStream_t stream);
 /* the mean of a, or of (a - b) squared where b has data */
 void gcpi_cuda_mean(gcp_view a, gcp_view b, float *out, void *workspace, cudaStream_t stream);
@@ -636,7 +637,9 @@ static void gcpi_cuda_pair_side(const gcp_call *c, int side)
     const gcpi_pair_step *step = &gcpi_pair_steps[gcpi_attr(c->attributes)->pair.fn][side];
     gcp_view operand[3], *x[3];
     gcpi_cuda_pair p;
-    operand[0] = side ? c->dout[0] : gcpi_no_view(); operand[1] = c->in[0]; operand[2] = c->inputs > 1 ? c->in[1] : gcpi_no_view();
+    operand[0] = side ? c->dout[0] : gcpi_no_view();
+    operand[1] = c->in[0];
+    operand[2] = c->inputs > 1 ? c->in[1] : gcpi_no_view();
     memset(&p, 0, sizeof p);
     p.loop = step->loop;
     p.to = side ? c->din[side - 1] : c->out[0];
@@ -686,7 +689,8 @@ static void gcpi_cuda_bias_cost(const gcp_cost_call *c, gcp_cost *cost)
 
 static void gcpi_cuda_drop(const gcp_call *c, gcp_view to, gcp_view from)
 {
-    gcpi_cuda_dropout(to, from, gcpi_attr(c->attributes)->dropout.rate, c->ordinal, c->numbers, gcpi_stream(c));
+    const gcpi_attributes *a = gcpi_attr(c->attributes);
+    gcpi_cuda_dropout(to, from, a->dropout.rate, a->dropout.per_sample, c->ordinal, c->numbers, gcpi_stream(c));
 }
 static void gcpi_cuda_dropout_forward(const gcp_call *c)
 {
@@ -1208,14 +1212,15 @@ static int gcpi_cuda_ignored(const gcp_call *c)
 }
 static void gcpi_cuda_cross_entropy_forward(const gcp_call *c)
 {
-    gcpi_cuda_cross_entropy(c->in[0], c->in[1], gcpi_cuda_ignored(c), (float *)c->out[0].data, c->workspace,
-                            gcpi_stream(c));
+    gcpi_cuda_cross_entropy(c->in[0], c->in[1], gcpi_cuda_ignored(c), gcpi_attr(c->attributes)->labels.smoothing,
+                            (float *)c->out[0].data, c->workspace, gcpi_stream(c));
 }
 static void gcpi_cuda_cross_entropy_backward(const gcp_call *c)
 {
     if (c->din[0].data)
         gcpi_cuda_cross_entropy_back(c->din[0], c->in[0], c->in[1], gcpi_cuda_ignored(c),
-                                     (const float *)c->dout[0].data, c->workspace, gcpi_stream(c));
+                                     gcpi_attr(c->attributes)->labels.smoothing, (const float *)c->dout[0].data,
+                                     c->workspace, gcpi_stream(c));
 }
 static void gcpi_cuda_mse_forward(const gcp_call *c)
 {

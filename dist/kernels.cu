@@ -1405,28 +1405,30 @@ GCPI_DEVICE void gcpi_philox(unsigned c[4], uint64_t key)
         k0 += 0x9E3779B9u; k1 += 0xBB67AE85u;
     }
 }
-__global__ void gcpi_dropout_kernel(gcp_view to, gcp_view from, double rate, uint64_t ordinal,
+__global__ void gcpi_dropout_kernel(gcp_view to, gcp_view from, double rate, int per_sample, uint64_t ordinal,
                                     const gcp_step_numbers *numbers, size_t per, size_t groups)
 {
     const size_t i = gcpi_thread(), image = i / groups, group = i % groups;
     if (image >= (size_t)to.shape.d[0]) return;
     const uint64_t sample = numbers->first_sample + image;
-    unsigned draw[4] = { (unsigned)group, (unsigned)sample, (unsigned)numbers->step,
-                         (unsigned)((group >> 32) ^ (sample >> 32)) };
+    const size_t drawn = per_sample ? 0 : group;             /* element 0's draw is all elements' */
+    unsigned draw[4] = { (unsigned)drawn, (unsigned)sample, (unsigned)numbers->step,
+                         (unsigned)((drawn >> 32) ^ (sample >> 32)) };
     const unsigned limit = (unsigned)(rate * 4294967296.0);
     const float gain = (float)(1.0 / (1.0 - rate));
     gcpi_philox(draw, numbers->seed + 0x9E3779B97F4A7C15u * ordinal);
     for (size_t k = 0; k < 4 && 4 * group + k < per; k++) {
         const gcpi_unit u = gcpi_unit_of<1>(image * per + 4 * group + k, (unsigned)to.shape.d[3]);
-        const float v = draw[k] >= limit ? *gcpi_at(from, u) * gain : 0;
+        const float v = draw[per_sample ? 0 : k] >= limit ? *gcpi_at(from, u) * gain : 0;
         gcpi_store<1>(to, u, &v);
     }
 }
-void gcpi_cuda_dropout(gcp_view to, gcp_view from, double rate, uint64_t ordinal, const gcp_step_numbers *numbers,
-                       cudaStream_t stream)
+void gcpi_cuda_dropout(gcp_view to, gcp_view from, double rate, int per_sample, uint64_t ordinal,
+                       const gcp_step_numbers *numbers, cudaStream_t stream)
 {
     size_t per = gcpi_count_of(to.shape) / (size_t)to.shape.d[0], groups = (per + 3) / 4;
-    GCPI_EACH(gcpi_dropout_kernel, groups * (size_t)to.shape.d[0], to, from, rate, ordinal, numbers, per, groups);
+    GCPI_EACH(gcpi_dropout_kernel, groups * (size_t)to.shape.d[0], to, from, rate, per_sample, ordinal, numbers, per,
+              groups);
 }
 
 /* ==== src/cuda/kernels/pairs.h ==== */
@@ -1529,8 +1531,8 @@ __global__ void gcpi_moved_kernel(gcpi_moves v)
     }
     v.m.to[to] = v.m.accumulate ? v.m.to[to] + v.m.from[from] : v.m.from[from];
 }
-/* Where the longest steps are those of other axes, 32 by 32 elements go through shared memory: `across` is the axis along
-   which `from` lies side by side, and the last one is that of `to`. */
+/* Where `from` lies side by side along another axis (across) than `to` does, 32 by 32 elements go through shared
+   memory. */
 struct gcpi_turns { gcpi_cuda_moved m; int across, rest[2]; unsigned tiles[2]; };
 __global__ void gcpi_turned_kernel(gcpi_turns v)
 {
@@ -1540,7 +1542,8 @@ __global__ void gcpi_turned_kernel(gcpi_turns v)
     unsigned block = blockIdx.x;
     const unsigned r = block % v.tiles[0] * 32, c = block / v.tiles[0] % v.tiles[1] * 32;
     block /= v.tiles[0] * v.tiles[1];
-    const ptrdiff_t a = (ptrdiff_t)(block % (unsigned)v.m.size[v.rest[0]]), b = (ptrdiff_t)(block / (unsigned)v.m.size[v.rest[0]]);
+    const ptrdiff_t a = (ptrdiff_t)(block % (unsigned)v.m.size[v.rest[0]]),
+                    b = (ptrdiff_t)(block / (unsigned)v.m.size[v.rest[0]]);
     const float *from = v.m.from + a * v.m.fs[v.rest[0]] + b * v.m.fs[v.rest[1]];
     float *to = v.m.to + a * v.m.ts[v.rest[0]] + b * v.m.ts[v.rest[1]];
     for (unsigned k = row; k < 32; k += 8)
@@ -1561,8 +1564,8 @@ void gcpi_cuda_move(const gcpi_cuda_moved *m, cudaStream_t stream)
     for (int k = 0, n = 0; k < 3; k++) if (k != t.across) t.rest[n++] = k;
     t.tiles[0] = gcpi_blocks((size_t)m->size[t.across], 32);
     t.tiles[1] = gcpi_blocks((size_t)m->size[3], 32);
-    GCP_LAUNCH(gcpi_turned_kernel,
-               t.tiles[0] * t.tiles[1] * (unsigned)m->size[t.rest[0]] * (unsigned)m->size[t.rest[1]], 256, 0, stream, t);
+    const unsigned matrices = (unsigned)m->size[t.rest[0]] * (unsigned)m->size[t.rest[1]];
+    GCP_LAUNCH(gcpi_turned_kernel, t.tiles[0] * t.tiles[1] * matrices, 256, 0, stream, t);
 }
 
 /* ==== src/cuda/kernels/windows.h ==== */
@@ -2376,19 +2379,21 @@ GCPI_DEVICE int gcpi_label(const int *labels, size_t p, int width, int ignore)
 {
     return labels[p] >= 0 && labels[p] < width && labels[p] != ignore ? labels[p] : -1;
 }
-__global__ void gcpi_cross_entropy_kernel(gcp_view x, const int *labels, int ignore, size_t pixels, double *partial,
-                                          double *counts)
+__global__ void gcpi_cross_entropy_kernel(gcp_view x, const int *labels, int ignore, double smoothing, size_t pixels,
+                                          double *partial, double *counts)
 {
     int width = x.shape.d[3], lane = (int)(threadIdx.x % 32);
     double loss = 0, counted = 0;
     for (size_t p = (size_t)blockIdx.x * 8 + threadIdx.x / 32; p < pixels; p += (size_t)gridDim.x * 8) {
         const float *row = (const float *)x.data + (ptrdiff_t)p * x.pitch;
-        double top, sum;
+        double top, sum, all = 0;
         int label = gcpi_label(labels, p, width, ignore);
         if (label < 0) continue;
         gcpi_softmax(row, width, &top, &sum);
+        for (int i = lane; smoothing > 0 && i < width; i += 32) all += (double)row[i];
+        all = gcpi_warp_sum(all);
         if (lane) continue;
-        loss += log(sum) + top - (double)row[label];
+        loss += log(sum) + top - (1 - smoothing) * (double)row[label] - smoothing * all / width;
         counted += 1;
     }
     loss = gcpi_block_sum(loss);
@@ -2398,13 +2403,14 @@ __global__ void gcpi_cross_entropy_kernel(gcp_view x, const int *labels, int ign
         counts[blockIdx.x] = counted;
     }
 }
-void gcpi_cuda_cross_entropy(gcp_view x, gcp_view labels, int ignore, float *out, void *workspace, cudaStream_t stream)
+void gcpi_cuda_cross_entropy(gcp_view x, gcp_view labels, int ignore, double smoothing, float *out, void *workspace,
+                             cudaStream_t stream)
 {
     size_t pixels = gcpi_pixels_of(x.shape);
     unsigned blocks = gcpi_loss_blocks(pixels * 32);
     double *partial = (double *)workspace, *counts = partial + GCPI_CUDA_LOSS_BLOCKS;
-    GCP_LAUNCH(gcpi_cross_entropy_kernel, blocks, 256, 0, stream, x, (const int *)labels.data, ignore, pixels, partial,
-               counts);
+    GCP_LAUNCH(gcpi_cross_entropy_kernel, blocks, 256, 0, stream, x, (const int *)labels.data, ignore, smoothing,
+               pixels, partial, counts);
     GCP_LAUNCH(gcpi_finish_kernel, 1, 1, 0, stream, (const double *)partial, (const double *)counts, blocks, 1.0, out,
                (double *)NULL, 0);
 }
@@ -2415,8 +2421,8 @@ __global__ void gcpi_count_labels_kernel(const int *labels, int ignore, size_t p
     n = gcpi_block_sum(n);
     if (threadIdx.x == 0) *counted = n > 0 ? n : 1;
 }
-__global__ void gcpi_cross_entropy_back_kernel(gcp_view d, gcp_view x, const int *labels, int ignore, const float *dout,
-                                               const double *counted, size_t pixels)
+__global__ void gcpi_cross_entropy_back_kernel(gcp_view d, gcp_view x, const int *labels, int ignore, double smoothing,
+                                               const float *dout, const double *counted, size_t pixels)
 {
     size_t p = (size_t)blockIdx.x * 8 + threadIdx.x / 32;
     int width = x.shape.d[3];
@@ -2427,18 +2433,19 @@ __global__ void gcpi_cross_entropy_back_kernel(gcp_view d, gcp_view x, const int
     double share = (double)*dout / *counted, top, sum;
     gcpi_softmax(row, width, &top, &sum);
     for (int i = (int)(threadIdx.x % 32); i < width; i += 32) {
-        float g = label < 0 ? 0 : (float)((exp((double)row[i] - top) / sum - (i == label)) * share);
+        float g = label < 0 ? 0 : (float)((exp((double)row[i] - top) / sum - (1 - smoothing) * (i == label) -
+                                             smoothing / width) * share);
         to[i] = d.accumulate ? to[i] + g : g;
     }
 }
-void gcpi_cuda_cross_entropy_back(gcp_view d, gcp_view x, gcp_view labels, int ignore, const float *dout,
-                                  void *workspace, cudaStream_t stream)
+void gcpi_cuda_cross_entropy_back(gcp_view d, gcp_view x, gcp_view labels, int ignore, double smoothing,
+                                  const float *dout, void *workspace, cudaStream_t stream)
 {
     size_t pixels = gcpi_pixels_of(x.shape);
     GCP_LAUNCH(gcpi_count_labels_kernel, 1, 256, 0, stream, (const int *)labels.data, ignore, pixels, x.shape.d[3],
                (double *)workspace);
     GCP_LAUNCH(gcpi_cross_entropy_back_kernel, gcpi_blocks(pixels, 8), 256, 0, stream, d, x, (const int *)labels.data,
-               ignore, dout, (const double *)workspace, pixels);
+               ignore, smoothing, dout, (const double *)workspace, pixels);
 }
 
 /* ==== src/cuda/kernels/updates.h ==== */

@@ -102,7 +102,7 @@ static gcp_tensor elementwise(int k)
     case 13: return square(seen(gcp_log_softmax(gcp_slice(gcp_tanh(x), .first = 1, .count = 6))));
     case 14: return square(seen(gcp_add(gcp_softmax(x), gcp_softmax(gcp_concat(GCP_TENSORS(x))))));
     case 11: return square(seen(gcp_clamp(gcp_batch_norm(x), .low = -0.5, .high = 0.75)));
-    case 5: return square(seen(gcp_dropout(gcp_add(x, y), .rate = 0.4)));
+    case 5: return square(seen(gcp_dropout(gcp_add(x, y), .rate = 0.4, .per_sample = k % 2)));
     case 6: return square(seen(gcp_bias(x, gcp_param(net, "b", GCP_SHAPE(k % 2 ? 7 : 8), .init = GCP_INIT_ONES))));
     case 7: return square(seen(gcp_reshape(gcp_slice(x, .first = 1, .count = 6), GCP_SHAPE(2, 3 + k % 3, 5, 6))));
     case 8: return square(seen(gcp_flatten(gcp_concat(GCP_TENSORS(x, y)))));
@@ -203,7 +203,8 @@ static gcp_tensor losses(int k)
     gcp_tensor ids = gcp_labels(net, "ids", GCP_SHAPE(6, k ? 100 : 4));     /* 600: runs of the sort are merged twice */
     if (k < 2) return square(seen(gcp_embedding(ids, .entries = 5, .out = 3 + 30 * k)));
     gcp_tensor labels = gcp_labels(net, k < 4 ? "some" : "labels", GCP_SHAPE(40)), x = image(40, 1, 1, k % 2 ? 70 : 5);
-    return gcp_cross_entropy(seen(gcp_tanh(x)), labels, .ignore = k < 4 ? -1 : k == 4 ? GCP_ZERO : 3);
+    return gcp_cross_entropy(seen(gcp_tanh(x)), labels, .ignore = k < 4 ? -1 : k == 4 ? GCP_ZERO : 3,
+                             .smoothing = k % 2 ? 0.1 : 0);
 }
 
 /* ---- Running one case on both ---------------------------------------------------------------------------------*/

@@ -320,6 +320,7 @@ static gcp_tensor custom(gcp_tensor a, gcp_tensor b, int which)
       return gcp_linear(gcp_leaky_relu(gcp_scale(AWAY(4, 5), .by = 3), .slope = 0.3), .out = 2);)                   \
     X(TANH, tanh_chain, gcp_tensor y = gcp_tanh(gcp_scale(IN(2, 3), .by = 1.3)); return gcp_mul(gcp_tanh(y), y);)   \
     X(DROPOUT, dropout, return gcp_dropout(IN(2, 3, 2, 5), .rate = 0.3);)                                           \
+    X(DROPOUT, dropout_samples, return gcp_dropout(gcp_tanh(IN(5, 2, 2, 3)), .rate = 0.5, .per_sample = 1);)        \
     X(DROPOUT, dropout_none, return gcp_dropout(gcp_tanh(IN(3, 4)), .rate = 0);)                                    \
     X(DROPOUT, dropout_twice, gcp_tensor x = gcp_tanh(IN(3, 7));                                                    \
       return gcp_add(gcp_dropout(x, .rate = 0.5), gcp_dropout(x, .rate = 0.5));)
@@ -425,6 +426,8 @@ static gcp_tensor custom(gcp_tensor a, gcp_tensor b, int which)
     X(EMBEDDING, embedding_shared, gcp_tensor t = gcp_tanh(IN(5, 3)), i = labels(IDS, S(4)), j = labels(IDS, S(4));    \
       return gcp_mul(gcp_embedding_op(i, t), gcp_embedding_op(j, t));)                                                 \
     X(CROSS_ENTROPY, cross_entropy, return gcp_cross_entropy(gcp_scale(IN(4, 5), .by = 3), labels(IDS, S(4)));)        \
+    X(CROSS_ENTROPY, cross_entropy_smooth,                                                                             \
+      return gcp_cross_entropy(gcp_scale(IN(4, 19), .by = 3), labels(IDS, S(4)), .smoothing = 0.1);)                   \
     X(CROSS_ENTROPY, cross_entropy_pixels, return gcp_cross_entropy(IN(1, 3, 6, 5), labels(IDS, S(1, 3, 6)));)         \
     X(CROSS_ENTROPY, cross_entropy_ignored,                                                                            \
       return gcp_scale(gcp_cross_entropy(IN(6, 5), labels(SOME_IDS, S(6)), .ignore = -1), .by = 2);)                   \

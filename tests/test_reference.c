@@ -172,6 +172,8 @@ static gcp_tensor batch_norm(void)                 /* a layer makes its gamma an
     X(concat, IN(1, 2, 3, 2, 2); IN(2, 2, 3, 2, 3); return gcp_concat(GCP_TENSORS(operand[1], operand[2]));)     \
     X(slice, return gcp_slice(IN(1, 2, 3, 2, 4), .first = 1, .count = 2);)                                       \
     X(softmax_cross_entropy, IN(1, 4, 5); return gcp_cross_entropy(operand[1], labels(GCP_SHAPE(4), 5));)        \
+    X(cross_entropy_smooth, IN(1, 4, 5);                                                                         \
+      return gcp_cross_entropy(operand[1], labels(GCP_SHAPE(4), 5), .smoothing = 0.1);)                          \
     X(mse, IN(1, 3, 4); IN(2, 3, 4); return gcp_mse(operand[1], operand[2]);)                                    \
     X(embedding, PAR(1, 7, 3); return gcp_embedding_op(labels(GCP_SHAPE(2, 4), 7), operand[1]);)                 \
     X(embedding_vocab5, PAR(1, 5, 3); return gcp_embedding_op(labels(GCP_SHAPE(2, 4), 5), operand[1]);)          \

@@ -24,14 +24,15 @@ static int gcpi_cuda_ignored(const gcp_call *c)
 }
 static void gcpi_cuda_cross_entropy_forward(const gcp_call *c)
 {
-    gcpi_cuda_cross_entropy(c->in[0], c->in[1], gcpi_cuda_ignored(c), (float *)c->out[0].data, c->workspace,
-                            gcpi_stream(c));
+    gcpi_cuda_cross_entropy(c->in[0], c->in[1], gcpi_cuda_ignored(c), gcpi_attr(c->attributes)->labels.smoothing,
+                            (float *)c->out[0].data, c->workspace, gcpi_stream(c));
 }
 static void gcpi_cuda_cross_entropy_backward(const gcp_call *c)
 {
     if (c->din[0].data)
         gcpi_cuda_cross_entropy_back(c->din[0], c->in[0], c->in[1], gcpi_cuda_ignored(c),
-                                     (const float *)c->dout[0].data, c->workspace, gcpi_stream(c));
+                                     gcpi_attr(c->attributes)->labels.smoothing, (const float *)c->dout[0].data,
+                                     c->workspace, gcpi_stream(c));
 }
 static void gcpi_cuda_mse_forward(const gcp_call *c)
 {

@@ -92,7 +92,9 @@ static void gcpi_cuda_pair_side(const gcp_call *c, int side)
     const gcpi_pair_step *step = &gcpi_pair_steps[gcpi_attr(c->attributes)->pair.fn][side];
     gcp_view operand[3], *x[3];
     gcpi_cuda_pair p;
-    operand[0] = side ? c->dout[0] : gcpi_no_view(); operand[1] = c->in[0]; operand[2] = c->inputs > 1 ? c->in[1] : gcpi_no_view();
+    operand[0] = side ? c->dout[0] : gcpi_no_view();
+    operand[1] = c->in[0];
+    operand[2] = c->inputs > 1 ? c->in[1] : gcpi_no_view();
     memset(&p, 0, sizeof p);
     p.loop = step->loop;
     p.to = side ? c->din[side - 1] : c->out[0];
@@ -142,7 +144,8 @@ static void gcpi_cuda_bias_cost(const gcp_cost_call *c, gcp_cost *cost)
 
 static void gcpi_cuda_drop(const gcp_call *c, gcp_view to, gcp_view from)
 {
-    gcpi_cuda_dropout(to, from, gcpi_attr(c->attributes)->dropout.rate, c->ordinal, c->numbers, gcpi_stream(c));
+    const gcpi_attributes *a = gcpi_attr(c->attributes);
+    gcpi_cuda_dropout(to, from, a->dropout.rate, a->dropout.per_sample, c->ordinal, c->numbers, gcpi_stream(c));
 }
 static void gcpi_cuda_dropout_forward(const gcp_call *c)
 {

@@ -47,8 +47,8 @@ void gcpi_cuda_apply_run(const gcpi_cuda_apply *a, cudaStream_t stream);
 void gcpi_cuda_rectify_back(gcp_view dx, gcp_view dy, gcp_view y, const unsigned char *mask,
                             const gcpi_cuda_rectifier *rectifier, cudaStream_t stream);
 void gcpi_cuda_reshape(gcp_view to, gcp_view from, cudaStream_t stream);
-void gcpi_cuda_dropout(gcp_view to, gcp_view from, double rate, uint64_t ordinal, const gcp_step_numbers *numbers,
-                       cudaStream_t stream);
+void gcpi_cuda_dropout(gcp_view to, gcp_view from, double rate, int per_sample, uint64_t ordinal,
+                       const gcp_step_numbers *numbers, cudaStream_t stream);
 
 /* to += or = from, element by element, by strides: see gcpi_moved of src/ops/axes.h. */
 typedef struct gcpi_cuda_moved {
@@ -99,9 +99,10 @@ void gcpi_cuda_embedding_back(gcp_view dtable, gcp_view ids, gcp_view dy, void *
 /* Losses: out is one value. Their workspace: GCPI_CUDA_LOSS_BYTES. */
 enum { GCPI_CUDA_LOSS_BLOCKS = 256, GCPI_CUDA_LOSS_BYTES = 2 * GCPI_CUDA_LOSS_BLOCKS * 8 };
 /* ignore: a label that does not count, -1: none (as all out of range) */
-void gcpi_cuda_cross_entropy(gcp_view x, gcp_view labels, int ignore, float *out, void *workspace, cudaStream_t stream);
-void gcpi_cuda_cross_entropy_back(gcp_view dx, gcp_view x, gcp_view labels, int ignore, const float *dout,
-                                  void *workspace, cudaStream_t stream);
+void gcpi_cuda_cross_entropy(gcp_view x, gcp_view labels, int ignore, double smoothing, float *out, void *workspace,
+                             cudaStream_t stream);
+void gcpi_cuda_cross_entropy_back(gcp_view d, gcp_view x, gcp_view labels, int ignore, double smoothing,
+                                  const float *dout, void *workspace, cudaStream_t stream);
 void gcpi_cuda_mse_back(gcp_view d, gcp_view a, gcp_view b, const float *dout, cudaStream_t stream);
 /* the mean of a, or of (a - b) squared where b has data */
 void gcpi_cuda_mean(gcp_view a, gcp_view b, float *out, void *workspace, cudaStream_t stream);

@@ -63,8 +63,8 @@ typedef void (*gcpi_move_fn)(gcpi_moved *m);
 
 /* A part of `whole` along an axis, from `first` on by `step`, and a tensor of its size; copied to the part (back) or
    from it. */
-static void gcpi_part_copy(const gcp_call *c, const gcp_view *whole, const gcp_view *part, int axis, int first, int step,
-                           int back, gcpi_move_fn run)
+static void gcpi_part_copy(const gcp_call *c, const gcp_view *whole, const gcp_view *part, int axis, int first,
+                           int step, int back, gcpi_move_fn run)
 {
     gcpi_moved m;
     ptrdiff_t ws[4], ps[4];
@@ -236,7 +236,8 @@ GCPI_DEF gcp_tensor gcp_transpose_at(gcp_tensor x, int n, int h, int w, int c, g
     for (int k = 0; k < 4; k++) seen |= from[k] >= 0 && from[k] < 4 ? 1 << from[k] : 0;
     if (!gcpi_enter(x, o.at, "transpose")) return gcpi_nil(x.tape);
     if (seen != 15) {
-        gcpi_fail(x.tape, GCP_E_ARGUMENT, o.at, "transpose", "axes %d, %d, %d, %d; each of 0, 1, 2, 3 once", n, h, w, c);
+        gcpi_fail(x.tape, GCP_E_ARGUMENT, o.at, "transpose", "axes %d, %d, %d, %d; each of 0, 1, 2, 3 once", n, h, w,
+                  c);
         return gcpi_nil(x.tape);
     }
     memcpy(a.axes.from, from, sizeof from);

@@ -395,7 +395,8 @@ GCPI_DEF gcp_tensor gcp_expand_at(gcp_tensor x, gcp_shape raw, gcp_op_opts o)
     char wrong[160];
     if (!gcpi_shape_normal(raw, &a.pair.to)) {
         if (gcpi_enter(x, o.at, "expand"))
-            gcpi_fail(x.tape, GCP_E_ARGUMENT, o.at, "expand", "its output %s", gcpi_shape_wrong(raw, wrong, sizeof wrong));
+            gcpi_fail(x.tape, GCP_E_ARGUMENT, o.at, "expand", "its output %s",
+                      gcpi_shape_wrong(raw, wrong, sizeof wrong));
         return gcpi_nil(x.tape);
     }
     a.pair.fn = GCPI_PAIR_EXPAND;

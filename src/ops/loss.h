@@ -53,44 +53,93 @@ static double gcpi_labels_counted(const gcp_call *c)
     for (size_t p = 0; p < n; p++) counted += gcpi_label(c, p) >= 0;
     return counted ? (double)counted : 1;
 }
-static void gcpi_softmax_sums(const gcp_real *x, int width, double *top, double *sum)
+/* A row of logits: its largest, the sum of exponentials above that, the sum of all; in backward the gradient, dx =
+   share (softmax - even) and at the label `hit` less. */
+typedef struct gcpi_logits {
+    const gcp_target *target;
+    const gcp_real *x;
+    gcp_real *dx, top, share, even;
+    int n, accumulate;
+    double sum, all;
+} gcpi_logits;
+GCPI_BODY void gcpi_logits_sum_body(gcpi_logits *l, int fused)
 {
-    *top = (double)x[0];
-    for (int i = 1; i < width; i++) *top = GCPI_MAX(*top, (double)x[i]);
-    *sum = 0;
-    for (int i = 0; i < width; i++) *sum += gcpi_exp((double)x[i] - *top);
+    gcp_real part[GCPI_SOFTMAX_PART];
+    const gcp_real *x = l->x;
+    l->top = gcpi_row_top(x, l->n);
+    l->sum = 0;
+    for (int i = 0; i < l->n; i += GCPI_SOFTMAX_PART)
+        l->sum += gcpi_row_exp(fused, x + i, part, l->top, GCPI_MIN(l->n - i, (int)GCPI_SOFTMAX_PART));
+    l->all = 0;
+    if (l->even > 0) GCPI_ROW_SUM(l->all, l->n, i, (double)x[i])
+}
+GCPI_BODY void gcpi_logits_back_body(gcpi_logits *l, int fused)
+{
+    const gcp_real *x = l->x, top = l->top, scale = (gcp_real)((double)l->share / l->sum), even = l->share * l->even;
+    gcp_real *dx = l->dx;
+    (void)fused;
+    if (l->accumulate) GCPI_EACH for (int i = 0; i < l->n; i++) dx[i] += gcpi_exp1(x[i] - top) * scale - even;
+    else GCPI_EACH for (int i = 0; i < l->n; i++) dx[i] = gcpi_exp1(x[i] - top) * scale - even;
+}
+GCPI_CALLS
+GCPI_EACH_SET(gcpi_logits_sum, (gcpi_logits *l), (l), l->target, gcpi_logits_sum_body(l, 0), gcpi_logits_sum_body(l, 1))
+GCPI_EACH_SET(gcpi_logits_back, (gcpi_logits *l), (l), l->target, gcpi_logits_back_body(l, 0),
+              gcpi_logits_back_body(l, 1))
+GCPI_CALLS_END
+
+static gcpi_logits gcpi_logits_of(const gcp_call *c, size_t pixel)
+{
+    gcpi_logits l;
+    memset(&l, 0, sizeof l);
+    l.target = c->target;
+    l.x = gcpi_row(&c->in[0], pixel);
+    l.n = c->in[0].shape.d[3];
+    l.even = (gcp_real)(gcpi_attr(c->attributes)->labels.smoothing / l.n);
+    gcpi_logits_sum(&l);
+    return l;
 }
 static double gcpi_cross_entropy_value(const gcp_call *c, size_t pixel)
 {
-    const gcp_real *x = gcpi_row(&c->in[0], pixel);
-    int label = gcpi_label(c, pixel);
-    double top, sum;
+    const double smoothing = gcpi_attr(c->attributes)->labels.smoothing;
+    const int label = gcpi_label(c, pixel);
     if (label < 0) return 0;
-    gcpi_softmax_sums(x, c->in[0].shape.d[3], &top, &sum);
-    return log(sum) + top - (double)x[label];
+    const gcpi_logits l = gcpi_logits_of(c, pixel);
+    return log(l.sum) + (double)l.top - (1 - smoothing) * (double)l.x[label] - smoothing * l.all / l.n;
 }
 static void gcpi_cross_entropy_forward(const gcp_call *c)
 {
     gcpi_loss(c, gcpi_cross_entropy_value, gcpi_labels_counted(c));
 }
+typedef struct gcpi_cross_entropy_job {
+    const gcp_call *call; double share; size_t pixels, chunk;
+} gcpi_cross_entropy_job;
+static void gcpi_cross_entropy_task_back(void *arg, int index, int worker)
+{
+    const gcpi_cross_entropy_job *job = (const gcpi_cross_entropy_job *)arg;
+    const gcp_call *c = job->call;
+    const gcp_view *d = &c->din[0];
+    const gcp_real hit = (gcp_real)((1 - gcpi_attr(c->attributes)->labels.smoothing) * job->share);
+    size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
+    for (size_t p = first; p < last; p++) {
+        const int label = gcpi_label(c, p);
+        gcp_real *dx = gcpi_row_out(d, p);
+        if (label < 0 && !d->accumulate) memset(dx, 0, (size_t)d->shape.d[3] * sizeof *dx);
+        if (label < 0) continue;
+        gcpi_logits l = gcpi_logits_of(c, p);
+        l.dx = dx; l.accumulate = d->accumulate; l.share = (gcp_real)job->share;
+        gcpi_logits_back(&l);
+        dx[label] -= hit;
+    }
+    (void)worker;
+}
 static void gcpi_cross_entropy_backward(const gcp_call *c)
 {
-    const gcp_view *d = &c->din[0];
-    int width = c->in[0].shape.d[3];
-    double share;
-    if (!d->data) return;
-    share = (double)*(const gcp_real *)c->dout[0].data / gcpi_labels_counted(c);
-    for (size_t p = 0; p < gcpi_pixels(d->shape); p++) {
-        const gcp_real *x = gcpi_row(&c->in[0], p);
-        gcp_real *dx = gcpi_row_out(d, p);
-        int label = gcpi_label(c, p);
-        double top, sum;
-        gcpi_softmax_sums(x, width, &top, &sum);
-        for (int i = 0; i < width; i++) {
-            gcp_real g = label < 0 ? 0 : (gcp_real)((gcpi_exp((double)x[i] - top) / sum - (i == label)) * share);
-            dx[i] = d->accumulate ? dx[i] + g : g;
-        }
-    }
+    gcpi_cross_entropy_job job;
+    if (!c->din[0].data) return;
+    job.call = c; job.pixels = gcpi_pixels(c->in[0].shape);
+    job.share = (double)*(const gcp_real *)c->dout[0].data / gcpi_labels_counted(c);
+    job.chunk = GCPI_MAX((size_t)1, GCPI_CHUNK / (size_t)c->in[0].shape.d[3]);
+    gcpi_parallel(c->target, (int)((job.pixels + job.chunk - 1) / job.chunk), gcpi_cross_entropy_task_back, &job);
 }
 
 static int gcpi_mse_shape(gcp_shape_call *s)
@@ -176,6 +225,9 @@ GCPI_DEF gcp_tensor gcp_cross_entropy_at(gcp_tensor x, gcp_tensor labels, gcp_cr
     in[0] = x; in[1] = labels;
     a.labels.ignore = o.ignore == GCP_ZERO ? 0 : o.ignore;
     a.labels.ignores = o.ignore != 0;
+    a.labels.smoothing = o.smoothing;
+    if (!(o.smoothing >= 0 && o.smoothing < 1))
+        return gcpi_bad_option(x, o.at, "cross_entropy", ".smoothing", o.smoothing, "at least 0 and less than 1");
     return gcpi_simple(&gcpi_cross_entropy_row, in, 2, &a, o.name, o.at);
 }
 GCPI_DEF gcp_tensor gcp_mse_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o)

@@ -47,13 +47,13 @@ typedef union gcpi_attributes {
     struct { int logarithm; } softmax;
     /* lengths, bias: the input, 0: none; shared: all samples have one bias */
     struct { int heads, causal, lengths, bias, keys, shared; double scale; } attention;
-    struct { double rate; } dropout;
+    struct { double rate; int per_sample; } dropout;
     struct { double epsilon, momentum; } norm;
     struct { int first, count; } slice;
     struct { int axis, first, count, step, from[4]; } axes;
     struct { int factor, mode; } upsample;
     struct { int out; } linear;
-    struct { int ignore, ignores; } labels;       /* of cross_entropy: the label that does not count; if any */
+    struct { int ignore, ignores; double smoothing; } labels;      /* of cross_entropy: the label that does not count */
     gcp_shape shape;
 } gcpi_attributes;
 

@@ -98,6 +98,7 @@ CASES = {
     "concat": case("concat", dict(a=(2, 3, 2, 2), b=(2, 3, 2, 3))),
     "slice": case("slice", dict(x=(2, 3, 2, 4)), begin=1, end=3),
     "softmax_cross_entropy": case("cross_entropy", dict(logits=(4, 5))),
+    "cross_entropy_smooth": case("smooth_cross_entropy", dict(logits=(4, 5)), smoothing=0.1),
     "mse": case("mse", dict(prediction=(3, 4), target=(3, 4))),
     "embedding": case("embedding", dict(table=(7, 3)), ids=(2, 4)),
     "embedding_vocab5": case("embedding", dict(table=(5, 3)), ids=(2, 4)),
@@ -111,7 +112,7 @@ CASES = {
 }
 
 OPTIMISERS = dict(sgd=torch.optim.SGD, adam=torch.optim.Adam, adamw=torch.optim.AdamW)
-LOSSES = ("cross_entropy", "mse", "mean")
+LOSSES = ("cross_entropy", "smooth_cross_entropy", "mse", "mean")
 
 
 def value(seed, shape):
@@ -193,6 +194,8 @@ OPS = dict(
     concat=lambda c, a, b: torch.cat((a, b), -1),
     slice=lambda c, x: x[..., c["begin"]:c["end"]],
     cross_entropy=lambda c, x: F.cross_entropy(x, index(x.shape[:1], x.shape[1])),
+    smooth_cross_entropy=lambda c, x: F.cross_entropy(x, index(x.shape[:1], x.shape[1]),
+                                                      label_smoothing=c["smoothing"]),
     mse=lambda c, p, t: F.mse_loss(p, t),
     embedding=lambda c, t: F.embedding(index(c["ids"], t.shape[0]), t),
     mean=lambda c, x: x.mean(),

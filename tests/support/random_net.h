@@ -22,7 +22,7 @@ typedef struct random_net {
     gcp_tensor shared[8];                        /* 3x3 weights for c -> c, made when first wanted */
     gcp_tensor concats[NET_CONCATS]; int concat_inputs[NET_CONCATS], concat_count;
     gcp_tensor extra;                            /* sum of the other losses; nil: none */
-    int custom, cells;                           /* custom: ops of its own, which need a CPU; cells: recurrent ones */
+    int custom, cells, named;                    /* custom: ops of its own, for a CPU alone; cells: recurrent ones */
     dice d;
 } random_net;
 
@@ -134,7 +134,7 @@ static inline gcp_tensor net_spread(random_net *r, gcp_tensor x)
     char name[24];
     gcp_tensor y;
     if (!c) return x;                                    /* an error came before */
-    snprintf(name, sizeof name, "spread%d", x.id * 16 + (int)roll(&r->d, 16));
+    snprintf(name, sizeof name, "spread%d", r->named++);
     switch (roll(&r->d, 5)) {
     case 0: y = gcp_sigmoid(gcp_global_avg_pool(x)); break;
     case 1: y = gcp_slice(gcp_tanh(x), .first = (int)roll(&r->d, (unsigned)c), .count = 1); break;
@@ -158,10 +158,15 @@ static inline gcp_tensor net_axes(random_net *r, gcp_tensor x)
     const gcp_shape s = gcp_shape_of(x);
     const gcp_axis axis = roll(&r->d, 2) ? GCP_AXIS_HEIGHT : GCP_AXIS_WIDTH;
     const int size = axis == GCP_AXIS_HEIGHT ? s.d[1] : s.d[2];
+    char name[24];                                       /* none of what test_dags.c lets copy */
+    snprintf(name, sizeof name, "part%d", r->named++);
     switch (roll(&r->d, 4)) {
-    case 0: return size > 8 ? gcp_relu(x) : gcp_concat(GCP_TENSORS(x, gcp_tanh(x)), .axis = axis);
-    case 1: return gcp_slice(x, .first = (int)roll(&r->d, (unsigned)size), .count = 1, .axis = axis);
-    case 2: return size < 3 ? gcp_tanh(x) : gcp_slice(x, .first = 0, .count = size / 2, .step = 2, .axis = axis);
+    case 0: return size > 8 ? gcp_relu(x) : gcp_concat(GCP_TENSORS(x, gcp_tanh(x)), .axis = axis, .name = name);
+    case 1: return gcp_slice(x, .first = (int)roll(&r->d, (unsigned)size), .count = 1, .axis = axis,
+                             .name = name);
+    case 2:
+        if (size < 3) return gcp_tanh(x);
+        return gcp_slice(x, .first = 0, .count = size / 2, .step = 2, .axis = axis, .name = name);
     default: return s.d[1] * s.d[2] > 12 ? gcp_tanh(x) : gcp_transpose(x, 0, 1, 3, 2);
     }
 }

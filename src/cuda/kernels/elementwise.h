@@ -173,26 +173,28 @@ GCPI_DEVICE void gcpi_philox(unsigned c[4], uint64_t key)
         k0 += 0x9E3779B9u; k1 += 0xBB67AE85u;
     }
 }
-__global__ void gcpi_dropout_kernel(gcp_view to, gcp_view from, double rate, uint64_t ordinal,
+__global__ void gcpi_dropout_kernel(gcp_view to, gcp_view from, double rate, int per_sample, uint64_t ordinal,
                                     const gcp_step_numbers *numbers, size_t per, size_t groups)
 {
     const size_t i = gcpi_thread(), image = i / groups, group = i % groups;
     if (image >= (size_t)to.shape.d[0]) return;
     const uint64_t sample = numbers->first_sample + image;
-    unsigned draw[4] = { (unsigned)group, (unsigned)sample, (unsigned)numbers->step,
-                         (unsigned)((group >> 32) ^ (sample >> 32)) };
+    const size_t drawn = per_sample ? 0 : group;             /* element 0's draw is all elements' */
+    unsigned draw[4] = { (unsigned)drawn, (unsigned)sample, (unsigned)numbers->step,
+                         (unsigned)((drawn >> 32) ^ (sample >> 32)) };
     const unsigned limit = (unsigned)(rate * 4294967296.0);
     const float gain = (float)(1.0 / (1.0 - rate));
     gcpi_philox(draw, numbers->seed + 0x9E3779B97F4A7C15u * ordinal);
     for (size_t k = 0; k < 4 && 4 * group + k < per; k++) {
         const gcpi_unit u = gcpi_unit_of<1>(image * per + 4 * group + k, (unsigned)to.shape.d[3]);
-        const float v = draw[k] >= limit ? *gcpi_at(from, u) * gain : 0;
+        const float v = draw[per_sample ? 0 : k] >= limit ? *gcpi_at(from, u) * gain : 0;
         gcpi_store<1>(to, u, &v);
     }
 }
-void gcpi_cuda_dropout(gcp_view to, gcp_view from, double rate, uint64_t ordinal, const gcp_step_numbers *numbers,
-                       cudaStream_t stream)
+void gcpi_cuda_dropout(gcp_view to, gcp_view from, double rate, int per_sample, uint64_t ordinal,
+                       const gcp_step_numbers *numbers, cudaStream_t stream)
 {
     size_t per = gcpi_count_of(to.shape) / (size_t)to.shape.d[0], groups = (per + 3) / 4;
-    GCPI_EACH(gcpi_dropout_kernel, groups * (size_t)to.shape.d[0], to, from, rate, ordinal, numbers, per, groups);
+    GCPI_EACH(gcpi_dropout_kernel, groups * (size_t)to.shape.d[0], to, from, rate, per_sample, ordinal, numbers, per,
+              groups);
 }

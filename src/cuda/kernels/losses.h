@@ -88,19 +88,21 @@ GCPI_DEVICE int gcpi_label(const int *labels, size_t p, int width, int ignore)
 {
     return labels[p] >= 0 && labels[p] < width && labels[p] != ignore ? labels[p] : -1;
 }
-__global__ void gcpi_cross_entropy_kernel(gcp_view x, const int *labels, int ignore, size_t pixels, double *partial,
-                                          double *counts)
+__global__ void gcpi_cross_entropy_kernel(gcp_view x, const int *labels, int ignore, double smoothing, size_t pixels,
+                                          double *partial, double *counts)
 {
     int width = x.shape.d[3], lane = (int)(threadIdx.x % 32);
     double loss = 0, counted = 0;
     for (size_t p = (size_t)blockIdx.x * 8 + threadIdx.x / 32; p < pixels; p += (size_t)gridDim.x * 8) {
         const float *row = (const float *)x.data + (ptrdiff_t)p * x.pitch;
-        double top, sum;
+        double top, sum, all = 0;
         int label = gcpi_label(labels, p, width, ignore);
         if (label < 0) continue;
         gcpi_softmax(row, width, &top, &sum);
+        for (int i = lane; smoothing > 0 && i < width; i += 32) all += (double)row[i];
+        all = gcpi_warp_sum(all);
         if (lane) continue;
-        loss += log(sum) + top - (double)row[label];
+        loss += log(sum) + top - (1 - smoothing) * (double)row[label] - smoothing * all / width;
         counted += 1;
     }
     loss = gcpi_block_sum(loss);
@@ -110,13 +112,14 @@ __global__ void gcpi_cross_entropy_kernel(gcp_view x, const int *labels, int ign
         counts[blockIdx.x] = counted;
     }
 }
-void gcpi_cuda_cross_entropy(gcp_view x, gcp_view labels, int ignore, float *out, void *workspace, cudaStream_t stream)
+void gcpi_cuda_cross_entropy(gcp_view x, gcp_view labels, int ignore, double smoothing, float *out, void *workspace,
+                             cudaStream_t stream)
 {
     size_t pixels = gcpi_pixels_of(x.shape);
     unsigned blocks = gcpi_loss_blocks(pixels * 32);
     double *partial = (double *)workspace, *counts = partial + GCPI_CUDA_LOSS_BLOCKS;
-    GCP_LAUNCH(gcpi_cross_entropy_kernel, blocks, 256, 0, stream, x, (const int *)labels.data, ignore, pixels, partial,
-               counts);
+    GCP_LAUNCH(gcpi_cross_entropy_kernel, blocks, 256, 0, stream, x, (const int *)labels.data, ignore, smoothing,
+               pixels, partial, counts);
     GCP_LAUNCH(gcpi_finish_kernel, 1, 1, 0, stream, (const double *)partial, (const double *)counts, blocks, 1.0, out,
                (double *)NULL, 0);
 }
@@ -127,8 +130,8 @@ __global__ void gcpi_count_labels_kernel(const int *labels, int ignore, size_t p
     n = gcpi_block_sum(n);
     if (threadIdx.x == 0) *counted = n > 0 ? n : 1;
 }
-__global__ void gcpi_cross_entropy_back_kernel(gcp_view d, gcp_view x, const int *labels, int ignore, const float *dout,
-                                               const double *counted, size_t pixels)
+__global__ void gcpi_cross_entropy_back_kernel(gcp_view d, gcp_view x, const int *labels, int ignore, double smoothing,
+                                               const float *dout, const double *counted, size_t pixels)
 {
     size_t p = (size_t)blockIdx.x * 8 + threadIdx.x / 32;
     int width = x.shape.d[3];
@@ -139,16 +142,17 @@ __global__ void gcpi_cross_entropy_back_kernel(gcp_view d, gcp_view x, const int
     double share = (double)*dout / *counted, top, sum;
     gcpi_softmax(row, width, &top, &sum);
     for (int i = (int)(threadIdx.x % 32); i < width; i += 32) {
-        float g = label < 0 ? 0 : (float)((exp((double)row[i] - top) / sum - (i == label)) * share);
+        float g = label < 0 ? 0 : (float)((exp((double)row[i] - top) / sum - (1 - smoothing) * (i == label) -
+                                             smoothing / width) * share);
         to[i] = d.accumulate ? to[i] + g : g;
     }
 }
-void gcpi_cuda_cross_entropy_back(gcp_view d, gcp_view x, gcp_view labels, int ignore, const float *dout,
-                                  void *workspace, cudaStream_t stream)
+void gcpi_cuda_cross_entropy_back(gcp_view d, gcp_view x, gcp_view labels, int ignore, double smoothing,
+                                  const float *dout, void *workspace, cudaStream_t stream)
 {
     size_t pixels = gcpi_pixels_of(x.shape);
     GCP_LAUNCH(gcpi_count_labels_kernel, 1, 256, 0, stream, (const int *)labels.data, ignore, pixels, x.shape.d[3],
                (double *)workspace);
     GCP_LAUNCH(gcpi_cross_entropy_back_kernel, gcpi_blocks(pixels, 8), 256, 0, stream, d, x, (const int *)labels.data,
-               ignore, dout, (const double *)workspace, pixels);
+               ignore, smoothing, dout, (const double *)workspace, pixels);
 }

@@ -14,8 +14,8 @@ __global__ void gcpi_moved_kernel(gcpi_moves v)
     }
     v.m.to[to] = v.m.accumulate ? v.m.to[to] + v.m.from[from] : v.m.from[from];
 }
-/* Where the longest steps are those of other axes, 32 by 32 elements go through shared memory: `across` is the axis along
-   which `from` lies side by side, and the last one is that of `to`. */
+/* Where `from` lies side by side along another axis (across) than `to` does, 32 by 32 elements go through shared
+   memory. */
 struct gcpi_turns { gcpi_cuda_moved m; int across, rest[2]; unsigned tiles[2]; };
 __global__ void gcpi_turned_kernel(gcpi_turns v)
 {
@@ -25,7 +25,8 @@ __global__ void gcpi_turned_kernel(gcpi_turns v)
     unsigned block = blockIdx.x;
     const unsigned r = block % v.tiles[0] * 32, c = block / v.tiles[0] % v.tiles[1] * 32;
     block /= v.tiles[0] * v.tiles[1];
-    const ptrdiff_t a = (ptrdiff_t)(block % (unsigned)v.m.size[v.rest[0]]), b = (ptrdiff_t)(block / (unsigned)v.m.size[v.rest[0]]);
+    const ptrdiff_t a = (ptrdiff_t)(block % (unsigned)v.m.size[v.rest[0]]),
+                    b = (ptrdiff_t)(block / (unsigned)v.m.size[v.rest[0]]);
     const float *from = v.m.from + a * v.m.fs[v.rest[0]] + b * v.m.fs[v.rest[1]];
     float *to = v.m.to + a * v.m.ts[v.rest[0]] + b * v.m.ts[v.rest[1]];
     for (unsigned k = row; k < 32; k += 8)
@@ -46,6 +47,6 @@ void gcpi_cuda_move(const gcpi_cuda_moved *m, cudaStream_t stream)
     for (int k = 0, n = 0; k < 3; k++) if (k != t.across) t.rest[n++] = k;
     t.tiles[0] = gcpi_blocks((size_t)m->size[t.across], 32);
     t.tiles[1] = gcpi_blocks((size_t)m->size[3], 32);
-    GCP_LAUNCH(gcpi_turned_kernel,
-               t.tiles[0] * t.tiles[1] * (unsigned)m->size[t.rest[0]] * (unsigned)m->size[t.rest[1]], 256, 0, stream, t);
+    const unsigned matrices = (unsigned)m->size[t.rest[0]] * (unsigned)m->size[t.rest[1]];
+    GCP_LAUNCH(gcpi_turned_kernel, t.tiles[0] * t.tiles[1] * matrices, 256, 0, stream, t);
 }
