@@ -501,7 +501,7 @@ typedef struct gcp_clamp_opts {
 typedef struct gcp_attention_opts {
     gcp_at at GCPI_Z;
     int heads GCPI_Z;                   /* of q; default 1. k and v may have fewer: each of them serves several */
-    int causal GCPI_Z;                  /* row i of q sees keys up to i, of more keys than rows up to i + keys - rows */
+    int causal GCPI_Z;                  /* row i of q sees keys up to i + keys - rows: up to i of as many */
     double scale GCPI_Z;                /* default 1 / sqrt(channels of a head) */
     gcp_tensor lengths GCPI_Z;          /* (n) of gcp_labels: how many keys of a sample count, the first ones */
     gcp_tensor bias GCPI_Z;             /* (n or 1, heads, rows, keys), added to scaled scores; -HUGE_VAL hides a key */
@@ -797,7 +797,7 @@ GCP_API gcp_tensor gcp_mul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_div_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_maximum_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_minimum_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
-/* x where it is above 0, elsewhere slope x: slope (c), a value a channel, or (1). */
+/* x where it is above 0, elsewhere slope x: slope (c), a value a channel, or (1), or whatever is spread over x. */
 GCP_API gcp_tensor gcp_prelu_at(gcp_tensor x, gcp_tensor slope, gcp_op_opts opts);
 /* Adds a value a channel: bias (c). */
 GCP_API gcp_tensor gcp_bias_at(gcp_tensor x, gcp_tensor bias, gcp_op_opts opts);
@@ -815,6 +815,7 @@ GCP_API gcp_tensor gcp_softmax_at(gcp_tensor x, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_log_softmax_at(gcp_tensor x, gcp_op_opts opts);
 /* q (n, rows, c), k (n, keys, c'), v (n, keys, c'') -> (n, rows, heads times a head's channels of v):
    softmax(scale q k' + bias) v, a head at a time. Images count their pixels as tokens. A row that sees no key gives 0.
+   Keys and values that .lengths leaves out must be finite all the same.
    Exact, in memory linear in rows and keys: scores are made block by block, in backward again (which counts for no
    plan's rerun_flops). Dropout of weights is not part of it, as weights are never kept: put gcp_dropout behind it. */
 GCP_API gcp_tensor gcp_attention_at(gcp_tensor q, gcp_tensor k, gcp_tensor v, gcp_attention_opts opts);

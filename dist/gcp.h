@@ -273,7 +273,7 @@ GCP_API gcp_tensor gcp_abs_at(gcp_tensor x, gcp_op_opts opts);
 /* x x. */
 GCP_API gcp_tensor gcp_square_at(gcp_tensor x, gcp_op_opts opts);
 #define gcp_square(...) GCPI_F1(gcp_square_at, gcp_op_opts, __VA_ARGS__, )
-/* the square root, of x above 0; else NaN. */
+/* the square root; NaN below 0. */
 GCP_API gcp_tensor gcp_sqrt_at(gcp_tensor x, gcp_op_opts opts);
 #define gcp_sqrt(...) GCPI_F1(gcp_sqrt_at, gcp_op_opts, __VA_ARGS__, )
 /* 1 / x. */
@@ -282,7 +282,7 @@ GCP_API gcp_tensor gcp_reciprocal_at(gcp_tensor x, gcp_op_opts opts);
 /* exp x. */
 GCP_API gcp_tensor gcp_exp_at(gcp_tensor x, gcp_op_opts opts);
 #define gcp_exp(...) GCPI_F1(gcp_exp_at, gcp_op_opts, __VA_ARGS__, )
-/* the natural logarithm, of x above 0; else NaN. */
+/* the natural logarithm; NaN below 0. */
 GCP_API gcp_tensor gcp_log_at(gcp_tensor x, gcp_op_opts opts);
 #define gcp_log(...) GCPI_F1(gcp_log_at, gcp_op_opts, __VA_ARGS__, )
 /* tanh x. */
@@ -600,7 +600,7 @@ typedef struct gcp_clamp_opts {
 typedef struct gcp_attention_opts {
     gcp_at at GCPI_Z;
     int heads GCPI_Z;                   /* of q; default 1. k and v may have fewer: each of them serves several */
-    int causal GCPI_Z;                  /* row i of q sees keys up to i, of more keys than rows up to i + keys - rows */
+    int causal GCPI_Z;                  /* row i of q sees keys up to i + keys - rows: up to i of as many */
     double scale GCPI_Z;                /* default 1 / sqrt(channels of a head) */
     gcp_tensor lengths GCPI_Z;          /* (n) of gcp_labels: how many keys of a sample count, the first ones */
     gcp_tensor bias GCPI_Z;             /* (n or 1, heads, rows, keys), added to scaled scores; -HUGE_VAL hides a key */
@@ -896,7 +896,7 @@ GCP_API gcp_tensor gcp_mul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_div_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_maximum_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_minimum_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
-/* x where it is above 0, elsewhere slope x: slope (c), a value a channel, or (1). */
+/* x where it is above 0, elsewhere slope x: slope (c), a value a channel, or (1), or whatever is spread over x. */
 GCP_API gcp_tensor gcp_prelu_at(gcp_tensor x, gcp_tensor slope, gcp_op_opts opts);
 /* Adds a value a channel: bias (c). */
 GCP_API gcp_tensor gcp_bias_at(gcp_tensor x, gcp_tensor bias, gcp_op_opts opts);
@@ -914,6 +914,7 @@ GCP_API gcp_tensor gcp_softmax_at(gcp_tensor x, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_log_softmax_at(gcp_tensor x, gcp_op_opts opts);
 /* q (n, rows, c), k (n, keys, c'), v (n, keys, c'') -> (n, rows, heads times a head's channels of v):
    softmax(scale q k' + bias) v, a head at a time. Images count their pixels as tokens. A row that sees no key gives 0.
+   Keys and values that .lengths leaves out must be finite all the same.
    Exact, in memory linear in rows and keys: scores are made block by block, in backward again (which counts for no
    plan's rerun_flops). Dropout of weights is not part of it, as weights are never kept: put gcp_dropout behind it. */
 GCP_API gcp_tensor gcp_attention_at(gcp_tensor q, gcp_tensor k, gcp_tensor v, gcp_attention_opts opts);
@@ -5004,13 +5005,13 @@ enum { GCPI_DOUBLE = sizeof(gcp_real) == sizeof(double) };
 #define GCPI_LEAST(a, b) ((a) < (b) ? (a) : (b))
 #define GCPI_SIXTH ((gcp_real)0.16666666666666667)
 #define GCPI_BETWEEN(z, low, high) ((z) < (low) ? (low) : (z) > (high) ? (high) : (z))
-#define GCPI_SOFTPLUS(z) (((z) > 0 ? (z) : 0) + gcpi_log1p1(gcpi_exp1(-gcpi_abs1(z))))
+#define GCPI_SOFTPLUS(x, p) (((x) > 0 ? (x) : 0) + gcpi_log1p1(gcpi_exp1(-gcpi_abs1((x) * (p)))) / (p))
 /* of x s, with s = sigmoid of what has the derivative d */
 #define GCPI_SWISH_BACK(x, s, d) ((s) + (x) * (s) * (1 - (s)) * (d))
 /* tanh(log(1 + e)), and what it makes of x's derivative; e = exp(x), and above 20 it is 1 */
 #define GCPI_MISH(e) ((e) * ((e) + 2) / ((e) * ((e) + 2) + 2))
 #define GCPI_MISH_BACK(x, e) \
-    (GCPI_MISH(e) + (x) * 4 * (e) * (1 + (e)) / (((e) * ((e) + 2) + 2) * ((e) * ((e) + 2) + 2)))
+    (GCPI_MISH(e) + GCPI_LEAST(x, 20) * (4 * (e) * (1 + (e)) / (((e) * ((e) + 2) + 2) * ((e) * ((e) + 2) + 2))))
 /* 2 sqrt(2 / pi) (x + 0.044715 x^3) */
 #define GCPI_GELU_IN(x) ((x) * ((gcp_real)1.5957691216057308 + (gcp_real)0.071354816272600248 * ((x) * (x))))
 #define GCPI_GELU_IN_BACK(x) ((gcp_real)1.5957691216057308 + (gcp_real)0.21406444881780074 * ((x) * (x)))
@@ -5020,10 +5021,10 @@ enum { GCPI_DOUBLE = sizeof(gcp_real) == sizeof(double) };
     PLAIN(NEG, neg, NOTHING, -x, -1)                                                                      /* -x */   \
     PLAIN(ABS, abs, X, gcpi_abs1(x), (gcp_real)((x > 0) - (x < 0)))            /* |x|; its gradient at 0 is 0 */     \
     PLAIN(SQUARE, square, X, x * x, 2 * x)                                                               /* x x */   \
-    PLAIN(SQRT, sqrt, Y, gcpi_sqrt1(x), (gcp_real)0.5 / y)             /* the square root, of x above 0; else NaN */ \
+    PLAIN(SQRT, sqrt, Y, gcpi_sqrt1(x), (gcp_real)0.5 / y)                         /* the square root; NaN below 0 */ \
     PLAIN(RECIPROCAL, reciprocal, Y, 1 / x, -y * y)                                                    /* 1 / x */   \
     PLAIN(EXP, exp, Y, gcpi_exp1(x), y)                                                                /* exp x */   \
-    PLAIN(LOG, log, X, gcpi_log1(x), 1 / x)                      /* the natural logarithm, of x above 0; else NaN */ \
+    PLAIN(LOG, log, X, gcpi_log1(x), 1 / x)                                /* the natural logarithm; NaN below 0 */ \
     PLAIN(TANH, tanh, Y, gcpi_tanh1(x), 1 - y * y)                                                      /* tanh x */ \
     PLAIN(SIGMOID, sigmoid, Y, gcpi_sigmoid1(x), y * (1 - y))                                 /* 1 / (1 + exp(-x)) */ \
     TWO(HARD_SIGMOID, hard_sigmoid, Y, GCPI_BETWEEN(x * p + q, 0, 1), y > 0 && y < 1 ? p : 0,                        \
@@ -5031,11 +5032,11 @@ enum { GCPI_DOUBLE = sizeof(gcp_real) == sizeof(double) };
                                                                       /* min(max(slope x + offset, 0), 1) */         \
     ONE(ELU, elu, Y, x > 0 ? x : p * gcpi_expm11(x > 0 ? 0 : x), y > 0 ? 1 : y + p, alpha, 1, 0, HUGE_VAL, 0.8)     \
                                                                   /* x, and alpha (exp(x) - 1) where x is below 0 */ \
-    ONE(SOFTPLUS, softplus, Y, GCPI_SOFTPLUS(x * p) / p, -gcpi_expm11(-y * p), beta, 1, 1e-6, HUGE_VAL, 1.5)         \
+    ONE(SOFTPLUS, softplus, Y, GCPI_SOFTPLUS(x, p), -gcpi_expm11(-y * p), beta, 1, 1e-6, HUGE_VAL, 1.5)         \
                                                                               /* log(1 + exp(beta x)) / beta */      \
     PLAIN(SILU, silu, X, x * gcpi_sigmoid1(x), GCPI_SWISH_BACK(x, gcpi_sigmoid1(x), 1))  /* x sigmoid x, or swish */ \
-    PLAIN(HARD_SWISH, hard_swish, X, x * GCPI_BETWEEN(x + 3, 0, 6) * GCPI_SIXTH,                                     \
-          x > -3 ? x < 3 ? x * 2 * GCPI_SIXTH + (gcp_real)0.5 : 1 : 0)              /* x min(max(x + 3, 0), 6) / 6 */ \
+    PLAIN(HARD_SWISH, hard_swish, X, x * (GCPI_BETWEEN(x + 3, 0, 6) * GCPI_SIXTH),                                    \
+          x <= -3 ? 0 : x >= 3 ? 1 : x * 2 * GCPI_SIXTH + (gcp_real)0.5)            /* x min(max(x + 3, 0), 6) / 6 */ \
     PLAIN(MISH, mish, X, x * GCPI_MISH(gcpi_exp1(GCPI_LEAST(x, 20))),                                                  \
           GCPI_MISH_BACK(x, gcpi_exp1(GCPI_LEAST(x, 20))))                                  /* x tanh(softplus x) */ \
     PLAIN(GELU, gelu, X, x * gcpi_phi(x), gcpi_phi(x) + x * gcpi_density(x))                    /* x Phi(x), exact */ \
@@ -5167,8 +5168,9 @@ GCPI_CALLS_END
    from y, or from the mask, whether x was inside. */
 
 /* least: what lower values become, where there is no slope; kink: below it the slope holds. Of the two, the one that
-   an op has not is -infinity. NaN stays NaN, and both infinities stay or become a bound. */
-typedef struct gcpi_rectifier { gcp_real low, high, slope, least, kink; } gcpi_rectifier;
+   an op has not is -infinity. last: the last number below high; infinity where there is no bound. NaN stays NaN, and
+   both infinities stay or become a bound. */
+typedef struct gcpi_rectifier { gcp_real low, high, last, slope, least, kink; } gcpi_rectifier;
 
 /* NULL: values stay as they are. */
 static gcpi_rectifier gcpi_rectifier_of(const gcpi_attributes *a)
@@ -5176,6 +5178,9 @@ static gcpi_rectifier gcpi_rectifier_of(const gcpi_attributes *a)
     const double none = -HUGE_VAL, low = a ? a->rectifier.low : none, slope = a ? a->rectifier.slope : 0;
     gcpi_rectifier r;
     r.low = (gcp_real)low; r.high = (gcp_real)(a ? a->rectifier.high : HUGE_VAL); r.slope = (gcp_real)slope;
+    r.last = !gcpi_finite((double)r.high) ? r.high
+             : sizeof(gcp_real) == sizeof(float) ? (gcp_real)nextafterf((float)r.high, -HUGE_VALF)
+                                                 : (gcp_real)nextafter((double)r.high, -HUGE_VAL);
     r.least = (gcp_real)(slope != 0 ? none : low); r.kink = (gcp_real)(slope != 0 ? low : none);
     return r;
 }
@@ -5185,7 +5190,7 @@ GCPI_BODY gcp_real gcpi_rectified(const gcpi_rectifier *r, gcp_real x)
     return z < r->kink ? r->slope * z : z > r->high ? r->high : z;
 }
 /* Of x or of y: both are inside, or none is. */
-GCPI_BODY int gcpi_within(const gcpi_rectifier *r, gcp_real x) { return (x > r->low) & (x < r->high); }
+GCPI_BODY int gcpi_within(const gcpi_rectifier *r, gcp_real x) { return (x > r->low) & (x <= r->last); }
 
 static void gcpi_mask_write(const gcpi_rectifier *r, unsigned char *mask, const gcp_real *x, size_t index, size_t n)
 {
@@ -5309,7 +5314,7 @@ GCPI_DEF gcp_tensor gcp_leaky_relu_at(gcp_tensor x, gcp_leaky_relu_opts o)
 {
     double slope = gcpi_option(o.slope, 0.01);
     /* backward takes the sign of x from y */
-    if (!(slope >= 0) || !gcpi_finite(slope))
+    if (!(slope >= 0) || !gcpi_finite((double)(gcp_real)slope))
         return gcpi_bad_option(x, o.at, "leaky_relu", ".slope", slope, "at least 0");
     return gcpi_rectify(&gcpi_leaky_relu_row, x, 0, HUGE_VAL, slope, o.name, o.at);
 }
@@ -7569,7 +7574,10 @@ GCPI_BODY void gcpi_attention_weigh_body(const gcpi_attention_block *b, int fuse
         if (n == 0) continue;
         gcpi_attention_scaled(b, r, n);
         const gcp_real top = gcpi_row_top(s, n), before = b->top[r];
-        if (top == (gcp_real)-HUGE_VAL) { for (int i = 0; i < n; i++) s[i] = 0; continue; }     /* a bias hides all */
+        if (top == (gcp_real)-HUGE_VAL) {                    /* a bias hides all, or all but NaN */
+            for (int i = 0; i < n; i++) { s[i] = s[i] != s[i] ? s[i] : 0; b->sum[r] += (double)s[i]; }
+            continue;
+        }
         if (top > before) {
             const gcp_real share = gcpi_exp1(before - top);
             b->top[r] = top;
@@ -7866,6 +7874,9 @@ static int gcpi_attention_shape(gcp_shape_call *s)
     if (q->d[0] != k->d[0] || k->d[0] != v->d[0] || k->d[1] != v->d[1] || k->d[2] != v->d[2])
         return gcpi_refuse(s, "q %s, k %s and v %s: as many samples, and as many tokens of k as of v",
                            GCPI_SHAPE_TEXT(*q), GCPI_SHAPE_TEXT(*k), GCPI_SHAPE_TEXT(*v));
+    if (q->d[3] > GCPI_CHANNELS_MAX / 4 || (int64_t)v->d[3] / (k->d[3] / d) * heads > GCPI_CHANNELS_MAX / 4)
+        return gcpi_refuse(s, "q %s, v %s and %d heads: at most 2^28 channels of q and of the result",
+                           GCPI_SHAPE_TEXT(*q), GCPI_SHAPE_TEXT(*v), heads);
     if ((double)q->d[0] * heads * ((double)q->d[1] * q->d[2] + (double)k->d[1] * k->d[2]) > INT32_MAX)
         return gcpi_refuse(s, "q %s and k %s: at most 2^31 - 1 rows and keys of all heads", GCPI_SHAPE_TEXT(*q),
                            GCPI_SHAPE_TEXT(*k));
@@ -7922,7 +7933,7 @@ GCPI_DEF gcp_tensor gcp_attention_at(gcp_tensor q, gcp_tensor k, gcp_tensor v, g
     if (!gcpi_enter(q, o.at, "attention")) return gcpi_nil(q.tape);
     if (o.heads < 0 || o.heads > x.d[3])
         return gcpi_bad_option(q, o.at, "attention", ".heads", o.heads, "1 to the channels of q; default 1");
-    if (o.scale != 0 && !gcpi_finite(o.scale))
+    if (o.scale != 0 && !gcpi_finite((double)(gcp_real)o.scale))
         return gcpi_bad_option(q, o.at, "attention", ".scale", o.scale, "finite; default 1 / sqrt(channels of a head)");
     a.attention.heads = o.heads ? o.heads : 1;
     a.attention.causal = o.causal != 0;
@@ -9463,13 +9474,16 @@ static int gcpi_gradient_alias(gcpi_problem *p, int o, int i)
 }
 
 /* Whether the task has the bytes of operand k as another operand, too, of which it does not know what it may overwrite:
-   x as a batch-norm's input and its gamma. */
+   x as a batch-norm's input and its gamma; x, and a part of it that is spread over x. Of two operands of the same bytes
+   it reads the same element when it writes it. */
 static int gcpi_operand_elsewhere(const gcpi_problem *p, const gcpi_task *task, int k)
 {
     const gcpi_operand *o = &p->operands[task->operands];
     for (int m = 0; m < task->count; m++) {
-        if (m == k || m == task->over || m == task->under[0] || m == task->under[1]) continue;
-        if (p->items[o[m].item].root == p->items[o[k].item].root) return 1;
+        const gcpi_item *x = &p->items[o[m].item], *y = &p->items[o[k].item];
+        const int alike = x->offset == y->offset && x->bytes == y->bytes;
+        if (m == k || m == task->over || ((m == task->under[0] || m == task->under[1]) && alike)) continue;
+        if (x->root == y->root) return 1;
     }
     return 0;
 }

@@ -139,7 +139,7 @@ GCPI_DEVICE float gcpi_rectified(float v, const gcpi_cuda_rectifier &r)
     v = v < r.least ? r.least : v;
     return v < r.kink ? r.slope * v : v > r.high ? r.high : v;
 }
-GCPI_DEVICE bool gcpi_within(float v, const gcpi_cuda_rectifier &r) { return v > r.low && v < r.high; }
+GCPI_DEVICE bool gcpi_within(float v, const gcpi_cuda_rectifier &r) { return v > r.low && v <= r.last; }
 
 /* Sum and maximum of a warp's lanes, by a butterfly whose order is fixed; known to all of them. */
 GCPI_DEVICE double gcpi_warp_sum(double v)
@@ -1145,13 +1145,13 @@ void gcpi_cuda_conv_backward_weights(const gcpi_cuda_conv *c, const float *x, co
 #define GCPI_LEAST(a, b) ((a) < (b) ? (a) : (b))
 #define GCPI_SIXTH ((gcp_real)0.16666666666666667)
 #define GCPI_BETWEEN(z, low, high) ((z) < (low) ? (low) : (z) > (high) ? (high) : (z))
-#define GCPI_SOFTPLUS(z) (((z) > 0 ? (z) : 0) + gcpi_log1p1(gcpi_exp1(-gcpi_abs1(z))))
+#define GCPI_SOFTPLUS(x, p) (((x) > 0 ? (x) : 0) + gcpi_log1p1(gcpi_exp1(-gcpi_abs1((x) * (p)))) / (p))
 /* of x s, with s = sigmoid of what has the derivative d */
 #define GCPI_SWISH_BACK(x, s, d) ((s) + (x) * (s) * (1 - (s)) * (d))
 /* tanh(log(1 + e)), and what it makes of x's derivative; e = exp(x), and above 20 it is 1 */
 #define GCPI_MISH(e) ((e) * ((e) + 2) / ((e) * ((e) + 2) + 2))
 #define GCPI_MISH_BACK(x, e) \
-    (GCPI_MISH(e) + (x) * 4 * (e) * (1 + (e)) / (((e) * ((e) + 2) + 2) * ((e) * ((e) + 2) + 2)))
+    (GCPI_MISH(e) + GCPI_LEAST(x, 20) * (4 * (e) * (1 + (e)) / (((e) * ((e) + 2) + 2) * ((e) * ((e) + 2) + 2))))
 /* 2 sqrt(2 / pi) (x + 0.044715 x^3) */
 #define GCPI_GELU_IN(x) ((x) * ((gcp_real)1.5957691216057308 + (gcp_real)0.071354816272600248 * ((x) * (x))))
 #define GCPI_GELU_IN_BACK(x) ((gcp_real)1.5957691216057308 + (gcp_real)0.21406444881780074 * ((x) * (x)))
@@ -1161,10 +1161,10 @@ void gcpi_cuda_conv_backward_weights(const gcpi_cuda_conv *c, const float *x, co
     PLAIN(NEG, neg, NOTHING, -x, -1)                                                                      /* -x */   \
     PLAIN(ABS, abs, X, gcpi_abs1(x), (gcp_real)((x > 0) - (x < 0)))            /* |x|; its gradient at 0 is 0 */     \
     PLAIN(SQUARE, square, X, x * x, 2 * x)                                                               /* x x */   \
-    PLAIN(SQRT, sqrt, Y, gcpi_sqrt1(x), (gcp_real)0.5 / y)             /* the square root, of x above 0; else NaN */ \
+    PLAIN(SQRT, sqrt, Y, gcpi_sqrt1(x), (gcp_real)0.5 / y)                         /* the square root; NaN below 0 */ \
     PLAIN(RECIPROCAL, reciprocal, Y, 1 / x, -y * y)                                                    /* 1 / x */   \
     PLAIN(EXP, exp, Y, gcpi_exp1(x), y)                                                                /* exp x */   \
-    PLAIN(LOG, log, X, gcpi_log1(x), 1 / x)                      /* the natural logarithm, of x above 0; else NaN */ \
+    PLAIN(LOG, log, X, gcpi_log1(x), 1 / x)                                /* the natural logarithm; NaN below 0 */ \
     PLAIN(TANH, tanh, Y, gcpi_tanh1(x), 1 - y * y)                                                      /* tanh x */ \
     PLAIN(SIGMOID, sigmoid, Y, gcpi_sigmoid1(x), y * (1 - y))                                 /* 1 / (1 + exp(-x)) */ \
     TWO(HARD_SIGMOID, hard_sigmoid, Y, GCPI_BETWEEN(x * p + q, 0, 1), y > 0 && y < 1 ? p : 0,                        \
@@ -1172,11 +1172,11 @@ void gcpi_cuda_conv_backward_weights(const gcpi_cuda_conv *c, const float *x, co
                                                                       /* min(max(slope x + offset, 0), 1) */         \
     ONE(ELU, elu, Y, x > 0 ? x : p * gcpi_expm11(x > 0 ? 0 : x), y > 0 ? 1 : y + p, alpha, 1, 0, HUGE_VAL, 0.8)     \
                                                                   /* x, and alpha (exp(x) - 1) where x is below 0 */ \
-    ONE(SOFTPLUS, softplus, Y, GCPI_SOFTPLUS(x * p) / p, -gcpi_expm11(-y * p), beta, 1, 1e-6, HUGE_VAL, 1.5)         \
+    ONE(SOFTPLUS, softplus, Y, GCPI_SOFTPLUS(x, p), -gcpi_expm11(-y * p), beta, 1, 1e-6, HUGE_VAL, 1.5)         \
                                                                               /* log(1 + exp(beta x)) / beta */      \
     PLAIN(SILU, silu, X, x * gcpi_sigmoid1(x), GCPI_SWISH_BACK(x, gcpi_sigmoid1(x), 1))  /* x sigmoid x, or swish */ \
-    PLAIN(HARD_SWISH, hard_swish, X, x * GCPI_BETWEEN(x + 3, 0, 6) * GCPI_SIXTH,                                     \
-          x > -3 ? x < 3 ? x * 2 * GCPI_SIXTH + (gcp_real)0.5 : 1 : 0)              /* x min(max(x + 3, 0), 6) / 6 */ \
+    PLAIN(HARD_SWISH, hard_swish, X, x * (GCPI_BETWEEN(x + 3, 0, 6) * GCPI_SIXTH),                                    \
+          x <= -3 ? 0 : x >= 3 ? 1 : x * 2 * GCPI_SIXTH + (gcp_real)0.5)            /* x min(max(x + 3, 0), 6) / 6 */ \
     PLAIN(MISH, mish, X, x * GCPI_MISH(gcpi_exp1(GCPI_LEAST(x, 20))),                                                  \
           GCPI_MISH_BACK(x, gcpi_exp1(GCPI_LEAST(x, 20))))                                  /* x tanh(softplus x) */ \
     PLAIN(GELU, gelu, X, x * gcpi_phi(x), gcpi_phi(x) + x * gcpi_density(x))                    /* x Phi(x), exact */ \

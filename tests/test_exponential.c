@@ -95,9 +95,39 @@ static void same_bits(uint64_t step)
     CHECK_INT(differ, ==, 0);
 }
 
+/* Gradients and values where x is not finite, or as large as it can be. */
+static void special(void)
+{
+    static const struct { float x, relu, clamp, mish, swish, soft; } rows[] = {
+        { INFINITY, 1, 1, 1, 1, 1 }, { 3e38f, 1, 1, 1, 1, 1 }, { 1e18f, 1, 1, 1, 1, 1 }, { -3e38f, 0, 0, 0, 0, 0 } };
+    for (int i = 0; i < (int)(sizeof rows / sizeof *rows); i++) {
+        gcpi_attributes a = gcpi_no_attributes();
+        a.rectifier.high = HUGE_VAL;
+        const gcpi_rectifier relu = gcpi_rectifier_of(&a);
+        a.rectifier.low = -1;
+        const gcpi_rectifier above = gcpi_rectifier_of(&a);
+        float got[3];
+        CHECK(gcpi_within(&relu, gcpi_rectified(&relu, rows[i].x)) == (rows[i].relu > 0));
+        CHECK(gcpi_within(&above, gcpi_rectified(&above, rows[i].x)) == (rows[i].clamp > 0));
+        values(gcpi_mish_span, gcpi_mish_span_back, GCP_ISA_BEST, 1, &rows[i].x, got);
+        values(gcpi_hard_swish_span, gcpi_hard_swish_span_back, GCP_ISA_BEST, 1, &rows[i].x, got + 1);
+        values(gcpi_softplus_span, gcpi_softplus_span_back, GCP_ISA_BEST, 1, &rows[i].x, got + 2);
+        CHECK(got[0] == rows[i].mish && got[1] == rows[i].swish && got[2] == rows[i].soft);
+    }
+    const float nan = NAN, large = 3.4e38f;
+    float got;
+    values(gcpi_hard_swish_span, gcpi_hard_swish_span_back, GCP_ISA_BEST, 1, &nan, &got);
+    CHECK(isnan(got));
+    values(gcpi_hard_swish_span, NULL, GCP_ISA_BEST, 1, &large, &got);
+    CHECK(got == large);
+    values(gcpi_softplus_span, NULL, GCP_ISA_BEST, 1, &large, &got);
+    CHECK(got == large);
+}
+
 int main(int argc, char **argv)
 {
     const int all = argc > 1 && !strcmp(argv[1], "all");
+    special();
     accuracy(all ? 1 : 40009);
     same_bits(all ? 1013 : 400009);
     return check_done();

@@ -293,6 +293,8 @@ static gcp_tensor custom(gcp_tensor a, gcp_tensor b, int which)
     X(PAIR, positions, gcp_tensor x = gcp_tanh(IN(3, 4, 5)); return gcp_add(x, weight(S(1, 4, 5)));)                 \
     X(PAIR, over_channels, gcp_tensor x = IN(2, 3, 4, 5); return gcp_mul(gcp_slice(x, .first = 1, .count = 1), x);)  \
     X(PAIR, both_spread, gcp_tensor a = gcp_tanh(IN(2, 1, 3, 1)), b = IN(1, 4, 1, 5); return gcp_div(a, gcp_exp(b));) \
+    X(PAIR, less_a_channel, gcp_tensor z = gcp_linear(IN(4, 8), .out = 2);                                           \
+      return gcp_tanh(gcp_sub(z, gcp_slice(z, .first = 0, .count = 1)));)                                            \
     X(PAIR, of_views, gcp_tensor x = gcp_tanh(IN(2, 3, 2, 7)), y = gcp_tanh(IN(2, 7));                               \
       gcp_tensor part = gcp_slice(y, .first = 2, .count = 4);                                                        \
       return gcp_concat(GCP_TENSORS(gcp_sub(gcp_slice(x, .first = 1, .count = 4), part), x));)                       \

@@ -14,7 +14,8 @@ static gcpi_cuda_rectifier gcpi_cuda_rectifier_of(const gcp_call *c)       /* NU
 {
     const gcpi_rectifier r = gcpi_rectifier_of(c ? gcpi_attr(c->attributes) : NULL);
     gcpi_cuda_rectifier there;
-    there.low = (float)r.low; there.high = (float)r.high; there.slope = (float)r.slope;
+    there.low = (float)r.low; there.high = (float)r.high; there.last = (float)r.last;
+    there.slope = (float)r.slope;
     there.least = (float)r.least; there.kink = (float)r.kink;
     there.rectify = c && c->attributes;
     return there;

@@ -10,7 +10,7 @@ enum { GCPI_CUDA_FORWARD, GCPI_CUDA_DATA, GCPI_CUDA_WEIGHTS };
 size_t gcpi_cuda_conv_workspace(const gcpi_cuda_conv *c, int pass);
 int gcpi_cuda_weights_blocks(const gcpi_cuda_conv *c);     /* of the weights' gradient, where groups is 1 */
 /* As gcpi_rectifier of src/ops/rectifier.h; rectify 0: values stay as they are. */
-typedef struct gcpi_cuda_rectifier { float low, high, slope, least, kink; int rectify; } gcpi_cuda_rectifier;
+typedef struct gcpi_cuda_rectifier { float low, high, last, slope, least, kink; int rectify; } gcpi_cuda_rectifier;
 /* What a forward pass with groups = 1 does with y before it is stored: adds other and rectifies, or makes the sums of
    gcpi_cuda_batch_stats in its workspace, partial. */
 typedef struct gcpi_cuda_end { gcp_view other; gcpi_cuda_rectifier rectifier; double *partial; } gcpi_cuda_end;

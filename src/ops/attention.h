@@ -115,7 +115,10 @@ GCPI_BODY void gcpi_attention_weigh_body(const gcpi_attention_block *b, int fuse
         if (n == 0) continue;
         gcpi_attention_scaled(b, r, n);
         const gcp_real top = gcpi_row_top(s, n), before = b->top[r];
-        if (top == (gcp_real)-HUGE_VAL) { for (int i = 0; i < n; i++) s[i] = 0; continue; }     /* a bias hides all */
+        if (top == (gcp_real)-HUGE_VAL) {                    /* a bias hides all, or all but NaN */
+            for (int i = 0; i < n; i++) { s[i] = s[i] != s[i] ? s[i] : 0; b->sum[r] += (double)s[i]; }
+            continue;
+        }
         if (top > before) {
             const gcp_real share = gcpi_exp1(before - top);
             b->top[r] = top;
@@ -412,6 +415,9 @@ static int gcpi_attention_shape(gcp_shape_call *s)
     if (q->d[0] != k->d[0] || k->d[0] != v->d[0] || k->d[1] != v->d[1] || k->d[2] != v->d[2])
         return gcpi_refuse(s, "q %s, k %s and v %s: as many samples, and as many tokens of k as of v",
                            GCPI_SHAPE_TEXT(*q), GCPI_SHAPE_TEXT(*k), GCPI_SHAPE_TEXT(*v));
+    if (q->d[3] > GCPI_CHANNELS_MAX / 4 || (int64_t)v->d[3] / (k->d[3] / d) * heads > GCPI_CHANNELS_MAX / 4)
+        return gcpi_refuse(s, "q %s, v %s and %d heads: at most 2^28 channels of q and of the result",
+                           GCPI_SHAPE_TEXT(*q), GCPI_SHAPE_TEXT(*v), heads);
     if ((double)q->d[0] * heads * ((double)q->d[1] * q->d[2] + (double)k->d[1] * k->d[2]) > INT32_MAX)
         return gcpi_refuse(s, "q %s and k %s: at most 2^31 - 1 rows and keys of all heads", GCPI_SHAPE_TEXT(*q),
                            GCPI_SHAPE_TEXT(*k));
@@ -468,7 +474,7 @@ GCPI_DEF gcp_tensor gcp_attention_at(gcp_tensor q, gcp_tensor k, gcp_tensor v, g
     if (!gcpi_enter(q, o.at, "attention")) return gcpi_nil(q.tape);
     if (o.heads < 0 || o.heads > x.d[3])
         return gcpi_bad_option(q, o.at, "attention", ".heads", o.heads, "1 to the channels of q; default 1");
-    if (o.scale != 0 && !gcpi_finite(o.scale))
+    if (o.scale != 0 && !gcpi_finite((double)(gcp_real)o.scale))
         return gcpi_bad_option(q, o.at, "attention", ".scale", o.scale, "finite; default 1 / sqrt(channels of a head)");
     a.attention.heads = o.heads ? o.heads : 1;
     a.attention.causal = o.causal != 0;

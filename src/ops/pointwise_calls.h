@@ -37,7 +37,7 @@ GCP_API gcp_tensor gcp_abs_at(gcp_tensor x, gcp_op_opts opts);
 /* x x. */
 GCP_API gcp_tensor gcp_square_at(gcp_tensor x, gcp_op_opts opts);
 #define gcp_square(...) GCPI_F1(gcp_square_at, gcp_op_opts, __VA_ARGS__, )
-/* the square root, of x above 0; else NaN. */
+/* the square root; NaN below 0. */
 GCP_API gcp_tensor gcp_sqrt_at(gcp_tensor x, gcp_op_opts opts);
 #define gcp_sqrt(...) GCPI_F1(gcp_sqrt_at, gcp_op_opts, __VA_ARGS__, )
 /* 1 / x. */
@@ -46,7 +46,7 @@ GCP_API gcp_tensor gcp_reciprocal_at(gcp_tensor x, gcp_op_opts opts);
 /* exp x. */
 GCP_API gcp_tensor gcp_exp_at(gcp_tensor x, gcp_op_opts opts);
 #define gcp_exp(...) GCPI_F1(gcp_exp_at, gcp_op_opts, __VA_ARGS__, )
-/* the natural logarithm, of x above 0; else NaN. */
+/* the natural logarithm; NaN below 0. */
 GCP_API gcp_tensor gcp_log_at(gcp_tensor x, gcp_op_opts opts);
 #define gcp_log(...) GCPI_F1(gcp_log_at, gcp_op_opts, __VA_ARGS__, )
 /* tanh x. */

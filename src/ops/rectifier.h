@@ -2,8 +2,9 @@
    from y, or from the mask, whether x was inside. */
 
 /* least: what lower values become, where there is no slope; kink: below it the slope holds. Of the two, the one that
-   an op has not is -infinity. NaN stays NaN, and both infinities stay or become a bound. */
-typedef struct gcpi_rectifier { gcp_real low, high, slope, least, kink; } gcpi_rectifier;
+   an op has not is -infinity. last: the last number below high; infinity where there is no bound. NaN stays NaN, and
+   both infinities stay or become a bound. */
+typedef struct gcpi_rectifier { gcp_real low, high, last, slope, least, kink; } gcpi_rectifier;
 
 /* NULL: values stay as they are. */
 static gcpi_rectifier gcpi_rectifier_of(const gcpi_attributes *a)
@@ -11,6 +12,9 @@ static gcpi_rectifier gcpi_rectifier_of(const gcpi_attributes *a)
     const double none = -HUGE_VAL, low = a ? a->rectifier.low : none, slope = a ? a->rectifier.slope : 0;
     gcpi_rectifier r;
     r.low = (gcp_real)low; r.high = (gcp_real)(a ? a->rectifier.high : HUGE_VAL); r.slope = (gcp_real)slope;
+    r.last = !gcpi_finite((double)r.high) ? r.high
+             : sizeof(gcp_real) == sizeof(float) ? (gcp_real)nextafterf((float)r.high, -HUGE_VALF)
+                                                 : (gcp_real)nextafter((double)r.high, -HUGE_VAL);
     r.least = (gcp_real)(slope != 0 ? none : low); r.kink = (gcp_real)(slope != 0 ? low : none);
     return r;
 }
@@ -20,7 +24,7 @@ GCPI_BODY gcp_real gcpi_rectified(const gcpi_rectifier *r, gcp_real x)
     return z < r->kink ? r->slope * z : z > r->high ? r->high : z;
 }
 /* Of x or of y: both are inside, or none is. */
-GCPI_BODY int gcpi_within(const gcpi_rectifier *r, gcp_real x) { return (x > r->low) & (x < r->high); }
+GCPI_BODY int gcpi_within(const gcpi_rectifier *r, gcp_real x) { return (x > r->low) & (x <= r->last); }
 
 static void gcpi_mask_write(const gcpi_rectifier *r, unsigned char *mask, const gcp_real *x, size_t index, size_t n)
 {
@@ -144,7 +148,7 @@ GCPI_DEF gcp_tensor gcp_leaky_relu_at(gcp_tensor x, gcp_leaky_relu_opts o)
 {
     double slope = gcpi_option(o.slope, 0.01);
     /* backward takes the sign of x from y */
-    if (!(slope >= 0) || !gcpi_finite(slope))
+    if (!(slope >= 0) || !gcpi_finite((double)(gcp_real)slope))
         return gcpi_bad_option(x, o.at, "leaky_relu", ".slope", slope, "at least 0");
     return gcpi_rectify(&gcpi_leaky_relu_row, x, 0, HUGE_VAL, slope, o.name, o.at);
 }

@@ -198,13 +198,16 @@ static int gcpi_gradient_alias(gcpi_problem *p, int o, int i)
 }
 
 /* Whether the task has the bytes of operand k as another operand, too, of which it does not know what it may overwrite:
-   x as a batch-norm's input and its gamma. */
+   x as a batch-norm's input and its gamma; x, and a part of it that is spread over x. Of two operands of the same bytes
+   it reads the same element when it writes it. */
 static int gcpi_operand_elsewhere(const gcpi_problem *p, const gcpi_task *task, int k)
 {
     const gcpi_operand *o = &p->operands[task->operands];
     for (int m = 0; m < task->count; m++) {
-        if (m == k || m == task->over || m == task->under[0] || m == task->under[1]) continue;
-        if (p->items[o[m].item].root == p->items[o[k].item].root) return 1;
+        const gcpi_item *x = &p->items[o[m].item], *y = &p->items[o[k].item];
+        const int alike = x->offset == y->offset && x->bytes == y->bytes;
+        if (m == k || m == task->over || ((m == task->under[0] || m == task->under[1]) && alike)) continue;
+        if (x->root == y->root) return 1;
     }
     return 0;
 }

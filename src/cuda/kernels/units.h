@@ -88,7 +88,7 @@ GCPI_DEVICE float gcpi_rectified(float v, const gcpi_cuda_rectifier &r)
     v = v < r.least ? r.least : v;
     return v < r.kink ? r.slope * v : v > r.high ? r.high : v;
 }
-GCPI_DEVICE bool gcpi_within(float v, const gcpi_cuda_rectifier &r) { return v > r.low && v < r.high; }
+GCPI_DEVICE bool gcpi_within(float v, const gcpi_cuda_rectifier &r) { return v > r.low && v <= r.last; }
 
 /* Sum and maximum of a warp's lanes, by a butterfly whose order is fixed; known to all of them. */
 GCPI_DEVICE double gcpi_warp_sum(double v)
