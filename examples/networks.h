@@ -10,14 +10,16 @@
 #include "networks/plain.h"          /* one layer after another: tf2_checkpointing, recompute_grad, VGG, ... */
 #include "networks/residual.h"       /* ResNet, ResNet v2, those for CIFAR-10 */
 #include "networks/dense.h"          /* MobileNet, DenseNet */
+#include "networks/mobile.h"         /* MobileNetV2, MobileNetV3, EfficientNet */
+#include "networks/transformer.h"    /* ViT, DeiT, GPT-2 */
 #include "networks/inception.h"      /* Inception */
 #include "networks/unet.h"           /* U-Net */
 #include "networks/lstm.h"           /* an unrolled LSTM language model */
 #include "networks/pde.h"            /* time steps of a simulation */
 
 /* ---- By name ----------------------------------------------------------------------------------------------------
-   With 1000 classes and the image size of the paper (U-Net: 2 and 256; those for CIFAR, 10 and 32). The image of lstm
-   and pde is a number of steps: 256 channels and 96 letters; 4096 points. */
+   With 1000 classes and the image size of the paper (U-Net: 2 and 256; those for CIFAR, 10 and 32). The image of lstm,
+   gpt2 and pde is a number of steps: 256 channels and 96 letters; 50257 words; 4096 points. */
 
 static inline network named_vgg16(gcp_tape *net, int batch, int image) { return vgg16(net, batch, image, 1000); }
 static inline network named_vgg19(gcp_tape *net, int batch, int image) { return vgg19(net, batch, image, 1000); }
@@ -59,6 +61,34 @@ static inline network named_resnet1000(gcp_tape *net, int batch, int image)
 {
     return resnet_deep(net, 166, batch, image, 10);
 }
+static inline network named_mobilenet_v2(gcp_tape *net, int batch, int image)
+{
+    return mobilenet_v2(net, batch, image, 1000);
+}
+static inline network named_mobilenet_v3_small(gcp_tape *net, int batch, int image)
+{
+    return mobilenet_v3(net, 0, batch, image, 1000);
+}
+static inline network named_mobilenet_v3_large(gcp_tape *net, int batch, int image)
+{
+    return mobilenet_v3(net, 1, batch, image, 1000);
+}
+static inline network named_efficientnet_b0(gcp_tape *net, int batch, int image)
+{
+    return efficientnet_b0(net, batch, image, 1000);
+}
+static inline network named_vit_tiny(gcp_tape *net, int batch, int image)
+{
+    return vit(net, 192, 12, 3, batch, image, 1000);
+}
+static inline network named_vit_small(gcp_tape *net, int batch, int image)
+{
+    return vit(net, 384, 12, 6, batch, image, 1000);
+}
+static inline network named_gpt2(gcp_tape *net, int batch, int tokens)
+{
+    return gpt2(net, 768, 12, 12, batch, tokens, 50257);
+}
 static inline network named_lstm(gcp_tape *net, int batch, int steps) { return lstm(net, batch, steps, 256, 96); }
 static inline network named_pde(gcp_tape *net, int batch, int steps) { return pde(net, batch, 4096, steps); }
 
@@ -80,6 +110,13 @@ static const network_name network_names[] = { { "vgg16", 64, 32, 224, named_vgg1
                                               { "inception_v4", 704, 32, 299, named_inception_v4 },
                                               { "resnet122", 576, 128, 32, named_resnet122 },
                                               { "resnet1000", 4608, 32, 32, named_resnet1000 },
+                                              { "mobilenet_v2", 256, 32, 224, named_mobilenet_v2 },
+                                              { "mobilenet_v3_small", 256, 32, 224, named_mobilenet_v3_small },
+                                              { "mobilenet_v3_large", 320, 32, 224, named_mobilenet_v3_large },
+                                              { "efficientnet_b0", 512, 32, 224, named_efficientnet_b0 },
+                                              { "vit_tiny", 256, 32, 224, named_vit_tiny },
+                                              { "vit_small", 256, 32, 224, named_vit_small },
+                                              { "gpt2", 256, 1, 512, named_gpt2 },
                                               { "lstm", 4616, 32, 256, named_lstm },
                                               { "pde", 1032, 1, 1024, named_pde } };
 enum { NETWORK_NAMES = sizeof network_names / sizeof *network_names };

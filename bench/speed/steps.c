@@ -59,6 +59,10 @@ static network recompute_grad_64(gcp_tape *net)
     return of_loss(loss, x, l);
 }
 static network densenet_bc_cifar(gcp_tape *net) { return densenet_bc(net, 100, 12, 64, 32, 10); }
+static network vit_tiny_224(gcp_tape *net) { return named_vit_tiny(net, 8, 224); }
+static network gpt2_512(gcp_tape *net) { return named_gpt2(net, 1, 512); }
+static network mobilenet_v3_small_96(gcp_tape *net) { return named_mobilenet_v3_small(net, 32, 96); }
+static network efficientnet_b0_224(gcp_tape *net) { return named_efficientnet_b0(net, 8, 224); }
 static network resnet50_224(gcp_tape *net) { return resnet50(net, 8, 224, 1000); }
 
 static const struct { const char *name; network (*record)(gcp_tape *net); double momentum;
@@ -67,7 +71,11 @@ static const struct { const char *name; network (*record)(gcp_tape *net); double
                  { "recompute_grad_64", recompute_grad_64, 0 },
                  { "resnet50", resnet50_224, 0.9 },
                  { "resnet18_cifar", resnet18_cifar, 0.9 },
-                 { "densenet_bc", densenet_bc_cifar, 0.9 } };
+                 { "densenet_bc", densenet_bc_cifar, 0.9 },
+                 { "vit_tiny", vit_tiny_224, 0 },
+                 { "gpt2", gpt2_512, 0 },
+                 { "mobilenet_v3_small", mobilenet_v3_small_96, 0.9 },
+                 { "efficientnet_b0", efficientnet_b0_224, 0.9 } };
 static const char *const modes[] = { "plain", "checkpointed" };
 enum { MOST_SEGMENTS = 32 };
 
@@ -146,16 +154,17 @@ static gcp_plan plan_of(const network *n, double momentum, size_t budget, gcp_pl
 static void fill(gcp_plan *plan, const network *n)
 {
     gcp_shape s = gcp_shape_of(n->image);
-    size_t count = 1;
-    for (int i = 0; i < 4; i++) count *= (size_t)s.d[i];
+    size_t count = gcp_elements(n->image), answers = gcp_elements(n->labels);
+    const int words = s.rank == 2;                       /* a language model's: ids, in place of pixels */
     float *x = malloc(count * sizeof *x);
-    int *labels = calloc((size_t)s.d[0], sizeof *labels);
-    if (!x || !labels) fail("out of memory");
+    int *labels = calloc(answers, sizeof *labels), *ids = calloc(count, sizeof *ids);
+    if (!x || !labels || !ids) fail("out of memory");
     for (size_t i = 0; i < count; i++) x[i] = (float)((int)(i * 7919 % 2001) - 1000) / 577;
-    for (int i = 0; i < s.d[0]; i++) labels[i] = i % 10;
-    gcp_write(plan, n->image, x);
+    for (size_t i = 0; i < count; i++) ids[i] = (int)(i * 7919 % 2001);
+    for (size_t i = 0; i < answers; i++) labels[i] = (int)(i % 10);
+    gcp_write(plan, n->image, words ? (const void *)ids : x);
     gcp_write(plan, n->labels, labels);
-    free(x); free(labels);
+    free(x); free(labels); free(ids);
 }
 
 /* ---- Rows ---- */

@@ -10,6 +10,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint, checkpoint_sequential, create_selective_checkpoint_contexts
 
 from torch_resnet50 import conv_norm, resnet50
+from torch_today import efficientnet_b0, gpt2, mobilenet_v3_small, vit
 from worker import BATCH, CHANNELS, HALVED, image_size, serve
 
 
@@ -91,7 +92,11 @@ def main():
     torch.set_num_threads(int(threads))
     torch.manual_seed(1)
     batch, size, channels, classes, make = {"resnet50": (8, 224, 3, 1000, resnet50), "resnet18_cifar": (128, 32, 3, 10, resnet18_cifar),
-                                              "densenet_bc": (64, 32, 3, 10, lambda: densenet_bc(mode != "plain"))}.get(
+                                              "densenet_bc": (64, 32, 3, 10, lambda: densenet_bc(mode != "plain")),
+                                              "vit_tiny": (8, 224, 3, 1000, lambda: vit(192, 12, 3, 224, 1000)),
+                                              "gpt2": (1, 512, 0, 50257, lambda: gpt2(768, 12, 12, 512, 50257)),
+                                              "mobilenet_v3_small": (32, 96, 3, 1000, lambda: mobilenet_v3_small(1000)),
+                                              "efficientnet_b0": (8, 224, 3, 1000, lambda: efficientnet_b0(1000))}.get(
         network, (BATCH, None, 1, 10, lambda: seed(network)))
     model = make().to(memory_format=torch.channels_last).train()
     for module in model.modules() if mode == "selective" else ():         # what is kept must not be written over
@@ -99,6 +104,8 @@ def main():
             module.inplace = False
     images = torch.randn(batch, channels, size or image_size(network), size or image_size(network)).to(memory_format=torch.channels_last)
     labels = torch.randint(classes, (batch,))
+    if network == "gpt2":                             # words, and the next ones
+        images, labels = torch.randint(classes, (batch, size)), torch.randint(classes, (batch * size,))
     sgd = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9 if "net" in network else 0)
 
     kept = [torch.ops.aten.convolution.default, torch.ops.aten.addmm.default, torch.ops.aten.mm.default]
