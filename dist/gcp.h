@@ -8354,7 +8354,7 @@ GCPI_LOOP void gcpi_dropout_walk(const gcp_call *c, const gcp_view *to, const gc
     gcp_real gain = (gcp_real)(1.0 / (1.0 - rate));
     uint64_t sample = c->numbers->first_sample + (uint64_t)image,
              key = c->numbers->seed + 0x9E3779B97F4A7C15u * c->ordinal;
-    const int whole = gcpi_attr(c->attributes)->dropout.per_sample;    /* element 0's draw is all elements' */
+    const int whole = gcpi_attr(c->attributes)->dropout.per_sample; /* element 0's draw is all elements' */
     size_t per = (size_t)to->shape.d[1] * (size_t)to->shape.d[2], width = (size_t)to->shape.d[3];
     uint64_t element = 0;
     gcpi_random r = gcpi_philox(0, (uint32_t)sample, (uint32_t)c->numbers->step, (uint32_t)(sample >> 32), key);

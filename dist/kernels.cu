@@ -2433,8 +2433,8 @@ __global__ void gcpi_cross_entropy_back_kernel(gcp_view d, gcp_view x, const int
     double share = (double)*dout / *counted, top, sum;
     gcpi_softmax(row, width, &top, &sum);
     for (int i = (int)(threadIdx.x % 32); i < width; i += 32) {
-        float g = label < 0 ? 0 : (float)((exp((double)row[i] - top) / sum - (1 - smoothing) * (i == label) -
-                                             smoothing / width) * share);
+        const double target = (1 - smoothing) * (i == label) + smoothing / width;
+        float g = label < 0 ? 0 : (float)((exp((double)row[i] - top) / sum - target) * share);
         to[i] = d.accumulate ? to[i] + g : g;
     }
 }

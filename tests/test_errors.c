@@ -343,10 +343,11 @@ static void shapes(void)
 #define ATTENTION_OF(q, k, v, ...)                                                                                   \
     gcp_attention(gcp_input(net, "q", GCP_SHAPE(2, 1, q)), gcp_input(net, "k", GCP_SHAPE(2, 1, k)),                  \
                   gcp_input(net, "v", GCP_SHAPE(2, 1, v)), __VA_ARGS__)
-    BAD(GCP_E_SHAPE, "attention: q 2x1x4096, v 2x1x1048576 and 4096 heads: at most 2^28 channels of q and of the result",
+    BAD(GCP_E_SHAPE,
+        "attention: q 2x1x4096, v 2x1x1048576 and 4096 heads: at most 2^28 channels of q and of the result",
         ATTENTION_OF(4096, 1, 1 << 20, .heads = 4096));
-    BAD(GCP_E_SHAPE, "attention: 3 heads of q 2x1x9, k 2x1x6 and v 2x1x6: each head of q has as many channels as one of "
-                     "k, and the heads of k and v divide .heads", ATTENTION_OF(9, 6, 6, .heads = 3));
+    BAD(GCP_E_SHAPE, "attention: 3 heads of q 2x1x9, k 2x1x6 and v 2x1x6: each head of q has as many channels as one "
+                     "of k, and the heads of k and v divide .heads", ATTENTION_OF(9, 6, 6, .heads = 3));
     BAD(GCP_E_ARGUMENT, "attention: .heads = 5; 1 to the channels of q; default 1", ATTENTION_OF(4, 4, 4, .heads = 5));
     BAD(GCP_E_ARGUMENT, "attention: .scale = 1e+300; finite; default 1 / sqrt(channels of a head)",
         ATTENTION_OF(4, 4, 4, .scale = sizeof(gcp_real) == sizeof(float) ? 1e300 : HUGE_VAL));
