@@ -237,8 +237,9 @@ typedef struct gcp_op_opts { gcp_at at GCPI_Z; const char *name GCPI_Z; } GCPI_B
     X(ADD, add) X(PAIR, pair) X(BIAS, bias) X(RELU, relu) X(LEAKY_RELU, leaky_relu) X(RELU6, relu6) \
     X(CLAMP, clamp) X(MAX_POOL, max_pool) \
     X(AVG_POOL, avg_pool) X(GLOBAL_AVG_POOL, global_avg_pool) X(BATCH_STATS, batch_stats) X(BATCH_NORM, batch_norm) \
-    X(LAYER_NORM, layer_norm) X(SOFTMAX, softmax) X(ATTENTION, attention) X(DROPOUT, dropout) X(CONCAT, concat) \
-    X(SLICE, slice) X(RESHAPE, reshape) X(JOIN, join) X(CUT, cut) X(TRANSPOSE, transpose) \
+    X(LAYER_NORM, layer_norm) X(GROUP_NORM, group_norm) X(SOFTMAX, softmax) X(ATTENTION, attention) \
+    X(DROPOUT, dropout) X(CONCAT, concat) X(SLICE, slice) X(RESHAPE, reshape) X(JOIN, join) X(CUT, cut) \
+    X(TRANSPOSE, transpose) \
     X(EMBEDDING, embedding) X(CROSS_ENTROPY, cross_entropy) X(MSE, mse) X(MEAN, mean)
 #define GCPI_KIND(NAME, name) GCP_OP_##NAME,
 typedef enum gcp_op_kind { GCP_OPS(GCPI_KIND) GCP_OP_COUNT } gcp_op_kind;
@@ -513,6 +514,10 @@ typedef struct gcp_norm_opts {
     double momentum GCPI_Z;             /* batch-norm alone: running = (1 - m) running + m batch; default 0.1 */
     const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_norm_opts;
+/* .groups: must be given, a divisor of the channels; as many as channels: instance-norm. .epsilon: default 1e-5 */
+typedef struct gcp_group_norm_opts {
+    gcp_at at GCPI_Z; int groups GCPI_Z; double epsilon GCPI_Z; const char *name GCPI_Z;
+} GCPI_BY_NAME gcp_group_norm_opts;
 /* .rate: the share of values that become 0 in training, in [0, 1); the others are divided by 1 - rate. 0, the default,
    drops nothing. .per_sample: a sample's values become 0 together (stochastic depth). */
 typedef struct gcp_dropout_opts {
@@ -771,6 +776,10 @@ GCP_API gcp_tensor gcp_embedding_at(gcp_tensor ids, gcp_embedding_opts opts);
 GCP_API gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts opts);
 /* Over the channels of each pixel. */
 GCP_API gcp_tensor gcp_layer_norm_at(gcp_tensor x, gcp_norm_opts opts);
+/* As layer_norm without a mean and without beta: over the root of the mean square. */
+GCP_API gcp_tensor gcp_rms_norm_at(gcp_tensor x, gcp_norm_opts opts);
+/* Over the pixels and the channels of a group, a sample each; the statistics are the sample's, so they never run. */
+GCP_API gcp_tensor gcp_group_norm_at(gcp_tensor x, gcp_group_norm_opts opts);
 
 /* The same ops with given weights, so that ops can share them: .out, .k and .entries follow from the weights, .init is
    an error. bias may be nil (pass GCP_NIL). Each batch-norm still has its own running statistics, as its inputs differ
@@ -781,6 +790,8 @@ GCP_API gcp_tensor gcp_linear_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor 
 GCP_API gcp_tensor gcp_embedding_op_at(gcp_tensor ids, gcp_tensor table, gcp_embedding_opts opts);
 GCP_API gcp_tensor gcp_batch_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, gcp_norm_opts opts);
 GCP_API gcp_tensor gcp_layer_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, gcp_norm_opts opts);
+GCP_API gcp_tensor gcp_rms_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_norm_opts opts);
+GCP_API gcp_tensor gcp_group_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, gcp_group_norm_opts opts);
 
 /* Ops. Pointwise ones (scale, tanh, ...) stand above, before the kinds of ops.
 
@@ -1165,6 +1176,10 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define gcp_linear_op(...)           GCPI_F3(gcp_linear_op_at, gcp_linear_opts, __VA_ARGS__, )
 #define gcp_embedding_op(...)        GCPI_F2(gcp_embedding_op_at, gcp_embedding_opts, __VA_ARGS__, )
 #define gcp_batch_norm_op(...)       GCPI_F3(gcp_batch_norm_op_at, gcp_norm_opts, __VA_ARGS__, )
+#define gcp_rms_norm(...)            GCPI_F1(gcp_rms_norm_at, gcp_norm_opts, __VA_ARGS__, )
+#define gcp_group_norm(...)          GCPI_F1(gcp_group_norm_at, gcp_group_norm_opts, __VA_ARGS__, )
+#define gcp_rms_norm_op(...)         GCPI_F2(gcp_rms_norm_op_at, gcp_norm_opts, __VA_ARGS__, )
+#define gcp_group_norm_op(...)       GCPI_F3(gcp_group_norm_op_at, gcp_group_norm_opts, __VA_ARGS__, )
 #define gcp_layer_norm_op(...)       GCPI_F3(gcp_layer_norm_op_at, gcp_norm_opts, __VA_ARGS__, )
 #define gcp_matmul(...)              GCPI_F2(gcp_matmul_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_add(...)                 GCPI_F2(gcp_add_at, gcp_op_opts, __VA_ARGS__, )
@@ -1285,7 +1300,8 @@ GCPI_WARM
 #include "src/ops/binary.h"            /* Two operands, element by element: add, sub, mul, div, and so on */
 #include "src/ops/sums.h"              /* Sums over pixels, and the op whose backward is one: bias */
 #include "src/ops/apply.h"             /* Batch-norm, addition and rectifier in one pass */
-#include "src/ops/norm.h"              /* Normalisation: batch_norm, layer_norm */
+#include "src/ops/norm.h"              /* Normalisation: batch_norm, layer_norm, rms_norm */
+#include "src/ops/group_norm.h"        /* Group-norm: a group of a sample's channels has mean 0 and variance 1 */
 #include "src/ops/softmax.h"           /* Softmax and its logarithm, over channels */
 #include "src/ops/window.h"            /* Windows of an image: their arithmetic and options; pools */
 #include "src/ops/upsample.h"          /* Upsampling by a whole factor */

@@ -336,8 +336,9 @@ GCP_API gcp_tensor gcp_gelu_tanh_at(gcp_tensor x, gcp_op_opts opts);
     X(ADD, add) X(PAIR, pair) X(BIAS, bias) X(RELU, relu) X(LEAKY_RELU, leaky_relu) X(RELU6, relu6) \
     X(CLAMP, clamp) X(MAX_POOL, max_pool) \
     X(AVG_POOL, avg_pool) X(GLOBAL_AVG_POOL, global_avg_pool) X(BATCH_STATS, batch_stats) X(BATCH_NORM, batch_norm) \
-    X(LAYER_NORM, layer_norm) X(SOFTMAX, softmax) X(ATTENTION, attention) X(DROPOUT, dropout) X(CONCAT, concat) \
-    X(SLICE, slice) X(RESHAPE, reshape) X(JOIN, join) X(CUT, cut) X(TRANSPOSE, transpose) \
+    X(LAYER_NORM, layer_norm) X(GROUP_NORM, group_norm) X(SOFTMAX, softmax) X(ATTENTION, attention) \
+    X(DROPOUT, dropout) X(CONCAT, concat) X(SLICE, slice) X(RESHAPE, reshape) X(JOIN, join) X(CUT, cut) \
+    X(TRANSPOSE, transpose) \
     X(EMBEDDING, embedding) X(CROSS_ENTROPY, cross_entropy) X(MSE, mse) X(MEAN, mean)
 #define GCPI_KIND(NAME, name) GCP_OP_##NAME,
 typedef enum gcp_op_kind { GCP_OPS(GCPI_KIND) GCP_OP_COUNT } gcp_op_kind;
@@ -612,6 +613,10 @@ typedef struct gcp_norm_opts {
     double momentum GCPI_Z;             /* batch-norm alone: running = (1 - m) running + m batch; default 0.1 */
     const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_norm_opts;
+/* .groups: must be given, a divisor of the channels; as many as channels: instance-norm. .epsilon: default 1e-5 */
+typedef struct gcp_group_norm_opts {
+    gcp_at at GCPI_Z; int groups GCPI_Z; double epsilon GCPI_Z; const char *name GCPI_Z;
+} GCPI_BY_NAME gcp_group_norm_opts;
 /* .rate: the share of values that become 0 in training, in [0, 1); the others are divided by 1 - rate. 0, the default,
    drops nothing. .per_sample: a sample's values become 0 together (stochastic depth). */
 typedef struct gcp_dropout_opts {
@@ -870,6 +875,10 @@ GCP_API gcp_tensor gcp_embedding_at(gcp_tensor ids, gcp_embedding_opts opts);
 GCP_API gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts opts);
 /* Over the channels of each pixel. */
 GCP_API gcp_tensor gcp_layer_norm_at(gcp_tensor x, gcp_norm_opts opts);
+/* As layer_norm without a mean and without beta: over the root of the mean square. */
+GCP_API gcp_tensor gcp_rms_norm_at(gcp_tensor x, gcp_norm_opts opts);
+/* Over the pixels and the channels of a group, a sample each; the statistics are the sample's, so they never run. */
+GCP_API gcp_tensor gcp_group_norm_at(gcp_tensor x, gcp_group_norm_opts opts);
 
 /* The same ops with given weights, so that ops can share them: .out, .k and .entries follow from the weights, .init is
    an error. bias may be nil (pass GCP_NIL). Each batch-norm still has its own running statistics, as its inputs differ
@@ -880,6 +889,8 @@ GCP_API gcp_tensor gcp_linear_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor 
 GCP_API gcp_tensor gcp_embedding_op_at(gcp_tensor ids, gcp_tensor table, gcp_embedding_opts opts);
 GCP_API gcp_tensor gcp_batch_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, gcp_norm_opts opts);
 GCP_API gcp_tensor gcp_layer_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, gcp_norm_opts opts);
+GCP_API gcp_tensor gcp_rms_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_norm_opts opts);
+GCP_API gcp_tensor gcp_group_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, gcp_group_norm_opts opts);
 
 /* Ops. Pointwise ones (scale, tanh, ...) stand above, before the kinds of ops.
 
@@ -1264,6 +1275,10 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define gcp_linear_op(...)           GCPI_F3(gcp_linear_op_at, gcp_linear_opts, __VA_ARGS__, )
 #define gcp_embedding_op(...)        GCPI_F2(gcp_embedding_op_at, gcp_embedding_opts, __VA_ARGS__, )
 #define gcp_batch_norm_op(...)       GCPI_F3(gcp_batch_norm_op_at, gcp_norm_opts, __VA_ARGS__, )
+#define gcp_rms_norm(...)            GCPI_F1(gcp_rms_norm_at, gcp_norm_opts, __VA_ARGS__, )
+#define gcp_group_norm(...)          GCPI_F1(gcp_group_norm_at, gcp_group_norm_opts, __VA_ARGS__, )
+#define gcp_rms_norm_op(...)         GCPI_F2(gcp_rms_norm_op_at, gcp_norm_opts, __VA_ARGS__, )
+#define gcp_group_norm_op(...)       GCPI_F3(gcp_group_norm_op_at, gcp_group_norm_opts, __VA_ARGS__, )
 #define gcp_layer_norm_op(...)       GCPI_F3(gcp_layer_norm_op_at, gcp_norm_opts, __VA_ARGS__, )
 #define gcp_matmul(...)              GCPI_F2(gcp_matmul_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_add(...)                 GCPI_F2(gcp_add_at, gcp_op_opts, __VA_ARGS__, )
@@ -1669,7 +1684,7 @@ typedef union gcpi_attributes {
     /* lengths, bias: the input, 0: none; shared: all samples have one bias */
     struct { int heads, causal, lengths, bias, keys, shared; double scale; } attention;
     struct { double rate; int per_sample; } dropout;
-    struct { double epsilon, momentum; } norm;
+    struct { double epsilon, momentum; int groups, rms; } norm;
     struct { int first, count; } slice;
     struct { int axis, first, count, step, from[4]; } axes;
     struct { int factor, mode; } upsample;
@@ -6101,7 +6116,7 @@ static const gcpi_op_row gcpi_apply_row = {
 
 /* ==== src/ops/norm.h ==== */
 
-/* Normalisation: batch_norm, layer_norm. */
+/* Normalisation: batch_norm, layer_norm, rms_norm. */
 
 /* Batch-norm is two ops. Statistics: in: x, running mean, running variance; out: mean, scale = 1 / sqrt(variance +
    epsilon). It runs once a step and commits the running values (PyTorch's rule: unbiased variance). Application: in: x,
@@ -6268,11 +6283,13 @@ static void gcpi_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
     if (c->backward) cost->workspace = gcpi_sum_workspace(c->in[0], 2);
 }
 
-/* Layer-norm over channels. Backward computes the mean and scale of a pixel again. */
-GCPI_BODY void gcpi_pixel_moments(const gcp_real *x, int width, double epsilon, double *mean, double *scale)
+/* Layer-norm over channels; RMS-norm is the same with a mean of 0 and without beta. Backward computes the mean and
+   scale of a pixel again. */
+GCPI_BODY void gcpi_pixel_moments(const gcp_call *c, const gcp_real *x, int width, double *mean, double *scale)
 {
-    double sum, square;
-    GCPI_ROW_SUM(sum, width, i, (double)x[i])
+    const double epsilon = gcpi_attr(c->attributes)->norm.epsilon;
+    double sum = 0, square;
+    if (!gcpi_attr(c->attributes)->norm.rms) GCPI_ROW_SUM(sum, width, i, (double)x[i])
     const double middle = sum / width;
     GCPI_ROW_SUM(square, width, i, ((double)x[i] - middle) * ((double)x[i] - middle))
     *mean = middle;
@@ -6282,16 +6299,17 @@ GCPI_BODY void gcpi_layer_norm_task_body(void *arg, int index, int worker)
 {
     const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
     const gcp_call *c = job->call;
-    const gcp_real *gamma = (const gcp_real *)c->in[1].data, *beta = (const gcp_real *)c->in[2].data;
+    const gcp_real *gamma = (const gcp_real *)c->in[1].data,
+                   *beta = c->inputs > 2 ? (const gcp_real *)c->in[2].data : NULL;
     size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
     int width = c->in[0].shape.d[3];
     for (size_t p = first; p < last; p++) {
         const gcp_real *x = gcpi_row(&c->in[0], p);
         gcp_real *y = gcpi_row_out(&c->out[0], p);
         double mean, scale;
-        gcpi_pixel_moments(x, width, gcpi_attr(c->attributes)->norm.epsilon, &mean, &scale);
-        GCPI_EACH for (int i = 0; i < width; i++)
-            y[i] = (gcp_real)(((double)x[i] - mean) * scale) * gamma[i] + beta[i];
+        gcpi_pixel_moments(c, x, width, &mean, &scale);
+        GCPI_EACH for (int i = 0; i < width; i++) y[i] = (gcp_real)(((double)x[i] - mean) * scale) * gamma[i];
+        if (beta) GCPI_EACH for (int i = 0; i < width; i++) y[i] += beta[i];
     }
     (void)worker;
 }
@@ -6308,7 +6326,7 @@ GCPI_BODY void gcpi_sum_layer_norm_body(const gcp_call *c, size_t first, size_t 
     for (size_t p = first; p < last; p++) {
         const gcp_real *x = gcpi_row(&c->in[0], p), *dy = gcpi_row(&c->dout[0], p);
         double mean, scale;
-        gcpi_pixel_moments(x, width, gcpi_attr(c->attributes)->norm.epsilon, &mean, &scale);
+        gcpi_pixel_moments(c, x, width, &mean, &scale);
         GCPI_EACH for (int i = 0; i < width; i++) {
             sums[i] += (double)dy[i] * (((double)x[i] - mean) * scale);
             plain[i] += (double)dy[i];
@@ -6328,10 +6346,11 @@ GCPI_BODY void gcpi_layer_norm_task_back_body(void *arg, int index, int worker)
         const gcp_real *x = gcpi_row(&c->in[0], p), *dy = gcpi_row(&c->dout[0], p);
         gcp_real *dx = gcpi_row_out(d, p);
         double mean, scale, a, b;
-        gcpi_pixel_moments(x, width, gcpi_attr(c->attributes)->norm.epsilon, &mean, &scale);
+        gcpi_pixel_moments(c, x, width, &mean, &scale);
         GCPI_ROW_SUM(a, width, i, (double)dy[i] * (double)gamma[i])
         GCPI_ROW_SUM(b, width, i, (double)dy[i] * (double)gamma[i] * (((double)x[i] - mean) * scale))
-        a /= width; b /= width;
+        a = gcpi_attr(c->attributes)->norm.rms ? 0 : a / width;
+        b /= width;
         GCPI_EACH for (int i = 0; i < width; i++) {
             const double xhat = ((double)x[i] - mean) * scale;
             const gcp_real g = (gcp_real)(scale * ((double)dy[i] * (double)gamma[i] - a - xhat * b));
@@ -6343,10 +6362,11 @@ GCPI_BODY void gcpi_layer_norm_task_back_body(void *arg, int index, int worker)
 GCPI_WIDE_TASK(gcpi_layer_norm_task_back, gcpi_norm_job)
 static void gcpi_layer_norm_backward(const gcp_call *c)
 {
-    if (c->din[1].data || c->din[2].data) {
+    const int beta = c->inputs > 2 && c->din[2].data;
+    if (c->din[1].data || beta) {
         const double *sums = gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_layer_norm);
         if (c->din[1].data) gcpi_store_sums(&c->din[1], sums);
-        if (c->din[2].data) gcpi_store_sums(&c->din[2], sums + c->in[0].shape.d[3]);
+        if (beta) gcpi_store_sums(&c->din[2], sums + c->in[0].shape.d[3]);
     }
     if (c->din[0].data) gcpi_norm_rows(c, c->din[0].shape, NULL, gcpi_layer_norm_task_back);
 }
@@ -6376,12 +6396,15 @@ static const gcpi_op_row gcpi_batch_norm_row = {
       GCPI_IN(0) | GCPI_IN(1) | GCPI_IN(2) | GCPI_IN(3), 0, GCPI_OVER, 1, NULL },
     gcpi_batch_norm_facts
 };
-static const gcpi_op_row gcpi_layer_norm_row = {
-    GCP_OP_LAYER_NORM,
-    { "layer_norm", gcpi_norm_shape, gcpi_layer_norm_forward, gcpi_layer_norm_backward, gcpi_norm_cost,
-      GCPI_IN(0) | GCPI_IN(1), 0, GCPI_OVER, 1, NULL },
-    gcpi_layer_norm_facts
-};
+#define GCPI_LAYER_NORM_ROW(name)                                                                                   \
+    static const gcpi_op_row gcpi_##name##_row = {                                                                  \
+        GCP_OP_LAYER_NORM,                                                                                          \
+        { #name, gcpi_norm_shape, gcpi_layer_norm_forward, gcpi_layer_norm_backward, gcpi_norm_cost,                \
+          GCPI_IN(0) | GCPI_IN(1), 0, GCPI_OVER, 1, NULL },                                                         \
+        gcpi_layer_norm_facts                                                                                       \
+    };
+GCPI_LAYER_NORM_ROW(layer_norm)
+GCPI_LAYER_NORM_ROW(rms_norm)
 
 GCPI_COLD
 
@@ -6454,35 +6477,228 @@ GCPI_DEF gcp_tensor gcp_batch_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_ten
     return gcpi_batch_norm(x, gamma, beta, 1, o);
 }
 
-/* gamma and beta are given, or made. */
-static gcp_tensor gcpi_layer_norm(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, int given, gcp_norm_opts o)
+/* An op with a value a channel each of gamma and, but for RMS-norm, beta: given, or made. */
+static gcp_tensor gcpi_norm_record(const gcpi_op_row *row, gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, int given,
+                                   const gcpi_attributes *a, const char *named, gcp_at at)
 {
     gcp_tape *t = x.tape;
     gcp_tensor in[3];
-    gcpi_attributes a = gcpi_no_attributes();
-    if (o.momentum != 0)
-        return gcpi_bad_option(x, o.at, "layer_norm", ".momentum", o.momentum, "it belongs to gcp_batch_norm");
-    if (!gcpi_norm_options(x, "layer_norm", &o)) return gcpi_nil(t);
-    a.norm.epsilon = o.epsilon;
+    if (!gcpi_enter(x, at, row->op.name)) return gcpi_nil(t);
     gcp_shape channels = gcpi_raw(1, gcpi_get(x)->shape.d[3], 0, 0, 0);
-    int name = gcpi_op_name(t, "layer_norm", o.name, o.at);
+    int name = gcpi_op_name(t, row->op.name, named, at);
     if (!name) return gcpi_nil(t);
-    gcp_param_opts ones = gcpi_weight_options(GCP_INIT_ONES, GCP_INIT_ONES, 1, 1, o.at),
-                   zeros = gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at);
+    gcp_param_opts ones = gcpi_weight_options(GCP_INIT_ONES, GCP_INIT_ONES, 1, 1, at),
+                   zeros = gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, at);
     in[0] = x;
     in[1] = given ? gamma : gcpi_weight(t, name, "gamma", channels, ones);
-    in[2] = given ? beta : gcpi_weight(t, name, "beta", channels, zeros);
-    return t->code ? gcpi_nil(t) : gcpi_record(t, &gcpi_layer_norm_row, name, in, 3, &a, o.at);
+    in[2] = given || a->norm.rms ? beta : gcpi_weight(t, name, "beta", channels, zeros);
+    return t->code ? gcpi_nil(t) : gcpi_record(t, row, name, in, a->norm.rms ? 2 : 3, a, at);
+}
+static gcp_tensor gcpi_layer_norm(const gcpi_op_row *row, gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, int given,
+                                  gcp_norm_opts o)
+{
+    gcpi_attributes a = gcpi_no_attributes();
+    if (o.momentum != 0)
+        return gcpi_bad_option(x, o.at, row->op.name, ".momentum", o.momentum, "it belongs to gcp_batch_norm");
+    if (!gcpi_norm_options(x, row->op.name, &o)) return gcpi_nil(x.tape);
+    a.norm.epsilon = o.epsilon;
+    a.norm.rms = row == &gcpi_rms_norm_row;
+    return gcpi_norm_record(row, x, gamma, beta, given, &a, o.name, o.at);
 }
 GCPI_DEF gcp_tensor gcp_layer_norm_at(gcp_tensor x, gcp_norm_opts o)
 {
-    return gcpi_layer_norm(x, gcpi_nil(NULL), gcpi_nil(NULL), 0, o);
+    return gcpi_layer_norm(&gcpi_layer_norm_row, x, gcpi_nil(NULL), gcpi_nil(NULL), 0, o);
 }
 GCPI_DEF gcp_tensor gcp_layer_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, gcp_norm_opts o)
 {
-    return gcpi_layer_norm(x, gamma, beta, 1, o);
+    return gcpi_layer_norm(&gcpi_layer_norm_row, x, gamma, beta, 1, o);
+}
+GCPI_DEF gcp_tensor gcp_rms_norm_at(gcp_tensor x, gcp_norm_opts o)
+{
+    return gcpi_layer_norm(&gcpi_rms_norm_row, x, gcpi_nil(NULL), gcpi_nil(NULL), 0, o);
+}
+GCPI_DEF gcp_tensor gcp_rms_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_norm_opts o)
+{
+    return gcpi_layer_norm(&gcpi_rms_norm_row, x, gamma, gcpi_nil(NULL), 1, o);
 }
 GCPI_WARM
+
+/* ==== src/ops/group_norm.h ==== */
+
+/* Group-norm: a group of a sample's channels has mean 0 and variance 1. As many groups as channels: instance-norm. A
+   task is a sample. */
+
+/* What a sample's task holds, a value a channel each: its group's mean and scale; sums. */
+enum { GCPI_GROUP_MEAN, GCPI_GROUP_SCALE, GCPI_GROUP_SUM, GCPI_GROUP_SUM_2, GCPI_GROUP_ROWS };
+typedef struct gcpi_grouped {
+    const gcp_call *call;
+    size_t first, pixels;              /* of the sample */
+    int channels, width;               /* width: channels of a group */
+    double *row[GCPI_GROUP_ROWS];
+} gcpi_grouped;
+
+static gcpi_grouped gcpi_group_of(const gcp_call *c, int sample)
+{
+    const gcp_shape s = c->in[0].shape;
+    gcpi_grouped g;
+    g.call = c;
+    g.pixels = (size_t)s.d[1] * (size_t)s.d[2];
+    g.first = (size_t)sample * g.pixels;
+    g.channels = s.d[3];
+    g.width = s.d[3] / gcpi_attr(c->attributes)->norm.groups;
+    for (int i = 0; i < GCPI_GROUP_ROWS; i++)
+        g.row[i] = (double *)c->workspace + ((size_t)sample * GCPI_GROUP_ROWS + (size_t)i) * (size_t)s.d[3];
+    return g;
+}
+/* Each channel's sum becomes its group's, over count values. */
+static void gcpi_group_mean(const gcpi_grouped *g, double *sums)
+{
+    for (int first = 0; first < g->channels; first += g->width) {
+        double sum = 0;
+        for (int i = first; i < first + g->width; i++) sum += sums[i];
+        for (int i = first; i < first + g->width; i++) sums[i] = sum / ((double)g->pixels * g->width);
+    }
+}
+
+GCPI_BODY void gcpi_group_moments_body(const gcpi_grouped *g)
+{
+    const int n = g->channels;
+    double *mean = g->row[GCPI_GROUP_MEAN], *scale = g->row[GCPI_GROUP_SCALE];
+    memset(mean, 0, (size_t)n * sizeof *mean);
+    memset(scale, 0, (size_t)n * sizeof *scale);
+    for (size_t p = 0; p < g->pixels; p++) {
+        const gcp_real *x = gcpi_row(&g->call->in[0], g->first + p);
+        GCPI_EACH for (int i = 0; i < n; i++) mean[i] += (double)x[i];
+    }
+    gcpi_group_mean(g, mean);
+    for (size_t p = 0; p < g->pixels; p++) {
+        const gcp_real *x = gcpi_row(&g->call->in[0], g->first + p);
+        GCPI_EACH for (int i = 0; i < n; i++) scale[i] += ((double)x[i] - mean[i]) * ((double)x[i] - mean[i]);
+    }
+    gcpi_group_mean(g, scale);
+    for (int i = 0; i < n; i++) scale[i] = 1 / sqrt(scale[i] + gcpi_attr(g->call->attributes)->norm.epsilon);
+}
+GCPI_BODY void gcpi_group_apply_body(const gcpi_grouped *g)
+{
+    const gcp_call *c = g->call;
+    const gcp_real *gamma = (const gcp_real *)c->in[1].data, *beta = (const gcp_real *)c->in[2].data;
+    const double *mean = g->row[GCPI_GROUP_MEAN], *scale = g->row[GCPI_GROUP_SCALE];
+    for (size_t p = 0; p < g->pixels; p++) {
+        const gcp_real *x = gcpi_row(&c->in[0], g->first + p);
+        gcp_real *y = gcpi_row_out(&c->out[0], g->first + p);
+        GCPI_EACH for (int i = 0; i < g->channels; i++)
+            y[i] = (gcp_real)(((double)x[i] - mean[i]) * scale[i]) * gamma[i] + beta[i];
+    }
+}
+/* A channel's sums of dy xhat, and of dy. */
+GCPI_BODY void gcpi_group_sums_body(const gcpi_grouped *g)
+{
+    const int n = g->channels;
+    const double *mean = g->row[GCPI_GROUP_MEAN], *scale = g->row[GCPI_GROUP_SCALE];
+    double *sum = g->row[GCPI_GROUP_SUM], *plain = g->row[GCPI_GROUP_SUM_2];
+    memset(sum, 0, (size_t)n * sizeof *sum);
+    memset(plain, 0, (size_t)n * sizeof *plain);
+    for (size_t p = 0; p < g->pixels; p++) {
+        const gcp_real *x = gcpi_row(&g->call->in[0], g->first + p), *dy = gcpi_row(&g->call->dout[0], g->first + p);
+        GCPI_EACH for (int i = 0; i < n; i++) {
+            sum[i] += (double)dy[i] * (((double)x[i] - mean[i]) * scale[i]);
+            plain[i] += (double)dy[i];
+        }
+    }
+}
+/* The sums become those of gamma dy, over the group, as means. */
+GCPI_BODY void gcpi_group_dx_body(const gcpi_grouped *g)
+{
+    const gcp_call *c = g->call;
+    const gcp_real *gamma = (const gcp_real *)c->in[1].data;
+    const double *mean = g->row[GCPI_GROUP_MEAN], *scale = g->row[GCPI_GROUP_SCALE];
+    double *sum = g->row[GCPI_GROUP_SUM], *plain = g->row[GCPI_GROUP_SUM_2];
+    const int accumulate = c->din[0].accumulate;
+    for (int i = 0; i < g->channels; i++) { sum[i] *= (double)gamma[i]; plain[i] *= (double)gamma[i]; }
+    gcpi_group_mean(g, sum);
+    gcpi_group_mean(g, plain);
+    for (size_t p = 0; p < g->pixels; p++) {
+        const gcp_real *x = gcpi_row(&c->in[0], g->first + p), *dy = gcpi_row(&c->dout[0], g->first + p);
+        gcp_real *dx = gcpi_row_out(&c->din[0], g->first + p);
+        GCPI_EACH for (int i = 0; i < g->channels; i++) {
+            const double xhat = ((double)x[i] - mean[i]) * scale[i];
+            const gcp_real d = (gcp_real)(scale[i] * ((double)dy[i] * (double)gamma[i] - plain[i] - xhat * sum[i]));
+            dx[i] = accumulate ? dx[i] + d : d;
+        }
+    }
+}
+GCPI_WIDE(gcpi_group_moments, (const gcpi_grouped *g), (g), g->call->target)
+GCPI_WIDE(gcpi_group_apply, (const gcpi_grouped *g), (g), g->call->target)
+GCPI_WIDE(gcpi_group_sums, (const gcpi_grouped *g), (g), g->call->target)
+GCPI_WIDE(gcpi_group_dx, (const gcpi_grouped *g), (g), g->call->target)
+
+static void gcpi_group_image(const gcp_call *c, int sample)
+{
+    const gcpi_grouped g = gcpi_group_of(c, sample);
+    gcpi_group_moments(&g);
+    gcpi_group_apply(&g);
+}
+static void gcpi_group_norm_forward(const gcp_call *c) { gcpi_images(c, c->in[0].shape.d[0], gcpi_group_image); }
+static void gcpi_group_image_sums(const gcp_call *c, int sample)
+{
+    const gcpi_grouped g = gcpi_group_of(c, sample);
+    gcpi_group_moments(&g);
+    gcpi_group_sums(&g);
+}
+static void gcpi_group_image_dx(const gcp_call *c, int sample)
+{
+    const gcpi_grouped g = gcpi_group_of(c, sample);
+    gcpi_group_dx(&g);
+}
+/* gamma's and beta's gradients: the samples' sums, in their order; before dx uses them up. */
+static void gcpi_group_norm_backward(const gcp_call *c)
+{
+    const int samples = c->in[0].shape.d[0], channels = c->in[0].shape.d[3];
+    gcpi_images(c, samples, gcpi_group_image_sums);
+    for (int k = 0; k < 2; k++) {
+        gcp_real *d = (gcp_real *)c->din[1 + k].data;
+        for (int i = 0; d && i < channels; i++) {
+            double sum = c->din[1 + k].accumulate ? (double)d[i] : 0;
+            for (int n = 0; n < samples; n++) {
+                const size_t row = (size_t)n * GCPI_GROUP_ROWS + GCPI_GROUP_SUM + (size_t)k;
+                sum += ((const double *)c->workspace)[row * (size_t)channels + (size_t)i];
+            }
+            d[i] = (gcp_real)sum;
+        }
+    }
+    if (c->din[0].data) gcpi_images(c, samples, gcpi_group_image_dx);
+}
+static void gcpi_group_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    cost->workspace = (size_t)c->in[0].d[0] * GCPI_GROUP_ROWS * (size_t)c->in[0].d[3] * sizeof(double);
+}
+static const gcpi_op_row gcpi_group_norm_row = {
+    GCP_OP_GROUP_NORM,
+    { "group_norm", gcpi_norm_shape, gcpi_group_norm_forward, gcpi_group_norm_backward, gcpi_group_norm_cost,
+      GCPI_IN(0) | GCPI_IN(1), 0, GCPI_OVER, 1, NULL },
+    gcpi_layer_norm_facts
+};
+
+static gcp_tensor gcpi_group_norm(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, int given, gcp_group_norm_opts o)
+{
+    gcpi_attributes a = gcpi_no_attributes();
+    const int channels = gcp_shape_of(x).d[3];
+    if (o.groups < 1 || channels % o.groups)
+        return gcpi_bad_option(x, o.at, "group_norm", ".groups", o.groups, "a divisor of the channels of x");
+    a.norm.epsilon = gcpi_option(o.epsilon, 1e-5);
+    a.norm.groups = o.groups;
+    if (!(a.norm.epsilon > 0) || !gcpi_finite(a.norm.epsilon))
+        return gcpi_bad_option(x, o.at, "group_norm", ".epsilon", a.norm.epsilon, "above 0");
+    return gcpi_norm_record(&gcpi_group_norm_row, x, gamma, beta, given, &a, o.name, o.at);
+}
+GCPI_DEF gcp_tensor gcp_group_norm_at(gcp_tensor x, gcp_group_norm_opts o)
+{
+    return gcpi_group_norm(x, gcpi_nil(NULL), gcpi_nil(NULL), 0, o);
+}
+GCPI_DEF gcp_tensor gcp_group_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, gcp_group_norm_opts o)
+{
+    return gcpi_group_norm(x, gamma, beta, 1, o);
+}
 
 /* ==== src/ops/softmax.h ==== */
 

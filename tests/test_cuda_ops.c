@@ -185,6 +185,7 @@ static gcp_tensor norms(int k)
     gcp_tensor x = image(3, 7, 5 + k % 4, channels[k % 8]);
     return square(seen(k < 8    ? gcp_batch_norm(x)
                        : k < 16 ? gcp_layer_norm(x)
+                       : k > 19 ? gcp_rms_norm(x)
                                 : gcp_relu(gcp_add(gcp_batch_norm(x), x))));
 }
 
@@ -362,7 +363,7 @@ int main(int argc, char **argv)
                                        { "axes", axes, 18, 0 },
                                        { "pointwise", pointwise, 3 * POINTWISE_CALLS, 0 },
                                        { "windows", windows, 30, 0 },
-                                       { "norms", norms, 20, 0 },
+                                       { "norms", norms, 28, 0 },
                                        { "products", products, 8, 1 },
                                        { "losses", losses, 6, 0 } };
     if (argc > 1 && !strcmp(argv[1], "waves")) { waves(1); return check_done(); }

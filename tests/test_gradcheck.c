@@ -276,6 +276,13 @@ static gcp_tensor custom(gcp_tensor a, gcp_tensor b, int which)
                      gcp_slice(x, .first = 0, .count = 3, .step = 2, .axis = GCP_AXIS_WIDTH));)                      \
     X(CUT, cut_channels, return gcp_slice(gcp_tanh(IN(2, 2, 3, 9)), .first = 1, .count = 4, .step = 2);)             \
     X(PAIR, expand, return gcp_expand(gcp_tanh(IN(2, 1, 3, 1)), S(2, 4, 3, 5));)                                     \
+    X(LAYER_NORM, rms_norm, gcp_tensor x = IN(2, 2, 3, 5); return gcp_rms_norm_op(x, weight(S(5)), .epsilon = 0.1);) \
+    X(LAYER_NORM, rms_norm_wide, return gcp_rms_norm(gcp_tanh(IN(3, 35)));)                                          \
+    X(GROUP_NORM, group_norm, gcp_tensor x = IN(2, 2, 3, 6);                                                         \
+      return gcp_group_norm_op(x, weight(S(6)), weight(S(6)), .groups = 3, .epsilon = 0.1);)           \
+    X(GROUP_NORM, instance_norm, return gcp_group_norm(gcp_tanh(IN(2, 2, 3, 5)), .groups = 5);)                      \
+    X(GROUP_NORM, group_norm_twice, gcp_tensor x = gcp_tanh(IN(2, 2, 2, 4)), y = gcp_group_norm(x, .groups = 1);     \
+      return gcp_mul(y, gcp_add(x, gcp_group_norm(x, .groups = 2)));)                                                \
     X(SOFTMAX, softmax, return gcp_softmax(IN(3, 5));)                                                               \
     X(SOFTMAX, softmax_wide, return gcp_softmax(gcp_scale(IN(2, 1, 2, 37), .by = 3));)                               \
     X(SOFTMAX, log_softmax, return gcp_log_softmax(gcp_scale(IN(2, 2, 1, 19), .by = 4));)                            \

@@ -154,6 +154,11 @@ static gcp_tensor batch_norm(void)                 /* a layer makes its gamma an
     X(class_token, IN(1, 2, 3, 4); PAR(2, 1, 1, 4);                                                              \
       return gcp_concat(GCP_TENSORS(gcp_expand(operand[2], GCP_SHAPE(2, 1, 4)), operand[1]),                     \
                         .axis = GCP_AXIS_TOKENS);)                                                               \
+    X(group_norm, IN(1, 2, 2, 3, 6); PAR(2, 6); PAR(3, 6);                                                       \
+      return gcp_group_norm_op(operand[1], operand[2], operand[3], .groups = 3);)                                \
+    X(instance_norm, IN(1, 2, 2, 3, 4); PAR(2, 4); PAR(3, 4);                                                    \
+      return gcp_group_norm_op(operand[1], operand[2], operand[3], .groups = 4);)                                \
+    X(rms_norm, IN(1, 2, 2, 3, 5); PAR(2, 5); return gcp_rms_norm_op(operand[1], operand[2]);)                   \
     X(sub_gate, IMAGE; IN(2, 2, 3); return gcp_sub(operand[1], operand[2]);)                                     \
     X(mul_gate, IMAGE; IN(2, 2, 3); return gcp_mul(operand[1], operand[2]);)                                     \
     X(div_pixels, IMAGE; IN(2, 2, 3, 4, 1); return gcp_div(operand[1], gcp_exp(operand[2]));)                    \

@@ -67,18 +67,22 @@ static void gcpi_cuda_attention_backward(const gcp_call *c)
 }
 static void gcpi_cuda_layer_norm_forward(const gcp_call *c)
 {
-    gcpi_cuda_layer_norm(c->out[0], c->in[0], (const float *)c->in[1].data, (const float *)c->in[2].data,
-                         gcpi_attr(c->attributes)->norm.epsilon, gcpi_stream(c));
+    const gcpi_attributes *a = gcpi_attr(c->attributes);
+    gcpi_cuda_layer_norm(c->out[0], c->in[0], (const float *)c->in[1].data,
+                         a->norm.rms ? NULL : (const float *)c->in[2].data, a->norm.epsilon, a->norm.rms,
+                         gcpi_stream(c));
 }
 static void gcpi_cuda_layer_norm_backward(const gcp_call *c)
 {
-    gcpi_cuda_layer_norm_back(c, gcpi_attr(c->attributes)->norm.epsilon, gcpi_stream(c));
+    const gcpi_attributes *a = gcpi_attr(c->attributes);
+    gcpi_cuda_layer_norm_back(c, a->norm.epsilon, a->norm.rms, gcpi_stream(c));
 }
 static void gcpi_cuda_layer_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
 {
     if (c->backward) cost->workspace = gcpi_cuda_layer_norm_workspace(c->in[0]);
 }
 
+#define GCPI_CUDA_GROUP_NORM GCPI_CUDA_ROW("group_norm", NULL, NULL, NULL, 0)        /* refused by name */
 #define GCPI_CUDA_BATCH_STATS GCPI_CUDA_ROW("batch_stats", gcpi_cuda_batch_stats_forward, NULL, \
                                             gcpi_cuda_batch_stats_cost, 0)
 #define GCPI_CUDA_BATCH_NORM GCPI_CUDA_ROW("batch_norm", gcpi_cuda_batch_norm_forward, gcpi_cuda_batch_norm_backward, \

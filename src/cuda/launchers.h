@@ -87,9 +87,9 @@ size_t gcpi_cuda_stats_workspace(gcp_shape x);
 void gcpi_cuda_batch_stats(gcp_view x, const gcpi_cuda_stats *s, int summed, void *workspace, cudaStream_t stream);
 /* rectifier: of call->fused */
 void gcpi_cuda_batch_norm_back(const gcp_call *call, const gcpi_cuda_rectifier *rectifier, cudaStream_t stream);
-void gcpi_cuda_layer_norm(gcp_view y, gcp_view x, const float *gamma, const float *beta, double epsilon,
-                          cudaStream_t stream);
-void gcpi_cuda_layer_norm_back(const gcp_call *call, double epsilon, cudaStream_t stream);
+void gcpi_cuda_layer_norm(gcp_view y, gcp_view x, const float *gamma, const float *beta, double epsilon, int rms,
+                          cudaStream_t stream);       /* rms: RMS-norm, without beta */
+void gcpi_cuda_layer_norm_back(const gcp_call *call, double epsilon, int rms, cudaStream_t stream);
 size_t gcpi_cuda_layer_norm_workspace(gcp_shape shape);
 
 void gcpi_cuda_embedding(gcp_view y, gcp_view ids, gcp_view table, cudaStream_t stream);

@@ -1,4 +1,4 @@
-/* Normalisation: batch_norm, layer_norm. */
+/* Normalisation: batch_norm, layer_norm, rms_norm. */
 
 /* Batch-norm is two ops. Statistics: in: x, running mean, running variance; out: mean, scale = 1 / sqrt(variance +
    epsilon). It runs once a step and commits the running values (PyTorch's rule: unbiased variance). Application: in: x,
@@ -165,11 +165,13 @@ static void gcpi_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
     if (c->backward) cost->workspace = gcpi_sum_workspace(c->in[0], 2);
 }
 
-/* Layer-norm over channels. Backward computes the mean and scale of a pixel again. */
-GCPI_BODY void gcpi_pixel_moments(const gcp_real *x, int width, double epsilon, double *mean, double *scale)
+/* Layer-norm over channels; RMS-norm is the same with a mean of 0 and without beta. Backward computes the mean and
+   scale of a pixel again. */
+GCPI_BODY void gcpi_pixel_moments(const gcp_call *c, const gcp_real *x, int width, double *mean, double *scale)
 {
-    double sum, square;
-    GCPI_ROW_SUM(sum, width, i, (double)x[i])
+    const double epsilon = gcpi_attr(c->attributes)->norm.epsilon;
+    double sum = 0, square;
+    if (!gcpi_attr(c->attributes)->norm.rms) GCPI_ROW_SUM(sum, width, i, (double)x[i])
     const double middle = sum / width;
     GCPI_ROW_SUM(square, width, i, ((double)x[i] - middle) * ((double)x[i] - middle))
     *mean = middle;
@@ -179,16 +181,17 @@ GCPI_BODY void gcpi_layer_norm_task_body(void *arg, int index, int worker)
 {
     const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
     const gcp_call *c = job->call;
-    const gcp_real *gamma = (const gcp_real *)c->in[1].data, *beta = (const gcp_real *)c->in[2].data;
+    const gcp_real *gamma = (const gcp_real *)c->in[1].data,
+                   *beta = c->inputs > 2 ? (const gcp_real *)c->in[2].data : NULL;
     size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
     int width = c->in[0].shape.d[3];
     for (size_t p = first; p < last; p++) {
         const gcp_real *x = gcpi_row(&c->in[0], p);
         gcp_real *y = gcpi_row_out(&c->out[0], p);
         double mean, scale;
-        gcpi_pixel_moments(x, width, gcpi_attr(c->attributes)->norm.epsilon, &mean, &scale);
-        GCPI_EACH for (int i = 0; i < width; i++)
-            y[i] = (gcp_real)(((double)x[i] - mean) * scale) * gamma[i] + beta[i];
+        gcpi_pixel_moments(c, x, width, &mean, &scale);
+        GCPI_EACH for (int i = 0; i < width; i++) y[i] = (gcp_real)(((double)x[i] - mean) * scale) * gamma[i];
+        if (beta) GCPI_EACH for (int i = 0; i < width; i++) y[i] += beta[i];
     }
     (void)worker;
 }
@@ -205,7 +208,7 @@ GCPI_BODY void gcpi_sum_layer_norm_body(const gcp_call *c, size_t first, size_t 
     for (size_t p = first; p < last; p++) {
         const gcp_real *x = gcpi_row(&c->in[0], p), *dy = gcpi_row(&c->dout[0], p);
         double mean, scale;
-        gcpi_pixel_moments(x, width, gcpi_attr(c->attributes)->norm.epsilon, &mean, &scale);
+        gcpi_pixel_moments(c, x, width, &mean, &scale);
         GCPI_EACH for (int i = 0; i < width; i++) {
             sums[i] += (double)dy[i] * (((double)x[i] - mean) * scale);
             plain[i] += (double)dy[i];
@@ -225,10 +228,11 @@ GCPI_BODY void gcpi_layer_norm_task_back_body(void *arg, int index, int worker)
         const gcp_real *x = gcpi_row(&c->in[0], p), *dy = gcpi_row(&c->dout[0], p);
         gcp_real *dx = gcpi_row_out(d, p);
         double mean, scale, a, b;
-        gcpi_pixel_moments(x, width, gcpi_attr(c->attributes)->norm.epsilon, &mean, &scale);
+        gcpi_pixel_moments(c, x, width, &mean, &scale);
         GCPI_ROW_SUM(a, width, i, (double)dy[i] * (double)gamma[i])
         GCPI_ROW_SUM(b, width, i, (double)dy[i] * (double)gamma[i] * (((double)x[i] - mean) * scale))
-        a /= width; b /= width;
+        a = gcpi_attr(c->attributes)->norm.rms ? 0 : a / width;
+        b /= width;
         GCPI_EACH for (int i = 0; i < width; i++) {
             const double xhat = ((double)x[i] - mean) * scale;
             const gcp_real g = (gcp_real)(scale * ((double)dy[i] * (double)gamma[i] - a - xhat * b));
@@ -240,10 +244,11 @@ GCPI_BODY void gcpi_layer_norm_task_back_body(void *arg, int index, int worker)
 GCPI_WIDE_TASK(gcpi_layer_norm_task_back, gcpi_norm_job)
 static void gcpi_layer_norm_backward(const gcp_call *c)
 {
-    if (c->din[1].data || c->din[2].data) {
+    const int beta = c->inputs > 2 && c->din[2].data;
+    if (c->din[1].data || beta) {
         const double *sums = gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_layer_norm);
         if (c->din[1].data) gcpi_store_sums(&c->din[1], sums);
-        if (c->din[2].data) gcpi_store_sums(&c->din[2], sums + c->in[0].shape.d[3]);
+        if (beta) gcpi_store_sums(&c->din[2], sums + c->in[0].shape.d[3]);
     }
     if (c->din[0].data) gcpi_norm_rows(c, c->din[0].shape, NULL, gcpi_layer_norm_task_back);
 }
@@ -273,12 +278,15 @@ static const gcpi_op_row gcpi_batch_norm_row = {
       GCPI_IN(0) | GCPI_IN(1) | GCPI_IN(2) | GCPI_IN(3), 0, GCPI_OVER, 1, NULL },
     gcpi_batch_norm_facts
 };
-static const gcpi_op_row gcpi_layer_norm_row = {
-    GCP_OP_LAYER_NORM,
-    { "layer_norm", gcpi_norm_shape, gcpi_layer_norm_forward, gcpi_layer_norm_backward, gcpi_norm_cost,
-      GCPI_IN(0) | GCPI_IN(1), 0, GCPI_OVER, 1, NULL },
-    gcpi_layer_norm_facts
-};
+#define GCPI_LAYER_NORM_ROW(name)                                                                                   \
+    static const gcpi_op_row gcpi_##name##_row = {                                                                  \
+        GCP_OP_LAYER_NORM,                                                                                          \
+        { #name, gcpi_norm_shape, gcpi_layer_norm_forward, gcpi_layer_norm_backward, gcpi_norm_cost,                \
+          GCPI_IN(0) | GCPI_IN(1), 0, GCPI_OVER, 1, NULL },                                                         \
+        gcpi_layer_norm_facts                                                                                       \
+    };
+GCPI_LAYER_NORM_ROW(layer_norm)
+GCPI_LAYER_NORM_ROW(rms_norm)
 
 GCPI_COLD
 
@@ -351,32 +359,48 @@ GCPI_DEF gcp_tensor gcp_batch_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_ten
     return gcpi_batch_norm(x, gamma, beta, 1, o);
 }
 
-/* gamma and beta are given, or made. */
-static gcp_tensor gcpi_layer_norm(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, int given, gcp_norm_opts o)
+/* An op with a value a channel each of gamma and, but for RMS-norm, beta: given, or made. */
+static gcp_tensor gcpi_norm_record(const gcpi_op_row *row, gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, int given,
+                                   const gcpi_attributes *a, const char *named, gcp_at at)
 {
     gcp_tape *t = x.tape;
     gcp_tensor in[3];
-    gcpi_attributes a = gcpi_no_attributes();
-    if (o.momentum != 0)
-        return gcpi_bad_option(x, o.at, "layer_norm", ".momentum", o.momentum, "it belongs to gcp_batch_norm");
-    if (!gcpi_norm_options(x, "layer_norm", &o)) return gcpi_nil(t);
-    a.norm.epsilon = o.epsilon;
+    if (!gcpi_enter(x, at, row->op.name)) return gcpi_nil(t);
     gcp_shape channels = gcpi_raw(1, gcpi_get(x)->shape.d[3], 0, 0, 0);
-    int name = gcpi_op_name(t, "layer_norm", o.name, o.at);
+    int name = gcpi_op_name(t, row->op.name, named, at);
     if (!name) return gcpi_nil(t);
-    gcp_param_opts ones = gcpi_weight_options(GCP_INIT_ONES, GCP_INIT_ONES, 1, 1, o.at),
-                   zeros = gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at);
+    gcp_param_opts ones = gcpi_weight_options(GCP_INIT_ONES, GCP_INIT_ONES, 1, 1, at),
+                   zeros = gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, at);
     in[0] = x;
     in[1] = given ? gamma : gcpi_weight(t, name, "gamma", channels, ones);
-    in[2] = given ? beta : gcpi_weight(t, name, "beta", channels, zeros);
-    return t->code ? gcpi_nil(t) : gcpi_record(t, &gcpi_layer_norm_row, name, in, 3, &a, o.at);
+    in[2] = given || a->norm.rms ? beta : gcpi_weight(t, name, "beta", channels, zeros);
+    return t->code ? gcpi_nil(t) : gcpi_record(t, row, name, in, a->norm.rms ? 2 : 3, a, at);
+}
+static gcp_tensor gcpi_layer_norm(const gcpi_op_row *row, gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, int given,
+                                  gcp_norm_opts o)
+{
+    gcpi_attributes a = gcpi_no_attributes();
+    if (o.momentum != 0)
+        return gcpi_bad_option(x, o.at, row->op.name, ".momentum", o.momentum, "it belongs to gcp_batch_norm");
+    if (!gcpi_norm_options(x, row->op.name, &o)) return gcpi_nil(x.tape);
+    a.norm.epsilon = o.epsilon;
+    a.norm.rms = row == &gcpi_rms_norm_row;
+    return gcpi_norm_record(row, x, gamma, beta, given, &a, o.name, o.at);
 }
 GCPI_DEF gcp_tensor gcp_layer_norm_at(gcp_tensor x, gcp_norm_opts o)
 {
-    return gcpi_layer_norm(x, gcpi_nil(NULL), gcpi_nil(NULL), 0, o);
+    return gcpi_layer_norm(&gcpi_layer_norm_row, x, gcpi_nil(NULL), gcpi_nil(NULL), 0, o);
 }
 GCPI_DEF gcp_tensor gcp_layer_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, gcp_norm_opts o)
 {
-    return gcpi_layer_norm(x, gamma, beta, 1, o);
+    return gcpi_layer_norm(&gcpi_layer_norm_row, x, gamma, beta, 1, o);
+}
+GCPI_DEF gcp_tensor gcp_rms_norm_at(gcp_tensor x, gcp_norm_opts o)
+{
+    return gcpi_layer_norm(&gcpi_rms_norm_row, x, gcpi_nil(NULL), gcpi_nil(NULL), 0, o);
+}
+GCPI_DEF gcp_tensor gcp_rms_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_norm_opts o)
+{
+    return gcpi_layer_norm(&gcpi_rms_norm_row, x, gamma, gcpi_nil(NULL), 1, o);
 }
 GCPI_WARM

@@ -48,7 +48,7 @@ typedef union gcpi_attributes {
     /* lengths, bias: the input, 0: none; shared: all samples have one bias */
     struct { int heads, causal, lengths, bias, keys, shared; double scale; } attention;
     struct { double rate; int per_sample; } dropout;
-    struct { double epsilon, momentum; } norm;
+    struct { double epsilon, momentum; int groups, rms; } norm;
     struct { int first, count; } slice;
     struct { int axis, first, count, step, from[4]; } axes;
     struct { int factor, mode; } upsample;

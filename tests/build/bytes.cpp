@@ -96,12 +96,13 @@ static float *channels(int c, float value)
     for (int i = 0; i < c; i++) p[i] = value;
     return p;
 }
+static const gcpi_cuda_rectifier relu = { 0, INFINITY, INFINITY, 0, 0, -INFINITY, 1 };
 static gcpi_cuda_apply applied(int norm, int add, int mask)
 {
     gcpi_cuda_apply a = {};
     a.x = view(S);
     a.y = view(S);
-    a.rectify = 1;
+    a.rectifier = relu;
     if (add) a.other = view(S);
     if (mask) a.mask = (unsigned char *)take((size_t)BITS);
     if (norm) a.mean = channels(64, 0), a.scale = channels(64, 1), a.gamma = channels(64, 1), a.beta = channels(64, 0);
@@ -124,15 +125,15 @@ static void elementwise(void)
         gcpi_cuda_apply_run(&a, stream);
     });
     row("rectify_back: by y", 3 * E, [&] {
-        gcpi_cuda_rectify_back(view(S), view(S), view(S), NULL, 0, stream);
+        gcpi_cuda_rectify_back(view(S), view(S), view(S), NULL, &relu, stream);
     });
     row("rectify_back: by a mask", 2 * E + BITS, [&] {
-        gcpi_cuda_rectify_back(view(S), view(S), none, (unsigned char *)take((size_t)BITS), 0, stream);
+        gcpi_cuda_rectify_back(view(S), view(S), none, (unsigned char *)take((size_t)BITS), &relu, stream);
     });
     row("reshape", 2 * E, [&] { gcpi_cuda_reshape(view(S), view(shape(4, 56 * 56, 1, 64)), stream); });
     row("dropout", 2 * E, [&] {
         gcp_step_numbers *n = (gcp_step_numbers *)take(sizeof *n);
-        gcpi_cuda_dropout(view(S), view(S), 0.5, 1, n, stream);
+        gcpi_cuda_dropout(view(S), view(S), 0.5, 0, 1, n, stream);
     });
 }
 
@@ -176,18 +177,18 @@ static void norms(void)
             norm(64);
             call.workspace = take(gcpi_cuda_sums_workspace(S, 2));
             call.fused = fused ? &rectifier : NULL;
-            gcpi_cuda_batch_norm_back(&call, 0, stream);
+            gcpi_cuda_batch_norm_back(&call, &relu, stream);
         });
     row("bias backward", E, [&] {
         gcpi_cuda_bias_back(view(shape(1, 1, 1, 64)), view(S), take(gcpi_cuda_sums_workspace(S, 1)), stream);
     });
     row("layer_norm", 2 * E, [&] {
-        gcpi_cuda_layer_norm(view(S), view(S), channels(64, 1), channels(64, 0), 1e-5, stream);
+        gcpi_cuda_layer_norm(view(S), view(S), channels(64, 1), channels(64, 0), 1e-5, 0, stream);
     });
     row("layer_norm backward (moments, sums, dx)", 6 * E, [&] {
         norm(64);
         call.workspace = take(gcpi_cuda_layer_norm_workspace(S));
-        gcpi_cuda_layer_norm_back(&call, 1e-5, stream);
+        gcpi_cuda_layer_norm_back(&call, 1e-5, 0, stream);
     });
 }
 
@@ -201,11 +202,11 @@ static void losses(void)
     row("mse", 2 * E, [&] { gcpi_cuda_mean(view(S), view(S), channels(1, 0), take(GCPI_CUDA_LOSS_BYTES), stream); });
     row("mse backward", 3 * E, [&] { gcpi_cuda_mse_back(view(S), view(S), view(S), channels(1, 1), stream); });
     row("cross_entropy", E + LABELS, [&] {
-        gcpi_cuda_cross_entropy(view(logits), view(shape(12544, 1, 1, 1)), -1, channels(1, 0),
+        gcpi_cuda_cross_entropy(view(logits), view(shape(12544, 1, 1, 1)), -1, 0, channels(1, 0),
                                 take(GCPI_CUDA_LOSS_BYTES), stream);
     });
     row("cross_entropy backward", 2 * E + LABELS, [&] {
-        gcpi_cuda_cross_entropy_back(view(logits), view(logits), view(shape(12544, 1, 1, 1)), -1, channels(1, 1),
+        gcpi_cuda_cross_entropy_back(view(logits), view(logits), view(shape(12544, 1, 1, 1)), -1, 0, channels(1, 1),
                                      take(GCPI_CUDA_LOSS_BYTES), stream);
     });
 }

@@ -11,7 +11,7 @@ typedef enum precision_kind {
     CONV, CONV_TRANSPOSE, LINEAR, MATMUL,                  /* compared by the sum of absolute products */
     ADD, MUL, GATE, SPREAD, BIAS, RELU, LEAKY, RELU6, CLAMP, MAX_POOL, AVG_POOL, GLOBAL_POOL, NEAREST, BILINEAR,
     BATCH_NORM, LAYER_NORM, DROPOUT, CONCAT, SLICE, RESHAPE, EMBEDDING, CROSS_ENTROPY, MSE, MEAN,
-    SOFTMAX, LOG_SOFTMAX, RESIDUAL,
+    SOFTMAX, LOG_SOFTMAX, RMS_NORM, GROUP_NORM, RESIDUAL,
     POINTWISE, KINDS = POINTWISE GCPI_POINTWISE(AND_ONE, AND_ONE, AND_ONE)   /* each line of the table */
 } precision_kind;
 
@@ -115,6 +115,11 @@ static gcp_tensor other(const precision_case *c, gcp_tensor x)
     case CLAMP: return gcp_clamp(x, .low = -0.25, .high = 0.5);
     case SOFTMAX: return gcp_softmax(gcp_scale(x, .by = 3));
     case LOG_SOFTMAX: return gcp_log_softmax(gcp_scale(x, .by = 3));
+    case RMS_NORM: return gcp_rms_norm_op(x, param1(2, c->ci), .epsilon = 1e-3);
+    case GROUP_NORM: {
+        gcp_tensor g = param1(2, c->ci), b = param1(3, c->ci);
+        return gcp_group_norm_op(x, g, b, .groups = 1, .epsilon = 1e-3);
+    }
     case BIAS: return gcp_bias(x, param1(2, c->ci));
     case RELU: return gcp_relu(x);
     case LEAKY: return gcp_leaky_relu(x, .slope = 0.3);

@@ -194,7 +194,7 @@ static inline gcp_tensor net_op(random_net *r)
                           .padding = GCP_PADDING_SAME, .no_bias = (int)roll(&r->d, 2));
     case 1: return net_shared(r, x);
     case 2: return net_group(r, gcp_batch_norm(x));
-    case 3: return gcp_layer_norm(x);
+    case 3: return roll(&r->d, 2) ? gcp_rms_norm(x) : gcp_layer_norm(x);
     case 4: return net_group(r, gcp_add(x, net_partner(r, x, 1)));
     case 5: return gcp_mul(x, net_partner(r, x, 1));
     case 6: return s.d[3] <= 12 ? net_concat_2(r, x, net_partner(r, x, 0)) : gcp_relu(x);

@@ -88,7 +88,7 @@ GCPI_DEVICE void gcpi_at_times(const gcp_view &to, int sample, int token, int to
     __syncthreads();
 }
 
-__global__ void gcpi_attention_kernel(gcpi_cuda_attention a, int blocks)
+__global__ void __launch_bounds__(GCPI_THREADS, 2) gcpi_attention_kernel(gcpi_cuda_attention a, int blocks)
 {
     __shared__ gcpi_tile_of s, left, right;
     __shared__ float top[GCPI_AT], share[GCPI_AT];
@@ -153,7 +153,7 @@ GCPI_DEVICE void gcpi_at_back(const gcpi_cuda_attention &a, const gcpi_tile_at &
     __syncthreads();
 }
 /* A block: 32 keys of a sample's head of k and v. */
-__global__ void gcpi_attention_keys_kernel(gcpi_cuda_attention a, int blocks)
+__global__ void __launch_bounds__(GCPI_THREADS, 2) gcpi_attention_keys_kernel(gcpi_cuda_attention a, int blocks)
 {
     __shared__ gcpi_tile_of p, g, left, right;
     __shared__ float dot[GCPI_AT];
@@ -172,7 +172,8 @@ __global__ void gcpi_attention_keys_kernel(gcpi_cuda_attention a, int blocks)
         }
 }
 /* A block: 32 rows of a head; of all samples, in order, where they share a bias whose gradient is wanted. */
-__global__ void gcpi_attention_rows_kernel(gcpi_cuda_attention a, int blocks, int together)
+__global__ void __launch_bounds__(GCPI_THREADS, 2) gcpi_attention_rows_kernel(gcpi_cuda_attention a, int blocks,
+                                                                                     int together)
 {
     __shared__ gcpi_tile_of p, g, left, right;
     __shared__ float dot[GCPI_AT];

@@ -133,29 +133,30 @@ struct gcpi_sum_of_layer  { enum { SUMS = 2 }; gcp_view x, dy; const float2 *mom
         s[1] += (double)g;
     }
 };
-GCPI_DEVICE void gcpi_moments(const float *x, int width, double epsilon, double *mean, double *scale)
+/* rms: the mean counts as 0 */
+GCPI_DEVICE void gcpi_moments(const float *x, int width, double epsilon, int rms, double *mean, double *scale)
 {
     int lane = (int)(threadIdx.x % 32);
     double sum = 0, square = 0;
     for (int i = lane; i < width; i += 32) sum += (double)x[i];
-    *mean = gcpi_warp_sum(sum) / width;
+    *mean = rms ? 0 : gcpi_warp_sum(sum) / width;
     for (int i = lane; i < width; i += 32) square += ((double)x[i] - *mean) * ((double)x[i] - *mean);
     *scale = 1.0 / sqrt(gcpi_warp_sum(square) / width + epsilon);
 }
 __global__ void gcpi_layer_norm_kernel(gcp_view y, gcp_view x, const float *gamma, const float *beta, double epsilon,
-                                       size_t pixels)
+                                       int rms, size_t pixels)
 {
     size_t p = (size_t)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
     if (p >= pixels) return;
     const float *from = (const float *)x.data + (ptrdiff_t)p * x.pitch;
     float *to = (float *)y.data + (ptrdiff_t)p * y.pitch;
     double mean, scale;
-    gcpi_moments(from, x.shape.d[3], epsilon, &mean, &scale);
+    gcpi_moments(from, x.shape.d[3], epsilon, rms, &mean, &scale);
     for (int i = (int)(threadIdx.x % 32); i < x.shape.d[3]; i += 32)
-        to[i] = (float)(((double)from[i] - mean) * scale) * gamma[i] + beta[i];
+        to[i] = (float)(((double)from[i] - mean) * scale) * gamma[i] + (rms ? 0 : beta[i]);
 }
 __global__ void gcpi_layer_norm_back_kernel(gcp_view dx, gcp_view x, gcp_view dy, const float *gamma, double epsilon,
-                                            float2 *moments, size_t pixels)
+                                            int rms, float2 *moments, size_t pixels)
 {
     size_t p = (size_t)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
     int lane = (int)(threadIdx.x % 32), width = x.shape.d[3];
@@ -163,7 +164,7 @@ __global__ void gcpi_layer_norm_back_kernel(gcp_view dx, gcp_view x, gcp_view dy
     const float *v = (const float *)x.data + (ptrdiff_t)p * x.pitch,
                 *g = (const float *)dy.data + (ptrdiff_t)p * dy.pitch;
     double mean, scale, a = 0, b = 0;
-    gcpi_moments(v, width, epsilon, &mean, &scale);
+    gcpi_moments(v, width, epsilon, rms, &mean, &scale);
     if (lane == 0) moments[p] = make_float2((float)mean, (float)scale);
     if (!dx.data) return;
     for (int i = lane; i < width; i += 32) {
@@ -171,7 +172,8 @@ __global__ void gcpi_layer_norm_back_kernel(gcp_view dx, gcp_view x, gcp_view dy
         a += t;
         b += t * ((double)v[i] - mean) * scale;
     }
-    a = gcpi_warp_sum(a); b = gcpi_warp_sum(b);
+    a = rms ? 0 : gcpi_warp_sum(a);
+    b = gcpi_warp_sum(b);
     float *to = (float *)dx.data + (ptrdiff_t)p * dx.pitch;
     for (int i = lane; i < width; i += 32) {
         double xhat = ((double)v[i] - mean) * scale;
@@ -183,29 +185,32 @@ size_t gcpi_cuda_layer_norm_workspace(gcp_shape shape)
 {
     return gcpi_cuda_sums_workspace(shape, 2) + gcpi_pixels_of(shape) * sizeof(float2);
 }
-void gcpi_cuda_layer_norm(gcp_view y, gcp_view x, const float *gamma, const float *beta, double epsilon,
+void gcpi_cuda_layer_norm(gcp_view y, gcp_view x, const float *gamma, const float *beta, double epsilon, int rms,
                           cudaStream_t stream)
 {
     size_t pixels = gcpi_pixels_of(x.shape);
-    GCP_LAUNCH(gcpi_layer_norm_kernel, gcpi_blocks(pixels, 8), 256, 0, stream, y, x, gamma, beta, epsilon, pixels);
+    GCP_LAUNCH(gcpi_layer_norm_kernel, gcpi_blocks(pixels, 8), 256, 0, stream, y, x, gamma, beta, epsilon, rms,
+               pixels);
 }
 /* The sums of gamma's and beta's gradients read dy, which dx may overwrite: moments first, then sums, then dx. */
-void gcpi_cuda_layer_norm_back(const gcp_call *c, double epsilon, cudaStream_t stream)
+void gcpi_cuda_layer_norm_back(const gcp_call *c, double epsilon, int rms, cudaStream_t stream)
 {
     gcp_view x = c->in[0], dy = c->dout[0], none = c->din[0];
     size_t pixels = gcpi_pixels_of(x.shape);
     float2 *moments = (float2 *)c->workspace;
     void *partial = (char *)c->workspace + pixels * sizeof(float2);
     const float *gamma = (const float *)c->in[1].data;
-    none.data = NULL;
-    if (c->din[1].data || c->din[2].data) {
+    gcp_view dbeta = none;
+    none.data = dbeta.data = NULL;
+    if (!rms) dbeta = c->din[2];
+    if (c->din[1].data || dbeta.data) {
         GCP_LAUNCH(gcpi_layer_norm_back_kernel, gcpi_blocks(pixels, 8), 256, 0, stream, none, x, dy, gamma, epsilon,
-                   moments, pixels);
+                   rms, moments, pixels);
         gcpi_sum_of_layer f = { x, dy, moments };
-        gcpi_sums_done<2> done = { { c->din[1], c->din[2] }, NULL, 0, 0 };
+        gcpi_sums_done<2> done = { { c->din[1], dbeta }, NULL, 0, 0 };
         gcpi_sums(f, x.shape, partial, done, stream);
     }
     if (c->din[0].data)
         GCP_LAUNCH(gcpi_layer_norm_back_kernel, gcpi_blocks(pixels, 8), 256, 0, stream, c->din[0], x, dy, gamma,
-                   epsilon, moments, pixels);
+                   epsilon, rms, moments, pixels);
 }
