@@ -306,7 +306,7 @@ typedef struct gcp_elu_opts {
 /* x, and alpha (exp(x) - 1) where x is below 0. */
 GCP_API gcp_tensor gcp_elu_at(gcp_tensor x, gcp_elu_opts opts);
 #define gcp_elu(...) GCPI_F1(gcp_elu_at, gcp_elu_opts, __VA_ARGS__, )
-/* .beta: default 1, at least 1e-6; GCP_ZERO says zero. */
+/* .beta: default 1, at least 1e-6. */
 typedef struct gcp_softplus_opts {
     gcp_at at GCPI_Z; double beta GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_softplus_opts;
@@ -825,7 +825,8 @@ GCP_API const char *gcp_code_text(gcp_code code);
 
 /* An input of gcp_reals. Steps do not change inputs. */
 GCP_API gcp_tensor gcp_input_at(gcp_tape *tape, const char *name, gcp_shape shape, gcp_input_opts opts);
-/* An input of int32: a class a pixel, for gcp_cross_entropy. */
+/* An input of int32: a class a pixel, for gcp_cross_entropy: (n) for logits (n, c), (n, l) for (n, l, c), as many as
+   pixels. */
 GCP_API gcp_tensor gcp_labels_at(gcp_tape *tape, const char *name, gcp_shape shape, gcp_input_opts opts);
 /* An input of int32: entries of a table, for gcp_embedding. */
 GCP_API gcp_tensor gcp_ids_at(gcp_tape *tape, const char *name, gcp_shape shape, gcp_input_opts opts);
@@ -833,7 +834,7 @@ GCP_API gcp_tensor gcp_ids_at(gcp_tape *tape, const char *name, gcp_shape shape,
 GCP_API gcp_tensor gcp_want_grad_at(gcp_tensor input, gcp_at at);
 
 /* A parameter to share among ops; layers make their own. Its values are in the tape's state, and found again by path
-   after a reset. */
+   after a reset. A name, as all names: no space, '/', '[' or '#'. */
 GCP_API gcp_tensor gcp_param_at(gcp_tape *tape, const char *name, gcp_shape shape, gcp_param_opts opts);
 /* Until the tape is reset, plans made from now on compute no gradient for it; plans made before still train it. */
 GCP_API gcp_tensor gcp_freeze_at(gcp_tensor parameter, gcp_at at);
@@ -881,7 +882,8 @@ GCP_API gcp_tensor gcp_rms_norm_at(gcp_tensor x, gcp_norm_opts opts);
 GCP_API gcp_tensor gcp_group_norm_at(gcp_tensor x, gcp_group_norm_opts opts);
 
 /* The same ops with given weights, so that ops can share them: .out, .k and .entries follow from the weights, .init is
-   an error. bias may be nil (pass GCP_NIL). Each batch-norm still has its own running statistics, as its inputs differ
+   an error. bias may be nil (pass GCP_NIL). A table is (entries, out), as weights of a linear layer of as many outputs
+   as entries. Each batch-norm still has its own running statistics, as its inputs differ
    from others'. */
 GCP_API gcp_tensor gcp_conv2d_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_conv2d_opts opts);
 GCP_API gcp_tensor gcp_conv_transpose2d_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_conv2d_opts opts);

@@ -44,7 +44,7 @@ static inline network vit(gcp_tape *net, int width, int depth, int heads, int ba
 /* Radford et al. 2019. The image is the tokens' ids; the table of the tokens also makes the logits. */
 static inline network gpt2(gcp_tape *net, int width, int depth, int heads, int batch, int tokens, int words)
 {
-    gcp_tensor ids = gcp_labels(net, "ids", GCP_SHAPE(batch, tokens)),
+    gcp_tensor ids = gcp_ids(net, "ids", GCP_SHAPE(batch, tokens)),
                next = gcp_labels(net, "next", GCP_SHAPE(batch, tokens)),
                table = gcp_param(net, "words", GCP_SHAPE(words, width), .std = 0.02), x = GCP_NIL;
     GCP_SEGMENT(net, "words_in") {

@@ -70,7 +70,7 @@ typedef struct gcp_elu_opts {
 /* x, and alpha (exp(x) - 1) where x is below 0. */
 GCP_API gcp_tensor gcp_elu_at(gcp_tensor x, gcp_elu_opts opts);
 #define gcp_elu(...) GCPI_F1(gcp_elu_at, gcp_elu_opts, __VA_ARGS__, )
-/* .beta: default 1, at least 1e-6; GCP_ZERO says zero. */
+/* .beta: default 1, at least 1e-6. */
 typedef struct gcp_softplus_opts {
     gcp_at at GCPI_Z; double beta GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_softplus_opts;
