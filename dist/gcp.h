@@ -5240,10 +5240,12 @@ GCPI_BODY unsigned char gcpi_bits(const unsigned char *on)
 GCPI_BODY void gcpi_mask_span(const gcpi_rectifier *r, unsigned char *mask, const gcp_real *x, size_t index, size_t n)
 {
     enum { RUN = 64 };
+    const int above = !(r->last < HUGE_VAL);                     /* one comparison is enough */
     unsigned char on[RUN];
     size_t done = 0;
     for (; (index & 7) == 0 && done + RUN <= n; done += RUN) {
-        for (int i = 0; i < RUN; i++) on[i] = (unsigned char)gcpi_within(r, x[done + (size_t)i]);
+        if (above) for (int i = 0; i < RUN; i++) on[i] = x[done + (size_t)i] > r->low;
+        else for (int i = 0; i < RUN; i++) on[i] = (unsigned char)gcpi_within(r, x[done + (size_t)i]);
         for (size_t b = 0; b < RUN / 8; b++) mask[(index + done) / 8 + b] = gcpi_bits(on + 8 * b);
     }
     for (; (index & 7) == 0 && done + 8 <= n; done += 8) {
