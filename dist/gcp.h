@@ -5240,7 +5240,7 @@ GCPI_BODY unsigned char gcpi_bits(const unsigned char *on)
 GCPI_BODY void gcpi_mask_span(const gcpi_rectifier *r, unsigned char *mask, const gcp_real *x, size_t index, size_t n)
 {
     enum { RUN = 64 };
-    const int above = !(r->last < HUGE_VAL);                     /* one comparison is enough */
+    const int above = !((double)r->last < HUGE_VAL);             /* one comparison is enough */
     unsigned char on[RUN];
     size_t done = 0;
     for (; (index & 7) == 0 && done + RUN <= n; done += RUN) {
