@@ -267,13 +267,8 @@ static void overflows(void)
     works_again(__LINE__);
 }
 
-static void numbers(void)
+static void pointwise_numbers(void)
 {
-    BAD(GCP_E_ARGUMENT, "dropout: .rate = 1; at least 0 and less than 1", gcp_dropout(x, .rate = 1));
-    BAD(GCP_E_ARGUMENT, "dropout: .rate = -0.1; at least 0 and less than 1", gcp_dropout(x, .rate = -0.1));
-    BAD(GCP_E_ARGUMENT, "dropout: .rate = nan; at least 0 and less than 1", gcp_dropout(x, .rate = (double)NAN));
-    GOOD(gcp_dropout(x, .rate = 0.999));
-    GOOD(gcp_dropout(x, .rate = 0));
     BAD(GCP_E_ARGUMENT, "leaky_relu: .slope = -0.5; at least 0", gcp_leaky_relu(x, .slope = -0.5));
     BAD(GCP_E_ARGUMENT, "clamp: .low is missing; GCP_ZERO says zero", gcp_clamp(x, .high = 6));
     BAD(GCP_E_ARGUMENT, "clamp: .high is missing; GCP_ZERO says zero", gcp_clamp(x, .low = -6));
@@ -281,16 +276,26 @@ static void numbers(void)
         gcp_clamp(x, .low = 2, .high = 2));
     BAD(GCP_E_ARGUMENT, "elu: .alpha = -1; at least 0, and finite", gcp_elu(x, .alpha = -1));
     BAD(GCP_E_ARGUMENT, "softplus: .beta = 0; at least 1e-06, and finite", gcp_softplus(x, .beta = GCP_ZERO));
+    BAD(GCP_E_ARGUMENT, "leaky_relu: .slope = inf; at least 0", gcp_leaky_relu(x, .slope = HUGE_VAL));
+    GOOD(gcp_leaky_relu(x, .slope = GCP_ZERO));
+    BAD(GCP_E_ARGUMENT, "scale: .by is missing; GCP_ZERO says zero", gcp_scale(x));
+    if (sizeof(gcp_real) == 4) BAD(GCP_E_ARGUMENT, "scale: .by = 1e+300; finite", gcp_scale(x, .by = 1e300));
+    BAD(GCP_E_ARGUMENT, "scale: .by = inf; finite", gcp_scale(x, .by = HUGE_VAL));
+    GOOD(gcp_scale(x, .by = GCP_ZERO));
+}
+
+static void numbers(void)
+{
+    BAD(GCP_E_ARGUMENT, "dropout: .rate = 1; at least 0 and less than 1", gcp_dropout(x, .rate = 1));
+    BAD(GCP_E_ARGUMENT, "dropout: .rate = -0.1; at least 0 and less than 1", gcp_dropout(x, .rate = -0.1));
+    BAD(GCP_E_ARGUMENT, "dropout: .rate = nan; at least 0 and less than 1", gcp_dropout(x, .rate = (double)NAN));
+    GOOD(gcp_dropout(x, .rate = 0.999));
+    GOOD(gcp_dropout(x, .rate = 0));
     BAD(GCP_E_ARGUMENT, "batch_norm: .momentum = 1.5; in [0, 1]", gcp_batch_norm(x, .momentum = 1.5));
     GOOD(gcp_batch_norm(x, .momentum = 1));
     BAD(GCP_E_ARGUMENT, "layer_norm: .epsilon = -1; above 0", gcp_layer_norm(x, .epsilon = -1));
     BAD(GCP_E_ARGUMENT, "batch_norm: .epsilon = 0; above 0", gcp_batch_norm(x, .epsilon = GCP_ZERO));
     GOOD(gcp_batch_norm(x, .momentum = GCP_ZERO));
-    BAD(GCP_E_ARGUMENT, "scale: .by is missing; GCP_ZERO says zero", gcp_scale(x));
-    if (sizeof(gcp_real) == 4) BAD(GCP_E_ARGUMENT, "scale: .by = 1e+300; finite", gcp_scale(x, .by = 1e300));
-    BAD(GCP_E_ARGUMENT, "scale: .by = inf; finite", gcp_scale(x, .by = HUGE_VAL));
-    GOOD(gcp_scale(x, .by = GCP_ZERO));
-    BAD(GCP_E_ARGUMENT, "leaky_relu: .slope = inf; at least 0", gcp_leaky_relu(x, .slope = HUGE_VAL));
     BAD(GCP_E_ARGUMENT, "upsample: .mode = 9; GCP_UPSAMPLING_NEAREST or GCP_UPSAMPLING_BILINEAR",
         gcp_upsample(x, .mode = (gcp_upsampling)9));
     BAD(GCP_E_ARGUMENT, "conv2d: .padding = 7; GCP_PADDING_EXPLICIT or GCP_PADDING_SAME",
@@ -301,7 +306,6 @@ static void numbers(void)
         gcp_linear(flat, .out = 1, .init = (gcp_init)77));
     GOOD(gcp_conv2d(x, .out = 1, .k = 3, .pad = 1, .pad_top = GCP_ZERO));
     GOOD(gcp_slice(x, .first = GCP_ZERO, .count = 1));
-    GOOD(gcp_leaky_relu(x, .slope = GCP_ZERO));
     GOOD(gcp_dropout(x, .rate = GCP_ZERO));
 #define FANS(fans, std) "parameter: 'p' with " fans ", .std = " std "; at least 0, and .std or .init"
     BAD(GCP_E_ARGUMENT, FANS(".fan_in = -1, .fan_out = 0", "0"), gcp_param(net, "p", GCP_SHAPE(4, 4), .fan_in = -1));
@@ -322,6 +326,21 @@ static gcp_tensor many(int count)
     return gcp_concat_at(list, count, SITE(gcp_concat_opts, 2, .name = NULL));
 }
 
+#define ATTENTION_OF(q, k, v, ...)                                                                                   \
+    gcp_attention(gcp_input(net, "q", GCP_SHAPE(2, 1, q)), gcp_input(net, "k", GCP_SHAPE(2, 1, k)),                  \
+                  gcp_input(net, "v", GCP_SHAPE(2, 1, v)), __VA_ARGS__)
+static void attention_sizes(void)
+{
+    BAD(GCP_E_SHAPE,
+        "attention: q 2x1x4096, v 2x1x1048576 and 4096 heads: at most 2^28 channels of q and of the result",
+        ATTENTION_OF(4096, 1, 1 << 20, .heads = 4096));
+    BAD(GCP_E_SHAPE, "attention: 3 heads of q 2x1x9, k 2x1x6 and v 2x1x6: each head of q has as many channels as one "
+                     "of k, and the heads of k and v divide .heads", ATTENTION_OF(9, 6, 6, .heads = 3));
+    BAD(GCP_E_ARGUMENT, "attention: .heads = 5; 1 to the channels of q; default 1", ATTENTION_OF(4, 4, 4, .heads = 5));
+    BAD(GCP_E_ARGUMENT, "attention: .scale = 1e+300; finite; default 1 / sqrt(channels of a head)",
+        ATTENTION_OF(4, 4, 4, .scale = sizeof(gcp_real) == sizeof(float) ? 1e300 : HUGE_VAL));
+}
+
 static void shapes(void)
 {
     BAD(GCP_E_SHAPE, "slice: channels [2, 2 + 3) of 2x4", gcp_slice(flat, .first = 2, .count = 3));
@@ -340,17 +359,6 @@ static void shapes(void)
     BAD(GCP_E_SHAPE, "mul: 2x8x8x6 and 2x4: each size must be equal, or 1 in one of them", gcp_mul(x, flat));
     BAD(GCP_E_SHAPE, "prelu: 2x8x8x6 and 4: each size must be equal, or 1 in one of them", gcp_prelu(x, weight));
     BAD(GCP_E_SHAPE, "mse: 2x4 and 2x8x8x6 differ", gcp_mse(flat, x));
-#define ATTENTION_OF(q, k, v, ...)                                                                                   \
-    gcp_attention(gcp_input(net, "q", GCP_SHAPE(2, 1, q)), gcp_input(net, "k", GCP_SHAPE(2, 1, k)),                  \
-                  gcp_input(net, "v", GCP_SHAPE(2, 1, v)), __VA_ARGS__)
-    BAD(GCP_E_SHAPE,
-        "attention: q 2x1x4096, v 2x1x1048576 and 4096 heads: at most 2^28 channels of q and of the result",
-        ATTENTION_OF(4096, 1, 1 << 20, .heads = 4096));
-    BAD(GCP_E_SHAPE, "attention: 3 heads of q 2x1x9, k 2x1x6 and v 2x1x6: each head of q has as many channels as one "
-                     "of k, and the heads of k and v divide .heads", ATTENTION_OF(9, 6, 6, .heads = 3));
-    BAD(GCP_E_ARGUMENT, "attention: .heads = 5; 1 to the channels of q; default 1", ATTENTION_OF(4, 4, 4, .heads = 5));
-    BAD(GCP_E_ARGUMENT, "attention: .scale = 1e+300; finite; default 1 / sqrt(channels of a head)",
-        ATTENTION_OF(4, 4, 4, .scale = sizeof(gcp_real) == sizeof(float) ? 1e300 : HUGE_VAL));
     BAD(GCP_E_SHAPE, "bias: 4 values for the 6 channels of 2x8x8x6", gcp_bias(x, weight));
     BAD(GCP_E_SHAPE,
         "matmul: 2x4 times 2x4; a product is of two matrices, (rows, k) by (k, columns): sizes before the last count "
@@ -1823,7 +1831,8 @@ static void files(void)
 int main(void)
 {
     static void (*const groups[])(void) = {
-        inputs, parameters, windows, windows_given, pools, overflows, numbers, shapes, rows_and_labels, dtypes, handles,
+        inputs, parameters, windows, windows_given, pools, overflows, numbers, pointwise_numbers, shapes,
+        attention_sizes, rows_and_labels, dtypes, handles,
         layer_names, taken_back, segments, full_tape, full_tape_of_norms, capacities, no_room, plan_options,
         update_options, cut_options, plan_targets, plan_budget, plan_arenas, short_arena, freed_too_late,
         unusable_plans, no_tape, binds, wide_align, failed_rebind, states, optimisers, accesses, runs, in_part,

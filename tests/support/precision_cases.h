@@ -103,6 +103,13 @@ static gcp_tensor residual(const precision_case *c, gcp_tensor x)        /* a co
     return gcp_add(gcp_layer_norm_op(gcp_conv2d_op(y, w, b, .pad = 1), b, b, .epsilon = 0.1), gcp_tanh(y));
 }
 
+static gcp_tensor shifted_norm(const precision_case *c, gcp_tensor x)
+{
+    gcp_tensor g = param1(2, c->ci), b = param1(3, c->ci);
+    if (c->kind == LAYER_NORM) return gcp_layer_norm_op(x, g, b, .epsilon = 1e-3);
+    return gcp_group_norm_op(x, g, b, .groups = 1, .epsilon = 1e-3);
+}
+
 static gcp_tensor other(const precision_case *c, gcp_tensor x)
 {
     int pixels = c->n * c->h * c->w;
@@ -116,10 +123,6 @@ static gcp_tensor other(const precision_case *c, gcp_tensor x)
     case SOFTMAX: return gcp_softmax(gcp_scale(x, .by = 3));
     case LOG_SOFTMAX: return gcp_log_softmax(gcp_scale(x, .by = 3));
     case RMS_NORM: return gcp_rms_norm_op(x, param1(2, c->ci), .epsilon = 1e-3);
-    case GROUP_NORM: {
-        gcp_tensor g = param1(2, c->ci), b = param1(3, c->ci);
-        return gcp_group_norm_op(x, g, b, .groups = 1, .epsilon = 1e-3);
-    }
     case BIAS: return gcp_bias(x, param1(2, c->ci));
     case RELU: return gcp_relu(x);
     case LEAKY: return gcp_leaky_relu(x, .slope = 0.3);
@@ -131,10 +134,7 @@ static gcp_tensor other(const precision_case *c, gcp_tensor x)
     case NEAREST: return gcp_upsample(x, .factor = c->sh);
     case BILINEAR: return gcp_upsample(x, .factor = c->sh, .mode = GCP_UPSAMPLING_BILINEAR);
     case BATCH_NORM: return batch_norm(x);
-    case LAYER_NORM: {
-        gcp_tensor g = param1(2, c->ci), b = param1(3, c->ci);
-        return gcp_layer_norm_op(x, g, b, .epsilon = 1e-3);
-    }
+    case LAYER_NORM: case GROUP_NORM: return shifted_norm(c, x);
     case DROPOUT: return gcp_dropout(x, .rate = 0.4);
     case CONCAT: return gcp_concat(GCP_TENSORS(gcp_tanh(x), wanted(2, c->n, c->h, c->w, c->co), x));
     case SLICE: return gcp_slice(gcp_tanh(x), .first = c->ci / 3, .count = c->ci - c->ci / 3);
