@@ -230,16 +230,17 @@ typedef struct gcp_op_opts { gcp_at at GCPI_Z; const char *name GCPI_Z; } GCPI_B
 /* Pointwise ops: gcp_scale(x, .by = 2), gcp_tanh(x), gcp_silu(x), gcp_gelu(x) and more. */
 #include "src/ops/pointwise_calls.h"   /* pointwise ops: functions, options, macros, GCP_POINTWISE_OPS */
 
-/* The ops. One name serves the enum, the table in src/ops/table.h and GCP_KEEP. */
+/* The ops. One name serves the enum and the table in src/ops/table.h. */
 #define GCP_OPS(X) GCP_OPS_WITH_ROOMS(X) GCP_POINTWISE_OPS(X) X(CUSTOM, custom)
 #define GCP_OPS_WITH_ROOMS(X) \
-    X(CONV2D, conv2d) X(CONV_TRANSPOSE2D, conv_transpose2d) X(UPSAMPLE, upsample) X(LINEAR, linear) X(MATMUL, matmul) \
+    X(CONV2D, conv2d) X(CONV_TRANSPOSE2D, conv_transpose2d) X(UPSAMPLE, upsample) X(RESIZE, resize) \
+    X(LINEAR, linear) X(MATMUL, matmul) X(MATMULS, matmuls) \
     X(ADD, add) X(PAIR, pair) X(BIAS, bias) X(RELU, relu) X(LEAKY_RELU, leaky_relu) X(RELU6, relu6) \
     X(CLAMP, clamp) X(MAX_POOL, max_pool) \
     X(AVG_POOL, avg_pool) X(GLOBAL_AVG_POOL, global_avg_pool) X(BATCH_STATS, batch_stats) X(BATCH_NORM, batch_norm) \
     X(LAYER_NORM, layer_norm) X(GROUP_NORM, group_norm) X(SOFTMAX, softmax) X(ATTENTION, attention) \
     X(DROPOUT, dropout) X(CONCAT, concat) X(SLICE, slice) X(RESHAPE, reshape) X(JOIN, join) X(CUT, cut) \
-    X(TRANSPOSE, transpose) \
+    X(PAD, pad) X(TRANSPOSE, transpose) X(SUM, sum) X(MAX, max) \
     X(EMBEDDING, embedding) X(CROSS_ENTROPY, cross_entropy) X(MSE, mse) X(MEAN, mean)
 #define GCPI_KIND(NAME, name) GCP_OP_##NAME,
 typedef enum gcp_op_kind { GCP_OPS(GCPI_KIND) GCP_OP_COUNT } gcp_op_kind;
@@ -248,8 +249,17 @@ typedef enum gcp_op_kind { GCP_OPS(GCPI_KIND) GCP_OP_COUNT } gcp_op_kind;
    out: y, mask (or NULL); attributes NULL: no rectifier, else as relu. SEED: the loss's gradient. NORM: .clip_norm. */
 enum { GCP_ROW_APPLY = GCP_OP_COUNT, GCP_ROW_SEED, GCP_ROW_NORM, GCP_ROW_UPDATE, GCP_ROW_COUNT };
 #undef GCPI_KIND
-/* A kind of op in a mask, for .keep of a segment: GCP_KEEP(CONV2D) | GCP_KEEP(ADD). */
-#define GCP_KEEP(NAME) ((uint64_t)1 << GCP_OP_##NAME)
+/* Classes of ops, for .keep of a segment: GCP_KEEP_PRODUCTS | GCP_KEEP_NORMS. */
+enum {
+    GCP_KEEP_PRODUCTS  = 1,     /* convolutions, linear, matmul */
+    GCP_KEEP_ATTENTION = 2,     /* attention, softmax */
+    GCP_KEEP_NORMS     = 4,
+    GCP_KEEP_POOLS     = 8,     /* pools, reductions, upsample, resize */
+    GCP_KEEP_PAIRS     = 16,    /* add, mul and the other ops of two operands, bias */
+    GCP_KEEP_POINTWISE = 32,    /* pointwise ops, rectifiers, dropout */
+    GCP_KEEP_MOVES     = 64,    /* concat, slice, pad, transpose, embedding */
+    GCP_KEEP_CUSTOM    = 128
+};
 
 /* One operand of a kernel: element (pixel p, channel c) is data[p * pitch + c]; there are n * h * w pixels. data is
    NULL for what this call neither reads nor makes. GCP_DTYPE_BIT: pixel-major, dense, 8 elements per byte. */
@@ -404,6 +414,9 @@ typedef enum gcp_padding { GCP_PADDING_EXPLICIT, GCP_PADDING_SAME } gcp_padding;
 typedef enum gcp_axis {
     GCP_AXIS_CHANNELS, GCP_AXIS_SAMPLES, GCP_AXIS_HEIGHT, GCP_AXIS_WIDTH, GCP_AXIS_TOKENS = GCP_AXIS_WIDTH
 } gcp_axis;
+/* Zeros; the outermost element again; those behind it in reverse: of a b c by two, c b a b c b a. */
+typedef enum gcp_pad_mode { GCP_PAD_ZEROS, GCP_PAD_EDGE, GCP_PAD_REFLECT } gcp_pad_mode;
+typedef enum gcp_reduction { GCP_REDUCE_MEAN, GCP_REDUCE_SUM, GCP_REDUCE_MAX } gcp_reduction;
 typedef enum gcp_upsampling { GCP_UPSAMPLING_NEAREST, GCP_UPSAMPLING_BILINEAR } gcp_upsampling;
 
 /* A unit is an outermost segment, or an op outside of all segments. */
@@ -447,10 +460,11 @@ typedef struct gcp_input_opts {
     gcp_at at GCPI_Z; int want_grad GCPI_Z;        /* see gcp_want_grad */
 } GCPI_BY_NAME gcp_input_opts;
 
-/* .keep: kinds of ops whose outputs are stored, not recomputed, whatever the policy, in this segment and those in it: a
-   mask of GCP_KEEP. */
+/* Ops whose outputs are stored, not recomputed, whatever the policy, in this segment and those in it. .keep: classes of
+   them. .keep_named: patterns as of a plan's .keep, of paths that begin inside of this segment ("softmax* mlp[0-1]*");
+   the text lives until the segment ends. A pattern that fits no op is an error. */
 typedef struct gcp_segment_opts {
-    gcp_at at GCPI_Z; uint64_t keep GCPI_Z;
+    gcp_at at GCPI_Z; unsigned keep GCPI_Z; const char *keep_named GCPI_Z;
 } GCPI_BY_NAME gcp_segment_opts;
 
 /* Default .init: zeros where the shape has one size, else He. Default .fan_in: the product of all sizes but the first;
@@ -479,6 +493,12 @@ typedef struct gcp_linear_opts {
     gcp_at at GCPI_Z; int out GCPI_Z; int no_bias GCPI_Z; gcp_init init GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_linear_opts;
 
+/* .transpose_a, .transpose_b: the operand's last two sizes change places, without a copy: (n, l, k) times (n, m, k)
+   transposed -> (n, l, m). Of two sizes, (k, n) transposed is (n, k). */
+typedef struct gcp_matmul_opts {
+    gcp_at at GCPI_Z; int transpose_a GCPI_Z, transpose_b GCPI_Z; const char *name GCPI_Z;
+} GCPI_BY_NAME gcp_matmul_opts;
+
 typedef struct gcp_pool_opts {
     gcp_at at GCPI_Z;
     int k GCPI_Z, kh GCPI_Z, kw GCPI_Z;
@@ -491,6 +511,12 @@ typedef struct gcp_pool_opts {
 typedef struct gcp_upsample_opts {      /* .factor: default 2, both ways */
     gcp_at at GCPI_Z; int factor GCPI_Z; gcp_upsampling mode GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_upsample_opts;
+/* .height, .width: must be given. .corners: with GCP_UPSAMPLING_BILINEAR the outermost pixels lie on each other; the
+   default is half-pixel centres */
+typedef struct gcp_resize_opts {
+    gcp_at at GCPI_Z; int height GCPI_Z, width GCPI_Z; gcp_upsampling mode GCPI_Z; int corners GCPI_Z;
+    const char *name GCPI_Z;
+} GCPI_BY_NAME gcp_resize_opts;
 /* .slope: default 0.01, at least 0 */
 typedef struct gcp_leaky_relu_opts {
     gcp_at at GCPI_Z; double slope GCPI_Z; const char *name GCPI_Z;
@@ -512,6 +538,8 @@ typedef struct gcp_norm_opts {
     gcp_at at GCPI_Z;
     double epsilon GCPI_Z;              /* default 1e-5 */
     double momentum GCPI_Z;             /* batch-norm alone: running = (1 - m) running + m batch; default 0.1 */
+    int frozen GCPI_Z;                  /* batch-norm alone: takes its running statistics in training, too, and leaves
+                                           them as they are; gamma and beta train */
     const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_norm_opts;
 /* .groups: must be given, a divisor of the channels; as many as channels: instance-norm. .epsilon: default 1e-5 */
@@ -530,6 +558,20 @@ typedef struct gcp_slice_opts {
 typedef struct gcp_concat_opts {
     gcp_at at GCPI_Z; gcp_axis axis GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_concat_opts;
+/* .before, .after: elements along .axis (default GCP_AXIS_CHANNELS); .mode: default GCP_PAD_ZEROS */
+typedef struct gcp_pad_opts {
+    gcp_at at GCPI_Z; int before GCPI_Z, after GCPI_Z; gcp_axis axis GCPI_Z; gcp_pad_mode mode GCPI_Z;
+    const char *name GCPI_Z;
+} GCPI_BY_NAME gcp_pad_opts;
+/* .by: default the mean. The axes that are summed up; none given: all. .tokens is .width. */
+typedef struct gcp_reduce_opts {
+    gcp_at at GCPI_Z; gcp_reduction by GCPI_Z; int samples GCPI_Z, height GCPI_Z, width GCPI_Z, tokens GCPI_Z,
+    channels GCPI_Z; const char *name GCPI_Z;
+} GCPI_BY_NAME gcp_reduce_opts;
+/* .factor: default 2 */
+typedef struct gcp_pixel_shuffle_opts {
+    gcp_at at GCPI_Z; int factor GCPI_Z; const char *name GCPI_Z;
+} GCPI_BY_NAME gcp_pixel_shuffle_opts;
 /* .groups: must be given, a divisor of the channels */
 typedef struct gcp_shuffle_opts {
     gcp_at at GCPI_Z; int groups GCPI_Z; const char *name GCPI_Z;
@@ -539,10 +581,26 @@ typedef struct gcp_embedding_opts {
     gcp_at at GCPI_Z; int entries GCPI_Z, out GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_embedding_opts;
 /* .ignore: pixels with this label are left out of the loss and of the count for its mean; GCP_ZERO gives label 0.
-   .smoothing: in [0, 1): such a share of the target is spread evenly over all classes. */
+   .smoothing: in [0, 1): such a share of the target is spread evenly over all classes. .class_weights (c): what a pixel
+   of a class counts, in the sum and in what it is divided by; of targets (not labels) in the sum alone.
+   .sample_weights: what a pixel counts, as many values as pixels. Weights get no gradient. */
 typedef struct gcp_cross_entropy_opts {
-    gcp_at at GCPI_Z; int ignore GCPI_Z; double smoothing GCPI_Z; const char *name GCPI_Z;
+    gcp_at at GCPI_Z; int ignore GCPI_Z; double smoothing GCPI_Z;
+    gcp_tensor class_weights GCPI_Z, sample_weights GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_cross_entropy_opts;
+/* .weights: what a value counts: of the shape of a, or 1 where it is spread over it, as (n, 1) for (n, c). The loss is
+   divided by their sum. They get no gradient. */
+typedef struct gcp_loss_opts {
+    gcp_at at GCPI_Z; gcp_tensor weights GCPI_Z; const char *name GCPI_Z;
+} GCPI_BY_NAME gcp_loss_opts;
+/* .beta: default 1; GCP_ZERO: gcp_l1 */
+typedef struct gcp_smooth_l1_opts {
+    gcp_at at GCPI_Z; double beta GCPI_Z; gcp_tensor weights GCPI_Z; const char *name GCPI_Z;
+} GCPI_BY_NAME gcp_smooth_l1_opts;
+/* .positive: weight of the targets' part of 1, default 1; .weights: as gcp_loss_opts */
+typedef struct gcp_binary_cross_entropy_opts {
+    gcp_at at GCPI_Z; double positive GCPI_Z; gcp_tensor weights GCPI_Z; const char *name GCPI_Z;
+} GCPI_BY_NAME gcp_binary_cross_entropy_opts;
 /* .context: what gcp_call.attributes points to; NULL: a byte that is 0. .outputs: filled with the op's outputs. */
 typedef struct gcp_custom_opts {
     gcp_at at GCPI_Z; void *context GCPI_Z; gcp_tensor *outputs GCPI_Z; const char *name GCPI_Z;
@@ -567,6 +625,9 @@ typedef struct gcp_plan_opts {
     int segments GCPI_Z, balance GCPI_Z;    /* GCP_POLICY_UNIFORM */
     int checkpoints GCPI_Z, replay GCPI_Z;  /* GCP_POLICY_CHECKPOINTS; 0 checkpoints: one segment */
     const char *list GCPI_Z;                /* instructions as text (gcp_list_print) instead of a policy */
+    const char *keep GCPI_Z;                /* patterns of paths, as .train's, of ops whose outputs are stored, not
+                                               recomputed, whatever the policy: "block[0-3]* *softmax*". One that
+                                               fits no op is an error */
 
     /* -- memory: how much of it, and how long to search (GCP_POLICY_BUDGET, but .budget) -- */
     size_t budget GCPI_Z;                   /* the most that plan.bytes may be; 0: no limit (an error with
@@ -797,8 +858,10 @@ GCP_API gcp_tensor gcp_group_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tens
 
 /* Ops. Pointwise ones (scale, tanh, ...) stand above, before the kinds of ops.
 
-   (n, k) times (k, m): sizes before the last count as rows. */
-GCP_API gcp_tensor gcp_matmul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
+   (n, k) times (k, m) -> (n, m): sizes before the last count as rows. With b of three or four sizes the last two are a
+   matrix, and those before count matrices: (n, l, k) times (n, k, m) -> (n, l, m), (n, h, l, k) times (n, h, k, m)
+   alike. Where one operand has one matrix, as (k, m) or (1, k, m), it serves all. */
+GCP_API gcp_tensor gcp_matmul_at(gcp_tensor a, gcp_tensor b, gcp_matmul_opts opts);
 /* Of two operands, element by element. Of the four stored sizes each is equal in both, or 1 in one of them: that one is
    spread over the other. So (n, c) scales the channels of (n, h, w, c), as a gate does; (c) is added to all pixels,
    (1, l, c) to all samples, (n, h, w, 1) to all channels. (n) is (1, 1, 1, n): a value a sample is (n, 1). The gradient
@@ -840,6 +903,8 @@ GCP_API gcp_tensor gcp_avg_pool_at(gcp_tensor x, gcp_pool_opts opts);
 GCP_API gcp_tensor gcp_global_avg_pool_at(gcp_tensor x, gcp_op_opts opts);
 /* n h w c -> n, factor h, factor w, c. */
 GCP_API gcp_tensor gcp_upsample_at(gcp_tensor x, gcp_upsample_opts opts);
+/* n h w c -> n, .height, .width, c. */
+GCP_API gcp_tensor gcp_resize_at(gcp_tensor x, gcp_resize_opts opts);
 /* In training some values become 0; the same ones when it runs again. */
 GCP_API gcp_tensor gcp_dropout_at(gcp_tensor x, gcp_dropout_opts opts);
 /* Side by side along .axis: gcp_concat(GCP_TENSORS(a, b, c), .name = "skip"); of an array gcp_concat(list, count) in C,
@@ -847,11 +912,23 @@ GCP_API gcp_tensor gcp_dropout_at(gcp_tensor x, gcp_dropout_opts opts);
 GCP_API gcp_tensor gcp_concat_at(const gcp_tensor *inputs, int count, gcp_concat_opts opts);
 /* Elements first, first + step, ... along .axis, `count` of them. Along channels and without a step it is a view. */
 GCP_API gcp_tensor gcp_slice_at(gcp_tensor x, gcp_slice_opts opts);
+/* More elements before and after those of x, along one axis: an image takes one pad for rows and one for columns. */
+GCP_API gcp_tensor gcp_pad_at(gcp_tensor x, gcp_pad_opts opts);
+/* The mean, sum or largest value over chosen axes, whose sizes become 1: (n, h, w, c) -> (n, 1, 1, c) with .height and
+   .width. Over all axes it is a scalar. Sums add in double, in an order that the shape fixes. The gradient of a largest
+   value goes to the first of several. */
+GCP_API gcp_tensor gcp_reduce_at(gcp_tensor x, gcp_reduce_opts opts);
 /* Axes change places: axis 0 of the result is axis n of x, and so on; of the four stored ones, so rows and columns of
    the matrices in (n, l, c) by gcp_transpose(x, 0, 1, 3, 2). A view where only sizes of 1 move. */
 GCP_API gcp_tensor gcp_transpose_at(gcp_tensor x, int n, int h, int w, int c, gcp_op_opts opts);
 /* Channel i of group g comes to i groups + g (ShuffleNet): two views and a transpose. */
 GCP_API gcp_tensor gcp_channel_shuffle_at(gcp_tensor x, gcp_shuffle_opts opts);
+/* n h w (c r r) -> n, h r, w r, c with r = .factor, as sub-pixel convolutions do (Shi et al. 2016), and the reverse:
+   channel (k, i, j) of a pixel is channel k of its pixel (i, j). Two transposes. */
+GCP_API gcp_tensor gcp_pixel_shuffle_at(gcp_tensor x, gcp_pixel_shuffle_opts opts);
+GCP_API gcp_tensor gcp_pixel_unshuffle_at(gcp_tensor x, gcp_pixel_shuffle_opts opts);
+/* x itself; no gradient comes back through it. */
+GCP_API gcp_tensor gcp_stop_gradient_at(gcp_tensor x, gcp_op_opts opts);
 /* Sizes of 1 are spread to those of `shape`: a class token (1, 1, c) to (n, 1, c). The gradient is a sum. */
 GCP_API gcp_tensor gcp_expand_at(gcp_tensor x, gcp_shape shape, gcp_op_opts opts);
 /* n h w c -> n, hwc. */
@@ -861,11 +938,18 @@ GCP_API gcp_tensor gcp_reshape_at(gcp_tensor x, gcp_shape shape, gcp_op_opts opt
 
 /* Losses: scalars.
 
-   The mean over pixels of softmax cross-entropy; labels int32 in [0, c) or .ignore; 0 where all are
-   ignored. */
+   The mean over pixels of softmax cross-entropy; labels int32 in [0, c) or .ignore; 0 where all are ignored. In place
+   of labels targets of the logits' shape, a distribution a pixel: they get no gradient, and .ignore is an error. */
 GCP_API gcp_tensor gcp_cross_entropy_at(gcp_tensor logits, gcp_tensor labels, gcp_cross_entropy_opts opts);
-/* The mean over all values of (a - b) squared. */
-GCP_API gcp_tensor gcp_mse_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
+/* The mean over all values of -(positive t log s + (1 - t) log(1 - s)), s = sigmoid of a logit, t of the targets in
+   [0, 1], of the same shape. */
+GCP_API gcp_tensor gcp_binary_cross_entropy_at(gcp_tensor logits, gcp_tensor targets,
+                                               gcp_binary_cross_entropy_opts opts);
+/* The mean over all values of (a - b) squared; of |a - b|; of |a - b| - beta / 2, or below beta of
+   (a - b) squared / (2 beta). */
+GCP_API gcp_tensor gcp_mse_at(gcp_tensor a, gcp_tensor b, gcp_loss_opts opts);
+GCP_API gcp_tensor gcp_l1_at(gcp_tensor a, gcp_tensor b, gcp_loss_opts opts);
+GCP_API gcp_tensor gcp_smooth_l1_at(gcp_tensor a, gcp_tensor b, gcp_smooth_l1_opts opts);
 /* The mean over all values. */
 GCP_API gcp_tensor gcp_mean_at(gcp_tensor x, gcp_op_opts opts);
 
@@ -1183,7 +1267,7 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define gcp_rms_norm_op(...)         GCPI_F2(gcp_rms_norm_op_at, gcp_norm_opts, __VA_ARGS__, )
 #define gcp_group_norm_op(...)       GCPI_F3(gcp_group_norm_op_at, gcp_group_norm_opts, __VA_ARGS__, )
 #define gcp_layer_norm_op(...)       GCPI_F3(gcp_layer_norm_op_at, gcp_norm_opts, __VA_ARGS__, )
-#define gcp_matmul(...)              GCPI_F2(gcp_matmul_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_matmul(...)              GCPI_F2(gcp_matmul_at, gcp_matmul_opts, __VA_ARGS__, )
 #define gcp_add(...)                 GCPI_F2(gcp_add_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_sub(...)                 GCPI_F2(gcp_sub_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_mul(...)                 GCPI_F2(gcp_mul_at, gcp_op_opts, __VA_ARGS__, )
@@ -1203,6 +1287,12 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define gcp_avg_pool(...)            GCPI_F1(gcp_avg_pool_at, gcp_pool_opts, __VA_ARGS__, )
 #define gcp_global_avg_pool(...)     GCPI_F1(gcp_global_avg_pool_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_upsample(...)            GCPI_F1(gcp_upsample_at, gcp_upsample_opts, __VA_ARGS__, )
+#define gcp_resize(...)              GCPI_F1(gcp_resize_at, gcp_resize_opts, __VA_ARGS__, )
+#define gcp_pad(...)                 GCPI_F1(gcp_pad_at, gcp_pad_opts, __VA_ARGS__, )
+#define gcp_reduce(...)              GCPI_F1(gcp_reduce_at, gcp_reduce_opts, __VA_ARGS__, )
+#define gcp_pixel_shuffle(...)       GCPI_F1(gcp_pixel_shuffle_at, gcp_pixel_shuffle_opts, __VA_ARGS__, )
+#define gcp_pixel_unshuffle(...)     GCPI_F1(gcp_pixel_unshuffle_at, gcp_pixel_shuffle_opts, __VA_ARGS__, )
+#define gcp_stop_gradient(...)       GCPI_F1(gcp_stop_gradient_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_dropout(...)             GCPI_F1(gcp_dropout_at, gcp_dropout_opts, __VA_ARGS__, )
 #define gcp_concat(...)              GCPI_CONCAT(__VA_ARGS__, )         /* GCP_TENSORS(a, b, ...) */
 #define gcp_slice(...)               GCPI_F1(gcp_slice_at, gcp_slice_opts, __VA_ARGS__, )
@@ -1212,7 +1302,11 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define gcp_flatten(...)             GCPI_F1(gcp_flatten_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_reshape(...)             GCPI_F2(gcp_reshape_at, gcp_op_opts, __VA_ARGS__, )        /* x, GCP_SHAPE() */
 #define gcp_cross_entropy(...)       GCPI_F2(gcp_cross_entropy_at, gcp_cross_entropy_opts, __VA_ARGS__, )
-#define gcp_mse(...)                 GCPI_F2(gcp_mse_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_mse(...)                 GCPI_F2(gcp_mse_at, gcp_loss_opts, __VA_ARGS__, )
+#define gcp_l1(...)                  GCPI_F2(gcp_l1_at, gcp_loss_opts, __VA_ARGS__, )
+#define gcp_smooth_l1(...)           GCPI_F2(gcp_smooth_l1_at, gcp_smooth_l1_opts, __VA_ARGS__, )
+#define gcp_binary_cross_entropy(...) \
+    GCPI_F2(gcp_binary_cross_entropy_at, gcp_binary_cross_entropy_opts, __VA_ARGS__, )
 #define gcp_mean(...)                GCPI_F1(gcp_mean_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_custom(...)              GCPI_F3(gcp_custom_at, gcp_custom_opts, __VA_ARGS__, )  /* inputs[], count, op */
 #define gcp_plan_make(...)           GCPI_F1(gcp_plan_make_at, gcp_plan_opts, __VA_ARGS__, )
@@ -1243,7 +1337,7 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define gcp_measure(...)             GCPI_F3(gcp_measure_at, gcp_step_opts, __VA_ARGS__, )
 #define gcp_gradcheck(...)           GCPI_F1(gcp_gradcheck_at, gcp_gradcheck_opts, __VA_ARGS__, )
 
-/* GCP_SEGMENT(net, "residual", .keep = GCP_KEEP(CONV2D)) { ... } is
+/* GCP_SEGMENT(net, "residual", .keep = GCP_KEEP_PRODUCTS) { ... } is
    for (scope s = begin(); s.state; end(s)) for (; s.state == 1; s.state = 2) { ... }
    break leaves the inner loop with state 1, so end() sees it at once; continue ends the segment early and is fine;
    return and goto leave the segment open, which the enclosing end() or gcp_plan_make reports with the segment's line.
@@ -1276,8 +1370,8 @@ GCPI_COLD                              /* at -Og: code that runs once per plan o
 #include "src/tape/tape.h"             /* A tape: its capacities, its arena, its reset */
 #include "src/tape/names.h"            /* Names: nodes of a tree */
 #include "src/tape/tensors.h"          /* Inputs and parameters; marks on tensors */
-#include "src/tape/record.h"           /* Segments and ops, as they are recorded */
 #include "src/tape/patterns.h"         /* Patterns of paths */
+#include "src/tape/record.h"           /* Segments and ops, as they are recorded */
 GCPI_WARM                              /* again at the user's level of optimisation */
 
 /* kernels: tiles and products, for each instruction set */
@@ -1305,16 +1399,18 @@ GCPI_WARM
 #include "src/ops/norm.h"              /* Normalisation: batch_norm, layer_norm, rms_norm */
 #include "src/ops/group_norm.h"        /* Group-norm: a group of a sample's channels has mean 0 and variance 1 */
 #include "src/ops/softmax.h"           /* Softmax and its logarithm, over channels */
+#include "src/ops/reductions.h"        /* Sums, means and largest values over chosen axes */
 #include "src/ops/window.h"            /* Windows of an image: their arithmetic and options; pools */
-#include "src/ops/upsample.h"          /* Upsampling by a whole factor */
+#include "src/ops/resize.h"            /* Images of another size: resize, and upsample by a whole factor */
 #include "src/ops/conv.h"              /* Convolutions and transposed convolutions */
-#include "src/ops/dense.h"             /* Matrix products: linear, matmul */
+#include "src/ops/dense.h"             /* A product with weights: linear */
+#include "src/ops/matmul.h"            /* Products of matrices: matmul */
 #include "src/ops/attention.h"         /* Attention: softmax(scale q k' + bias) v, a head at a time */
-#include "src/ops/shape.h"             /* Views: concat, slice, reshape */
-#include "src/ops/axes.h"              /* Along any of the four axes: concat and slice that are no views, transpose */
+#include "src/ops/shape.h"             /* Views: concat, slice, reshape, stop_gradient */
+#include "src/ops/axes.h"              /* Along any axis: concat and slice that are no views, pad, transpose */
 #include "src/ops/dropout.h"           /* Dropout: y = x / (1 - rate) or 0 */
 #include "src/ops/embedding.h"         /* Embedding: rows of a table */
-#include "src/ops/loss.h"              /* Losses: cross_entropy, mse, mean */
+#include "src/ops/loss.h"              /* Losses: cross_entropy, mse, mean, and those made of other ops */
 #include "src/ops/update.h"            /* What a step does besides its ops: seed gradient, norm of gradients, updates */
 GCPI_COLD                              /* at -Og: code that runs once per plan or step */
 #include "src/ops/table.h"             /* The table of ops: all that later rooms know of an op; custom ops */

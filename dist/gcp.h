@@ -329,16 +329,17 @@ GCP_API gcp_tensor gcp_gelu_at(gcp_tensor x, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_gelu_tanh_at(gcp_tensor x, gcp_op_opts opts);
 #define gcp_gelu_tanh(...) GCPI_F1(gcp_gelu_tanh_at, gcp_op_opts, __VA_ARGS__, )
 
-/* The ops. One name serves the enum, the table in src/ops/table.h and GCP_KEEP. */
+/* The ops. One name serves the enum and the table in src/ops/table.h. */
 #define GCP_OPS(X) GCP_OPS_WITH_ROOMS(X) GCP_POINTWISE_OPS(X) X(CUSTOM, custom)
 #define GCP_OPS_WITH_ROOMS(X) \
-    X(CONV2D, conv2d) X(CONV_TRANSPOSE2D, conv_transpose2d) X(UPSAMPLE, upsample) X(LINEAR, linear) X(MATMUL, matmul) \
+    X(CONV2D, conv2d) X(CONV_TRANSPOSE2D, conv_transpose2d) X(UPSAMPLE, upsample) X(RESIZE, resize) \
+    X(LINEAR, linear) X(MATMUL, matmul) X(MATMULS, matmuls) \
     X(ADD, add) X(PAIR, pair) X(BIAS, bias) X(RELU, relu) X(LEAKY_RELU, leaky_relu) X(RELU6, relu6) \
     X(CLAMP, clamp) X(MAX_POOL, max_pool) \
     X(AVG_POOL, avg_pool) X(GLOBAL_AVG_POOL, global_avg_pool) X(BATCH_STATS, batch_stats) X(BATCH_NORM, batch_norm) \
     X(LAYER_NORM, layer_norm) X(GROUP_NORM, group_norm) X(SOFTMAX, softmax) X(ATTENTION, attention) \
     X(DROPOUT, dropout) X(CONCAT, concat) X(SLICE, slice) X(RESHAPE, reshape) X(JOIN, join) X(CUT, cut) \
-    X(TRANSPOSE, transpose) \
+    X(PAD, pad) X(TRANSPOSE, transpose) X(SUM, sum) X(MAX, max) \
     X(EMBEDDING, embedding) X(CROSS_ENTROPY, cross_entropy) X(MSE, mse) X(MEAN, mean)
 #define GCPI_KIND(NAME, name) GCP_OP_##NAME,
 typedef enum gcp_op_kind { GCP_OPS(GCPI_KIND) GCP_OP_COUNT } gcp_op_kind;
@@ -347,8 +348,17 @@ typedef enum gcp_op_kind { GCP_OPS(GCPI_KIND) GCP_OP_COUNT } gcp_op_kind;
    out: y, mask (or NULL); attributes NULL: no rectifier, else as relu. SEED: the loss's gradient. NORM: .clip_norm. */
 enum { GCP_ROW_APPLY = GCP_OP_COUNT, GCP_ROW_SEED, GCP_ROW_NORM, GCP_ROW_UPDATE, GCP_ROW_COUNT };
 #undef GCPI_KIND
-/* A kind of op in a mask, for .keep of a segment: GCP_KEEP(CONV2D) | GCP_KEEP(ADD). */
-#define GCP_KEEP(NAME) ((uint64_t)1 << GCP_OP_##NAME)
+/* Classes of ops, for .keep of a segment: GCP_KEEP_PRODUCTS | GCP_KEEP_NORMS. */
+enum {
+    GCP_KEEP_PRODUCTS  = 1,     /* convolutions, linear, matmul */
+    GCP_KEEP_ATTENTION = 2,     /* attention, softmax */
+    GCP_KEEP_NORMS     = 4,
+    GCP_KEEP_POOLS     = 8,     /* pools, reductions, upsample, resize */
+    GCP_KEEP_PAIRS     = 16,    /* add, mul and the other ops of two operands, bias */
+    GCP_KEEP_POINTWISE = 32,    /* pointwise ops, rectifiers, dropout */
+    GCP_KEEP_MOVES     = 64,    /* concat, slice, pad, transpose, embedding */
+    GCP_KEEP_CUSTOM    = 128
+};
 
 /* One operand of a kernel: element (pixel p, channel c) is data[p * pitch + c]; there are n * h * w pixels. data is
    NULL for what this call neither reads nor makes. GCP_DTYPE_BIT: pixel-major, dense, 8 elements per byte. */
@@ -503,6 +513,9 @@ typedef enum gcp_padding { GCP_PADDING_EXPLICIT, GCP_PADDING_SAME } gcp_padding;
 typedef enum gcp_axis {
     GCP_AXIS_CHANNELS, GCP_AXIS_SAMPLES, GCP_AXIS_HEIGHT, GCP_AXIS_WIDTH, GCP_AXIS_TOKENS = GCP_AXIS_WIDTH
 } gcp_axis;
+/* Zeros; the outermost element again; those behind it in reverse: of a b c by two, c b a b c b a. */
+typedef enum gcp_pad_mode { GCP_PAD_ZEROS, GCP_PAD_EDGE, GCP_PAD_REFLECT } gcp_pad_mode;
+typedef enum gcp_reduction { GCP_REDUCE_MEAN, GCP_REDUCE_SUM, GCP_REDUCE_MAX } gcp_reduction;
 typedef enum gcp_upsampling { GCP_UPSAMPLING_NEAREST, GCP_UPSAMPLING_BILINEAR } gcp_upsampling;
 
 /* A unit is an outermost segment, or an op outside of all segments. */
@@ -546,10 +559,11 @@ typedef struct gcp_input_opts {
     gcp_at at GCPI_Z; int want_grad GCPI_Z;        /* see gcp_want_grad */
 } GCPI_BY_NAME gcp_input_opts;
 
-/* .keep: kinds of ops whose outputs are stored, not recomputed, whatever the policy, in this segment and those in it: a
-   mask of GCP_KEEP. */
+/* Ops whose outputs are stored, not recomputed, whatever the policy, in this segment and those in it. .keep: classes of
+   them. .keep_named: patterns as of a plan's .keep, of paths that begin inside of this segment ("softmax* mlp[0-1]*");
+   the text lives until the segment ends. A pattern that fits no op is an error. */
 typedef struct gcp_segment_opts {
-    gcp_at at GCPI_Z; uint64_t keep GCPI_Z;
+    gcp_at at GCPI_Z; unsigned keep GCPI_Z; const char *keep_named GCPI_Z;
 } GCPI_BY_NAME gcp_segment_opts;
 
 /* Default .init: zeros where the shape has one size, else He. Default .fan_in: the product of all sizes but the first;
@@ -578,6 +592,12 @@ typedef struct gcp_linear_opts {
     gcp_at at GCPI_Z; int out GCPI_Z; int no_bias GCPI_Z; gcp_init init GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_linear_opts;
 
+/* .transpose_a, .transpose_b: the operand's last two sizes change places, without a copy: (n, l, k) times (n, m, k)
+   transposed -> (n, l, m). Of two sizes, (k, n) transposed is (n, k). */
+typedef struct gcp_matmul_opts {
+    gcp_at at GCPI_Z; int transpose_a GCPI_Z, transpose_b GCPI_Z; const char *name GCPI_Z;
+} GCPI_BY_NAME gcp_matmul_opts;
+
 typedef struct gcp_pool_opts {
     gcp_at at GCPI_Z;
     int k GCPI_Z, kh GCPI_Z, kw GCPI_Z;
@@ -590,6 +610,12 @@ typedef struct gcp_pool_opts {
 typedef struct gcp_upsample_opts {      /* .factor: default 2, both ways */
     gcp_at at GCPI_Z; int factor GCPI_Z; gcp_upsampling mode GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_upsample_opts;
+/* .height, .width: must be given. .corners: with GCP_UPSAMPLING_BILINEAR the outermost pixels lie on each other; the
+   default is half-pixel centres */
+typedef struct gcp_resize_opts {
+    gcp_at at GCPI_Z; int height GCPI_Z, width GCPI_Z; gcp_upsampling mode GCPI_Z; int corners GCPI_Z;
+    const char *name GCPI_Z;
+} GCPI_BY_NAME gcp_resize_opts;
 /* .slope: default 0.01, at least 0 */
 typedef struct gcp_leaky_relu_opts {
     gcp_at at GCPI_Z; double slope GCPI_Z; const char *name GCPI_Z;
@@ -611,6 +637,8 @@ typedef struct gcp_norm_opts {
     gcp_at at GCPI_Z;
     double epsilon GCPI_Z;              /* default 1e-5 */
     double momentum GCPI_Z;             /* batch-norm alone: running = (1 - m) running + m batch; default 0.1 */
+    int frozen GCPI_Z;                  /* batch-norm alone: takes its running statistics in training, too, and leaves
+                                           them as they are; gamma and beta train */
     const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_norm_opts;
 /* .groups: must be given, a divisor of the channels; as many as channels: instance-norm. .epsilon: default 1e-5 */
@@ -629,6 +657,20 @@ typedef struct gcp_slice_opts {
 typedef struct gcp_concat_opts {
     gcp_at at GCPI_Z; gcp_axis axis GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_concat_opts;
+/* .before, .after: elements along .axis (default GCP_AXIS_CHANNELS); .mode: default GCP_PAD_ZEROS */
+typedef struct gcp_pad_opts {
+    gcp_at at GCPI_Z; int before GCPI_Z, after GCPI_Z; gcp_axis axis GCPI_Z; gcp_pad_mode mode GCPI_Z;
+    const char *name GCPI_Z;
+} GCPI_BY_NAME gcp_pad_opts;
+/* .by: default the mean. The axes that are summed up; none given: all. .tokens is .width. */
+typedef struct gcp_reduce_opts {
+    gcp_at at GCPI_Z; gcp_reduction by GCPI_Z; int samples GCPI_Z, height GCPI_Z, width GCPI_Z, tokens GCPI_Z,
+    channels GCPI_Z; const char *name GCPI_Z;
+} GCPI_BY_NAME gcp_reduce_opts;
+/* .factor: default 2 */
+typedef struct gcp_pixel_shuffle_opts {
+    gcp_at at GCPI_Z; int factor GCPI_Z; const char *name GCPI_Z;
+} GCPI_BY_NAME gcp_pixel_shuffle_opts;
 /* .groups: must be given, a divisor of the channels */
 typedef struct gcp_shuffle_opts {
     gcp_at at GCPI_Z; int groups GCPI_Z; const char *name GCPI_Z;
@@ -638,10 +680,26 @@ typedef struct gcp_embedding_opts {
     gcp_at at GCPI_Z; int entries GCPI_Z, out GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_embedding_opts;
 /* .ignore: pixels with this label are left out of the loss and of the count for its mean; GCP_ZERO gives label 0.
-   .smoothing: in [0, 1): such a share of the target is spread evenly over all classes. */
+   .smoothing: in [0, 1): such a share of the target is spread evenly over all classes. .class_weights (c): what a pixel
+   of a class counts, in the sum and in what it is divided by; of targets (not labels) in the sum alone.
+   .sample_weights: what a pixel counts, as many values as pixels. Weights get no gradient. */
 typedef struct gcp_cross_entropy_opts {
-    gcp_at at GCPI_Z; int ignore GCPI_Z; double smoothing GCPI_Z; const char *name GCPI_Z;
+    gcp_at at GCPI_Z; int ignore GCPI_Z; double smoothing GCPI_Z;
+    gcp_tensor class_weights GCPI_Z, sample_weights GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_cross_entropy_opts;
+/* .weights: what a value counts: of the shape of a, or 1 where it is spread over it, as (n, 1) for (n, c). The loss is
+   divided by their sum. They get no gradient. */
+typedef struct gcp_loss_opts {
+    gcp_at at GCPI_Z; gcp_tensor weights GCPI_Z; const char *name GCPI_Z;
+} GCPI_BY_NAME gcp_loss_opts;
+/* .beta: default 1; GCP_ZERO: gcp_l1 */
+typedef struct gcp_smooth_l1_opts {
+    gcp_at at GCPI_Z; double beta GCPI_Z; gcp_tensor weights GCPI_Z; const char *name GCPI_Z;
+} GCPI_BY_NAME gcp_smooth_l1_opts;
+/* .positive: weight of the targets' part of 1, default 1; .weights: as gcp_loss_opts */
+typedef struct gcp_binary_cross_entropy_opts {
+    gcp_at at GCPI_Z; double positive GCPI_Z; gcp_tensor weights GCPI_Z; const char *name GCPI_Z;
+} GCPI_BY_NAME gcp_binary_cross_entropy_opts;
 /* .context: what gcp_call.attributes points to; NULL: a byte that is 0. .outputs: filled with the op's outputs. */
 typedef struct gcp_custom_opts {
     gcp_at at GCPI_Z; void *context GCPI_Z; gcp_tensor *outputs GCPI_Z; const char *name GCPI_Z;
@@ -666,6 +724,9 @@ typedef struct gcp_plan_opts {
     int segments GCPI_Z, balance GCPI_Z;    /* GCP_POLICY_UNIFORM */
     int checkpoints GCPI_Z, replay GCPI_Z;  /* GCP_POLICY_CHECKPOINTS; 0 checkpoints: one segment */
     const char *list GCPI_Z;                /* instructions as text (gcp_list_print) instead of a policy */
+    const char *keep GCPI_Z;                /* patterns of paths, as .train's, of ops whose outputs are stored, not
+                                               recomputed, whatever the policy: "block[0-3]* *softmax*". One that
+                                               fits no op is an error */
 
     /* -- memory: how much of it, and how long to search (GCP_POLICY_BUDGET, but .budget) -- */
     size_t budget GCPI_Z;                   /* the most that plan.bytes may be; 0: no limit (an error with
@@ -896,8 +957,10 @@ GCP_API gcp_tensor gcp_group_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tens
 
 /* Ops. Pointwise ones (scale, tanh, ...) stand above, before the kinds of ops.
 
-   (n, k) times (k, m): sizes before the last count as rows. */
-GCP_API gcp_tensor gcp_matmul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
+   (n, k) times (k, m) -> (n, m): sizes before the last count as rows. With b of three or four sizes the last two are a
+   matrix, and those before count matrices: (n, l, k) times (n, k, m) -> (n, l, m), (n, h, l, k) times (n, h, k, m)
+   alike. Where one operand has one matrix, as (k, m) or (1, k, m), it serves all. */
+GCP_API gcp_tensor gcp_matmul_at(gcp_tensor a, gcp_tensor b, gcp_matmul_opts opts);
 /* Of two operands, element by element. Of the four stored sizes each is equal in both, or 1 in one of them: that one is
    spread over the other. So (n, c) scales the channels of (n, h, w, c), as a gate does; (c) is added to all pixels,
    (1, l, c) to all samples, (n, h, w, 1) to all channels. (n) is (1, 1, 1, n): a value a sample is (n, 1). The gradient
@@ -939,6 +1002,8 @@ GCP_API gcp_tensor gcp_avg_pool_at(gcp_tensor x, gcp_pool_opts opts);
 GCP_API gcp_tensor gcp_global_avg_pool_at(gcp_tensor x, gcp_op_opts opts);
 /* n h w c -> n, factor h, factor w, c. */
 GCP_API gcp_tensor gcp_upsample_at(gcp_tensor x, gcp_upsample_opts opts);
+/* n h w c -> n, .height, .width, c. */
+GCP_API gcp_tensor gcp_resize_at(gcp_tensor x, gcp_resize_opts opts);
 /* In training some values become 0; the same ones when it runs again. */
 GCP_API gcp_tensor gcp_dropout_at(gcp_tensor x, gcp_dropout_opts opts);
 /* Side by side along .axis: gcp_concat(GCP_TENSORS(a, b, c), .name = "skip"); of an array gcp_concat(list, count) in C,
@@ -946,11 +1011,23 @@ GCP_API gcp_tensor gcp_dropout_at(gcp_tensor x, gcp_dropout_opts opts);
 GCP_API gcp_tensor gcp_concat_at(const gcp_tensor *inputs, int count, gcp_concat_opts opts);
 /* Elements first, first + step, ... along .axis, `count` of them. Along channels and without a step it is a view. */
 GCP_API gcp_tensor gcp_slice_at(gcp_tensor x, gcp_slice_opts opts);
+/* More elements before and after those of x, along one axis: an image takes one pad for rows and one for columns. */
+GCP_API gcp_tensor gcp_pad_at(gcp_tensor x, gcp_pad_opts opts);
+/* The mean, sum or largest value over chosen axes, whose sizes become 1: (n, h, w, c) -> (n, 1, 1, c) with .height and
+   .width. Over all axes it is a scalar. Sums add in double, in an order that the shape fixes. The gradient of a largest
+   value goes to the first of several. */
+GCP_API gcp_tensor gcp_reduce_at(gcp_tensor x, gcp_reduce_opts opts);
 /* Axes change places: axis 0 of the result is axis n of x, and so on; of the four stored ones, so rows and columns of
    the matrices in (n, l, c) by gcp_transpose(x, 0, 1, 3, 2). A view where only sizes of 1 move. */
 GCP_API gcp_tensor gcp_transpose_at(gcp_tensor x, int n, int h, int w, int c, gcp_op_opts opts);
 /* Channel i of group g comes to i groups + g (ShuffleNet): two views and a transpose. */
 GCP_API gcp_tensor gcp_channel_shuffle_at(gcp_tensor x, gcp_shuffle_opts opts);
+/* n h w (c r r) -> n, h r, w r, c with r = .factor, as sub-pixel convolutions do (Shi et al. 2016), and the reverse:
+   channel (k, i, j) of a pixel is channel k of its pixel (i, j). Two transposes. */
+GCP_API gcp_tensor gcp_pixel_shuffle_at(gcp_tensor x, gcp_pixel_shuffle_opts opts);
+GCP_API gcp_tensor gcp_pixel_unshuffle_at(gcp_tensor x, gcp_pixel_shuffle_opts opts);
+/* x itself; no gradient comes back through it. */
+GCP_API gcp_tensor gcp_stop_gradient_at(gcp_tensor x, gcp_op_opts opts);
 /* Sizes of 1 are spread to those of `shape`: a class token (1, 1, c) to (n, 1, c). The gradient is a sum. */
 GCP_API gcp_tensor gcp_expand_at(gcp_tensor x, gcp_shape shape, gcp_op_opts opts);
 /* n h w c -> n, hwc. */
@@ -960,11 +1037,18 @@ GCP_API gcp_tensor gcp_reshape_at(gcp_tensor x, gcp_shape shape, gcp_op_opts opt
 
 /* Losses: scalars.
 
-   The mean over pixels of softmax cross-entropy; labels int32 in [0, c) or .ignore; 0 where all are
-   ignored. */
+   The mean over pixels of softmax cross-entropy; labels int32 in [0, c) or .ignore; 0 where all are ignored. In place
+   of labels targets of the logits' shape, a distribution a pixel: they get no gradient, and .ignore is an error. */
 GCP_API gcp_tensor gcp_cross_entropy_at(gcp_tensor logits, gcp_tensor labels, gcp_cross_entropy_opts opts);
-/* The mean over all values of (a - b) squared. */
-GCP_API gcp_tensor gcp_mse_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
+/* The mean over all values of -(positive t log s + (1 - t) log(1 - s)), s = sigmoid of a logit, t of the targets in
+   [0, 1], of the same shape. */
+GCP_API gcp_tensor gcp_binary_cross_entropy_at(gcp_tensor logits, gcp_tensor targets,
+                                               gcp_binary_cross_entropy_opts opts);
+/* The mean over all values of (a - b) squared; of |a - b|; of |a - b| - beta / 2, or below beta of
+   (a - b) squared / (2 beta). */
+GCP_API gcp_tensor gcp_mse_at(gcp_tensor a, gcp_tensor b, gcp_loss_opts opts);
+GCP_API gcp_tensor gcp_l1_at(gcp_tensor a, gcp_tensor b, gcp_loss_opts opts);
+GCP_API gcp_tensor gcp_smooth_l1_at(gcp_tensor a, gcp_tensor b, gcp_smooth_l1_opts opts);
 /* The mean over all values. */
 GCP_API gcp_tensor gcp_mean_at(gcp_tensor x, gcp_op_opts opts);
 
@@ -1282,7 +1366,7 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define gcp_rms_norm_op(...)         GCPI_F2(gcp_rms_norm_op_at, gcp_norm_opts, __VA_ARGS__, )
 #define gcp_group_norm_op(...)       GCPI_F3(gcp_group_norm_op_at, gcp_group_norm_opts, __VA_ARGS__, )
 #define gcp_layer_norm_op(...)       GCPI_F3(gcp_layer_norm_op_at, gcp_norm_opts, __VA_ARGS__, )
-#define gcp_matmul(...)              GCPI_F2(gcp_matmul_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_matmul(...)              GCPI_F2(gcp_matmul_at, gcp_matmul_opts, __VA_ARGS__, )
 #define gcp_add(...)                 GCPI_F2(gcp_add_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_sub(...)                 GCPI_F2(gcp_sub_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_mul(...)                 GCPI_F2(gcp_mul_at, gcp_op_opts, __VA_ARGS__, )
@@ -1302,6 +1386,12 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define gcp_avg_pool(...)            GCPI_F1(gcp_avg_pool_at, gcp_pool_opts, __VA_ARGS__, )
 #define gcp_global_avg_pool(...)     GCPI_F1(gcp_global_avg_pool_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_upsample(...)            GCPI_F1(gcp_upsample_at, gcp_upsample_opts, __VA_ARGS__, )
+#define gcp_resize(...)              GCPI_F1(gcp_resize_at, gcp_resize_opts, __VA_ARGS__, )
+#define gcp_pad(...)                 GCPI_F1(gcp_pad_at, gcp_pad_opts, __VA_ARGS__, )
+#define gcp_reduce(...)              GCPI_F1(gcp_reduce_at, gcp_reduce_opts, __VA_ARGS__, )
+#define gcp_pixel_shuffle(...)       GCPI_F1(gcp_pixel_shuffle_at, gcp_pixel_shuffle_opts, __VA_ARGS__, )
+#define gcp_pixel_unshuffle(...)     GCPI_F1(gcp_pixel_unshuffle_at, gcp_pixel_shuffle_opts, __VA_ARGS__, )
+#define gcp_stop_gradient(...)       GCPI_F1(gcp_stop_gradient_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_dropout(...)             GCPI_F1(gcp_dropout_at, gcp_dropout_opts, __VA_ARGS__, )
 #define gcp_concat(...)              GCPI_CONCAT(__VA_ARGS__, )         /* GCP_TENSORS(a, b, ...) */
 #define gcp_slice(...)               GCPI_F1(gcp_slice_at, gcp_slice_opts, __VA_ARGS__, )
@@ -1311,7 +1401,11 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define gcp_flatten(...)             GCPI_F1(gcp_flatten_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_reshape(...)             GCPI_F2(gcp_reshape_at, gcp_op_opts, __VA_ARGS__, )        /* x, GCP_SHAPE() */
 #define gcp_cross_entropy(...)       GCPI_F2(gcp_cross_entropy_at, gcp_cross_entropy_opts, __VA_ARGS__, )
-#define gcp_mse(...)                 GCPI_F2(gcp_mse_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_mse(...)                 GCPI_F2(gcp_mse_at, gcp_loss_opts, __VA_ARGS__, )
+#define gcp_l1(...)                  GCPI_F2(gcp_l1_at, gcp_loss_opts, __VA_ARGS__, )
+#define gcp_smooth_l1(...)           GCPI_F2(gcp_smooth_l1_at, gcp_smooth_l1_opts, __VA_ARGS__, )
+#define gcp_binary_cross_entropy(...) \
+    GCPI_F2(gcp_binary_cross_entropy_at, gcp_binary_cross_entropy_opts, __VA_ARGS__, )
 #define gcp_mean(...)                GCPI_F1(gcp_mean_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_custom(...)              GCPI_F3(gcp_custom_at, gcp_custom_opts, __VA_ARGS__, )  /* inputs[], count, op */
 #define gcp_plan_make(...)           GCPI_F1(gcp_plan_make_at, gcp_plan_opts, __VA_ARGS__, )
@@ -1342,7 +1436,7 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define gcp_measure(...)             GCPI_F3(gcp_measure_at, gcp_step_opts, __VA_ARGS__, )
 #define gcp_gradcheck(...)           GCPI_F1(gcp_gradcheck_at, gcp_gradcheck_opts, __VA_ARGS__, )
 
-/* GCP_SEGMENT(net, "residual", .keep = GCP_KEEP(CONV2D)) { ... } is
+/* GCP_SEGMENT(net, "residual", .keep = GCP_KEEP_PRODUCTS) { ... } is
    for (scope s = begin(); s.state; end(s)) for (; s.state == 1; s.state = 2) { ... }
    break leaves the inner loop with state 1, so end() sees it at once; continue ends the segment early and is fine;
    return and goto leave the segment open, which the enclosing end() or gcp_plan_make reports with the segment's line.
@@ -1647,8 +1741,11 @@ typedef struct gcpi_name {
     const char *label; uint64_t hash;
 } gcpi_name;
 
-/* outer: the outermost segment around it, or itself; keep: with what those around it keep */
-typedef struct gcpi_segment { int parent, outer, name, depth, open, ops; uint64_t keep; gcp_at at; } gcpi_segment;
+/* outer: the outermost segment around it, or itself; keep: with the classes that those around it keep; named: patterns
+   of what it keeps, while it is open */
+typedef struct gcpi_segment {
+    int parent, outer, name, depth, open, ops; unsigned keep; const char *named; gcp_at at;
+} gcpi_segment;
 
 enum { GCPI_INPUT = 1, GCPI_PARAMETER, GCPI_STATISTIC, GCPI_ACTIVATION };
 enum { GCPI_KEPT = 1, GCPI_WANTED = 2, GCPI_FROZEN = 4 };
@@ -1681,17 +1778,22 @@ typedef union gcpi_attributes {
     double pointwise[2];                          /* the numbers p and q */
     struct { double low, high, slope; } rectifier;   /* slope: below low; 0: low itself */
     /* fn: of GCPI_PAIRS; bits of inputs that are spread, and of those spread over samples */
-    struct { int fn; unsigned spread, whole; gcp_shape to; } pair;    /* to: of expand */
+    struct { int fn; unsigned spread, whole; gcp_shape to; double p; } pair;    /* to: of expand */
     struct { int logarithm; } softmax;
     /* lengths, bias: the input, 0: none; shared: all samples have one bias */
     struct { int heads, causal, lengths, bias, keys, shared; double scale; } attention;
     struct { double rate; int per_sample; } dropout;
-    struct { double epsilon, momentum; int groups, rms; } norm;
+    struct { double epsilon, momentum; int groups, rms, frozen; } norm;
     struct { int first, count; } slice;
     struct { int axis, first, count, step, from[4]; } axes;
-    struct { int factor, mode; } upsample;
+    struct { int axis, before, after, mode; } pad;
+    struct { int h, w, mode, corners, factor; } resize;            /* factor: of upsample */
+    struct { int axes; } reduce;                   /* bits of the stored axes */
     struct { int out; } linear;
-    struct { int ignore, ignores; double smoothing; } labels;      /* of cross_entropy: the label that does not count */
+    struct { int ta, tb, many; unsigned shared; } matmul;   /* as options; batches; bits of inputs that serve all */
+    /* of cross_entropy. ignore: the label that does not count; soft: targets are given; classes, samples: the input
+       with their weights, 0: none */
+    struct { int ignore, ignores, soft, classes, samples; double smoothing; } labels;
     gcp_shape shape;
 } gcpi_attributes;
 
@@ -1699,6 +1801,7 @@ typedef struct gcpi_op {
     const gcp_op *row;
     int kind, name, segment;
     int in, inputs, out, outputs;                 /* in: its first input in tape->edges; out: its first tensor */
+    int kept;                                     /* a segment around it keeps it by name */
     gcp_at at;
     const void *context;
     gcpi_attributes attributes;
@@ -2325,154 +2428,6 @@ GCPI_DEF gcp_tensor gcp_find(gcp_tape *t, const char *path)
     return gcpi_nil(t);
 }
 
-/* ==== src/tape/record.h ==== */
-
-/* Segments and ops, as they are recorded. Nothing is computed here. */
-
-GCPI_DEF int gcp_segment_begin(gcp_tape *t, const char *label, gcp_segment_opts o)
-{
-    if (!t || t->code) return 0;
-    if (t->segment_count == t->segment_capacity) {
-        gcpi_fail(t, GCP_E_CAPACITY, o.at, "segment", "the tape's %d segments are full (.segments)",
-                  t->segment_capacity - 1);
-        return 0;
-    }
-    int name = gcpi_name_new(t, t->segments[t->open].name, label, NULL, o.at);
-    if (!name) return 0;
-    gcpi_segment *s = &t->segments[t->segment_count];
-    memset(s, 0, sizeof *s);
-    const gcpi_segment *around = &t->segments[t->open];
-    s->parent = t->open; s->name = name; s->at = o.at; s->open = 1;
-    s->outer = t->open ? around->outer : t->segment_count;
-    s->keep = o.keep | around->keep;
-    s->depth = around->depth + 1;
-    s->ops = t->op_count;                         /* the segment's first op */
-    gcpi_recorded(t);
-    return t->open = t->segment_count++;
-}
-
-static void gcpi_segment_error(gcp_tape *t, int segment, const char *text)
-{
-    char name[128], what[160];
-    gcpi_name_text(t, t->segments[segment].name, name, sizeof name);
-    snprintf(what, sizeof what, "segment '%s'", name);
-    gcpi_fail(t, GCP_E_SEGMENT, t->segments[segment].at, what, "%s", text);
-}
-
-/* Closes every open segment inside `segment` (0: all), with an error: a return or goto left it. */
-static void gcpi_segments_close(gcp_tape *t, int segment)
-{
-    while (t->open > segment) {
-        gcpi_segment *s = &t->segments[t->open];
-        if (t->open != segment) gcpi_segment_error(t, t->open, "a return or goto left its block");
-        s->open = 0;
-        t->open = s->parent;
-    }
-}
-
-GCPI_DEF void gcp_segment_end(gcp_tape *t, int segment, int *state)
-{
-    int left = *state == 1;                       /* a break: the loop of GCP_SEGMENT did not end by itself */
-    *state = 0;
-    if (!t || !segment) return;
-    if (segment >= t->segment_count || !t->segments[segment].open) return;
-    gcpi_segments_close(t, segment);
-    if (t->open == segment) {
-        gcpi_segment *s = &t->segments[segment];
-        if (left) gcpi_segment_error(t, segment, "a break left its block");
-        else if (s->ops == t->op_count && !t->code) gcpi_segment_error(t, segment, "its block recorded no op");
-        s->open = 0;
-        t->open = s->parent;
-    }
-}
-
-/* Whether the tape has room for an op; if not, its error is set. */
-static int gcpi_op_room(gcp_tape *t, const gcp_op *row, int inputs, int outputs, gcp_at at)
-{
-    if (t->full_ops) t->full_ops++;
-    if (t->code) return 0;
-    if (t->op_count == t->op_capacity) {
-        gcpi_fail(t, GCP_E_CAPACITY, at, "tape", "full");
-        t->full_at = at;
-        t->full_ops = t->op_capacity + 1;
-        return 0;
-    }
-    if (inputs > GCP_MAX_INPUTS || outputs < 1 || outputs > GCP_MAX_OUTPUTS) {
-        gcpi_fail(t, GCP_E_ARGUMENT, at, row->name, "%d inputs and %d outputs; at most %d and 1 to %d", inputs, outputs,
-                  GCP_MAX_INPUTS, GCP_MAX_OUTPUTS);
-        return 0;
-    }
-    if (inputs > t->edge_capacity - t->edge_count) {
-        gcpi_fail(t, GCP_E_CAPACITY, at, row->name, "the tape's %d inputs of ops are full (.ops)", t->edge_capacity);
-        return 0;
-    }
-    return 1;
-}
-
-static int gcpi_op_shapes(gcp_tape *t, const gcpi_op *op, gcp_shape *out, gcp_dtype *out_type)
-{
-    gcp_shape in[GCP_MAX_INPUTS];
-    gcp_dtype type[GCP_MAX_INPUTS];
-    char message[200];
-    gcp_shape_call call;
-    for (int i = 0; i < op->inputs; i++) {
-        int id = t->edges[op->in + i];
-        in[i] = t->tensors[id].shape;
-        type[i] = t->tensors[id].dtype;
-    }
-    memset(out, 0, (size_t)op->outputs * sizeof *out);
-    for (int j = 0; j < op->outputs; j++) out_type[j] = GCP_DTYPE_REAL;
-    message[0] = 0;
-    call.attributes = op->context ? op->context : (const void *)&op->attributes;
-    call.in = in; call.in_dtype = type; call.inputs = op->inputs;
-    call.out = out; call.out_dtype = out_type; call.outputs = op->outputs;
-    call.message = message; call.message_size = sizeof message; call.code = GCP_E_SHAPE;
-    if (!op->row->shape(&call)) { gcpi_fail(t, call.code, op->at, op->row->name, "%s", message); return 0; }
-    for (int j = 0; j < op->outputs; j++) {
-        gcp_shape raw = out[j];
-        size_t count = 1;
-        for (int d = 0; d < 4; d++) {
-            if (raw.d[d] <= 0 || count > (size_t)PTRDIFF_MAX / 64 / (size_t)raw.d[d]) {
-                gcpi_fail(t, GCP_E_SHAPE, op->at, op->row->name, "an output of %d x %d x %d x %d", raw.d[0], raw.d[1],
-                          raw.d[2], raw.d[3]);
-                return 0;
-            }
-            count *= (size_t)raw.d[d];
-        }
-    }
-    return 1;
-}
-
-/* Records an op: its shape rule makes the outputs. Returns its index, or -1 with the tape's error set. */
-static int gcpi_op_new(gcp_tape *t, const gcp_op *row, int kind, int name, const gcp_tensor *inputs, int count,
-                       const gcpi_attributes *attributes, const void *context, gcp_at at)
-{
-    gcp_shape shape[GCP_MAX_OUTPUTS];
-    gcp_dtype type[GCP_MAX_OUTPUTS];
-    gcpi_op *op = &t->ops[t->op_count];
-    if (!gcpi_op_room(t, row, count, row->outputs, at)) return -1;
-    for (int i = 0; i < count; i++)
-        if (!gcpi_usable(t, inputs[i], at, row->name)) return -1;
-    memset(op, 0, sizeof *op);
-    op->row = row; op->kind = kind; op->at = at; op->name = name; op->segment = t->open; op->context = context;
-    op->in = t->edge_count; op->inputs = count; op->outputs = row->outputs;
-    if (attributes) op->attributes = *attributes;
-    for (int i = 0; i < count; i++) t->edges[op->in + i] = inputs[i].id;
-    if (!gcpi_op_shapes(t, op, shape, type)) return -1;
-    if (op->outputs > t->tensor_capacity - t->tensor_count) {
-        gcpi_fail(t, GCP_E_CAPACITY, at, row->name, "the tape's %d tensors are full (.tensors)",
-                  t->tensor_capacity - 1);
-        return -1;
-    }
-    op->out = t->tensor_count;
-    for (int j = 0; j < op->outputs; j++)
-        t->tensors[gcpi_tensor_new(t, GCPI_ACTIVATION, type[j], shape[j], name, at, row->name)].producer = t->op_count;
-    t->edge_count += count;
-    t->op_count++;
-    gcpi_recorded(t);
-    return t->op_count - 1;
-}
-
 /* ==== src/tape/patterns.h ==== */
 
 /* Patterns of paths. A star stands for any text, [a-b] for an index from a to b. Options that choose parameters are
@@ -2588,6 +2543,190 @@ static double gcpi_numbers_fit(const char *text, const char *path, double otherw
         if (number.length && gcpi_pattern_fits(pattern, path)) return gcpi_real(number.at, NULL);
     } while (gcpi_line_next(&text));
     return otherwise;
+}
+
+/* ==== src/tape/record.h ==== */
+
+/* Segments and ops, as they are recorded. Nothing is computed here. */
+
+GCPI_DEF int gcp_segment_begin(gcp_tape *t, const char *label, gcp_segment_opts o)
+{
+    if (!t || t->code) return 0;
+    if (t->segment_count == t->segment_capacity) {
+        gcpi_fail(t, GCP_E_CAPACITY, o.at, "segment", "the tape's %d segments are full (.segments)",
+                  t->segment_capacity - 1);
+        return 0;
+    }
+    int name = gcpi_name_new(t, t->segments[t->open].name, label, NULL, o.at);
+    if (!name) return 0;
+    gcpi_segment *s = &t->segments[t->segment_count];
+    memset(s, 0, sizeof *s);
+    const gcpi_segment *around = &t->segments[t->open];
+    s->parent = t->open; s->name = name; s->at = o.at; s->open = 1;
+    s->outer = t->open ? around->outer : t->segment_count;
+    s->keep = o.keep | around->keep; s->named = o.keep_named;
+    s->depth = around->depth + 1;
+    s->ops = t->op_count;                         /* the segment's first op */
+    gcpi_recorded(t);
+    return t->open = t->segment_count++;
+}
+
+static void gcpi_segment_error(gcp_tape *t, int segment, const char *text)
+{
+    char name[128], what[160];
+    gcpi_name_text(t, t->segments[segment].name, name, sizeof name);
+    snprintf(what, sizeof what, "segment '%s'", name);
+    gcpi_fail(t, GCP_E_SEGMENT, t->segments[segment].at, what, "%s", text);
+}
+
+/* Closes every open segment inside `segment` (0: all), with an error: a return or goto left it. */
+static void gcpi_segments_close(gcp_tape *t, int segment)
+{
+    while (t->open > segment) {
+        gcpi_segment *s = &t->segments[t->open];
+        if (t->open != segment) gcpi_segment_error(t, t->open, "a return or goto left its block");
+        s->open = 0;
+        t->open = s->parent;
+    }
+}
+
+/* The op's path behind that of the segment. */
+static const char *gcpi_path_in(const gcp_tape *t, const gcpi_op *op, int segment, char *buffer, size_t size)
+{
+    const int outer = gcpi_name_text(t, t->segments[segment].name, buffer, size),
+              whole = gcpi_name_text(t, op->name, buffer, size);
+    return buffer + GCPI_MIN(outer + (outer > 0), whole);
+}
+static int gcpi_kept_by_name(const gcp_tape *t, const gcpi_op *op)
+{
+    char path[256];
+    int kept = 0;
+    for (int s = op->segment; s > 0 && !kept; s = t->segments[s].parent)
+        kept = t->segments[s].named &&
+               gcpi_patterns_fit(t->segments[s].named, gcpi_path_in(t, op, s, path, sizeof path));
+    return kept;
+}
+/* Each pattern of .keep_named fits an op of the segment. */
+static void gcpi_segment_named_ok(gcp_tape *t, int segment)
+{
+    gcpi_segment *s = &t->segments[segment];
+    const char *text = s->named;
+    char path[256], wrong[200];
+    int fits = 1;
+    for (gcpi_word w; text && fits && !t->code;) {
+        if ((w = gcpi_word_next(&text)).length == 0 && !gcpi_line_next(&text)) break;
+        fits = w.length == 0;
+        for (int o = s->ops; o < t->op_count && !fits; o++)
+            fits = gcpi_pattern_fits(w, gcpi_path_in(t, &t->ops[o], segment, path, sizeof path));
+        snprintf(wrong, sizeof wrong, ".keep_named: '%.*s' fits no op in it", (int)GCPI_MIN(w.length, 120u), w.at);
+        if (!fits) gcpi_segment_error(t, segment, wrong);
+    }
+    s->named = NULL;
+}
+
+GCPI_DEF void gcp_segment_end(gcp_tape *t, int segment, int *state)
+{
+    int left = *state == 1;                       /* a break: the loop of GCP_SEGMENT did not end by itself */
+    *state = 0;
+    if (!t || !segment) return;
+    if (segment >= t->segment_count || !t->segments[segment].open) return;
+    gcpi_segments_close(t, segment);
+    if (t->open == segment) {
+        gcpi_segment *s = &t->segments[segment];
+        if (left) gcpi_segment_error(t, segment, "a break left its block");
+        else if (s->ops == t->op_count && !t->code) gcpi_segment_error(t, segment, "its block recorded no op");
+        gcpi_segment_named_ok(t, segment);
+        s->open = 0;
+        t->open = s->parent;
+    }
+}
+
+/* Whether the tape has room for an op; if not, its error is set. */
+static int gcpi_op_room(gcp_tape *t, const gcp_op *row, int inputs, int outputs, gcp_at at)
+{
+    if (t->full_ops) t->full_ops++;
+    if (t->code) return 0;
+    if (t->op_count == t->op_capacity) {
+        gcpi_fail(t, GCP_E_CAPACITY, at, "tape", "full");
+        t->full_at = at;
+        t->full_ops = t->op_capacity + 1;
+        return 0;
+    }
+    if (inputs > GCP_MAX_INPUTS || outputs < 1 || outputs > GCP_MAX_OUTPUTS) {
+        gcpi_fail(t, GCP_E_ARGUMENT, at, row->name, "%d inputs and %d outputs; at most %d and 1 to %d", inputs, outputs,
+                  GCP_MAX_INPUTS, GCP_MAX_OUTPUTS);
+        return 0;
+    }
+    if (inputs > t->edge_capacity - t->edge_count) {
+        gcpi_fail(t, GCP_E_CAPACITY, at, row->name, "the tape's %d inputs of ops are full (.ops)", t->edge_capacity);
+        return 0;
+    }
+    return 1;
+}
+
+static int gcpi_op_shapes(gcp_tape *t, const gcpi_op *op, gcp_shape *out, gcp_dtype *out_type)
+{
+    gcp_shape in[GCP_MAX_INPUTS];
+    gcp_dtype type[GCP_MAX_INPUTS];
+    char message[200];
+    gcp_shape_call call;
+    for (int i = 0; i < op->inputs; i++) {
+        int id = t->edges[op->in + i];
+        in[i] = t->tensors[id].shape;
+        type[i] = t->tensors[id].dtype;
+    }
+    memset(out, 0, (size_t)op->outputs * sizeof *out);
+    for (int j = 0; j < op->outputs; j++) out_type[j] = GCP_DTYPE_REAL;
+    message[0] = 0;
+    call.attributes = op->context ? op->context : (const void *)&op->attributes;
+    call.in = in; call.in_dtype = type; call.inputs = op->inputs;
+    call.out = out; call.out_dtype = out_type; call.outputs = op->outputs;
+    call.message = message; call.message_size = sizeof message; call.code = GCP_E_SHAPE;
+    if (!op->row->shape(&call)) { gcpi_fail(t, call.code, op->at, op->row->name, "%s", message); return 0; }
+    for (int j = 0; j < op->outputs; j++) {
+        gcp_shape raw = out[j];
+        size_t count = 1;
+        for (int d = 0; d < 4; d++) {
+            if (raw.d[d] <= 0 || count > (size_t)PTRDIFF_MAX / 64 / (size_t)raw.d[d]) {
+                gcpi_fail(t, GCP_E_SHAPE, op->at, op->row->name, "an output of %d x %d x %d x %d", raw.d[0], raw.d[1],
+                          raw.d[2], raw.d[3]);
+                return 0;
+            }
+            count *= (size_t)raw.d[d];
+        }
+    }
+    return 1;
+}
+
+/* Records an op: its shape rule makes the outputs. Returns its index, or -1 with the tape's error set. */
+static int gcpi_op_new(gcp_tape *t, const gcp_op *row, int kind, int name, const gcp_tensor *inputs, int count,
+                       const gcpi_attributes *attributes, const void *context, gcp_at at)
+{
+    gcp_shape shape[GCP_MAX_OUTPUTS];
+    gcp_dtype type[GCP_MAX_OUTPUTS];
+    gcpi_op *op = &t->ops[t->op_count];
+    if (!gcpi_op_room(t, row, count, row->outputs, at)) return -1;
+    for (int i = 0; i < count; i++)
+        if (!gcpi_usable(t, inputs[i], at, row->name)) return -1;
+    memset(op, 0, sizeof *op);
+    op->row = row; op->kind = kind; op->at = at; op->name = name; op->segment = t->open; op->context = context;
+    op->in = t->edge_count; op->inputs = count; op->outputs = row->outputs;
+    if (attributes) op->attributes = *attributes;
+    for (int i = 0; i < count; i++) t->edges[op->in + i] = inputs[i].id;
+    if (!gcpi_op_shapes(t, op, shape, type)) return -1;
+    if (op->outputs > t->tensor_capacity - t->tensor_count) {
+        gcpi_fail(t, GCP_E_CAPACITY, at, row->name, "the tape's %d tensors are full (.tensors)",
+                  t->tensor_capacity - 1);
+        return -1;
+    }
+    op->out = t->tensor_count;
+    for (int j = 0; j < op->outputs; j++)
+        t->tensors[gcpi_tensor_new(t, GCPI_ACTIVATION, type[j], shape[j], name, at, row->name)].producer = t->op_count;
+    op->kept = gcpi_kept_by_name(t, op);
+    t->edge_count += count;
+    t->op_count++;
+    gcpi_recorded(t);
+    return t->op_count - 1;
 }
 GCPI_WARM                              /* again at the user's level of optimisation */
 
@@ -4463,6 +4602,19 @@ static gcpi_par gcpi_par_of(const gcp_target *target)
     return par;
 }
 
+/* For products that are a task's own: on its thread. */
+static void gcpi_serial_for(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg)
+{
+    (void)context;
+    for (int i = 0; i < tasks; i++) task(arg, i, 0);
+}
+static gcpi_par gcpi_serial_par(const gcp_target *target)
+{
+    gcpi_par par = gcpi_par_of(target);
+    par.context = NULL; par.threads = 1; par.parallel_for = gcpi_serial_for;
+    return par;
+}
+
 static void gcpi_parallel(const gcp_target *target, int tasks, void (*task)(void *arg, int index, int worker),
                           void *arg)
 {
@@ -4584,6 +4736,7 @@ typedef struct gcpi_label_range { int count, ignores, ignore; } gcpi_label_range
 typedef struct gcpi_facts {
     int part, view, channels;
     int custom;                                 /* the user's op: outputs are made even if no op reads them */
+    int fixed;                                  /* a batch-norm that takes its running statistics in every plan */
     int stats;                                  /* statistics: the op that makes the tensor can make them, too */
     int first;                                  /* GCPI_VIEW_PART: the first channel */
     /* bits of inputs: read as one run of bytes, as is a gradient; besides where the target has a device */
@@ -4616,9 +4769,6 @@ typedef struct gcpi_op_row {
 #define GCPI_OVER     (GCP_FLAG_IN_PLACE | GCP_FLAG_GRAD_IN_PLACE | GCPI_EACH_ONE)
 #define GCPI_PRODUCT  (GCP_FLAG_COSTLY | GCP_FLAG_CROSS | GCP_FLAG_SAMPLES_APART)
 #define GCPI_LOSS     (GCP_FLAG_LOSS | GCP_FLAG_SAME_CHANNELS)
-
-/* A mask of .keep has a bit for each kind. */
-typedef char gcpi_kinds_fit[GCP_OP_COUNT <= 64 ? 1 : -1];
 
 /* ---- recording ---- */
 
@@ -5352,9 +5502,16 @@ GCPI_DEF gcp_tensor gcp_clamp_at(gcp_tensor x, gcp_clamp_opts o)
 
 /* ==== src/ops/pairs_table.h ==== */
 
-/* The ops of two operands a and b, for both machines. LOOP: what is computed of x, y and z, element by element. PAIR:
+/* The ops of two operands a and b, for both machines. LOOP: what is computed of x, y, z and the op's number p. PAIR:
    which loop, and what its x, y and z are, for the result, for dy times its derivative by a, and by b. prelu: b is the
-   slope where a is below 0. Where both are equal the gradient of maximum and minimum goes to both in halves. */
+   slope where a is below 0. Where both are equal the gradient of maximum and minimum goes to both in halves. huber: of
+   the difference, a square below p and a slope beyond. logits: binary cross-entropy, b a target in [0, 1], of weight p
+   where it is 1. */
+
+#define GCPI_HUBER(d, p) ((d) < (p) ? (gcp_real)0.5 * (d) * (d) / (p) : (d) - (gcp_real)0.5 * (p))
+#define GCPI_HUBER_BACK(d, p) ((d) >= (p) ? (gcp_real)((d) > 0) : (d) <= -(p) ? (gcp_real)-1 : (d) / (p))
+/* log(1 + exp(x)) */
+#define GCPI_SOFT(x) (((x) > 0 ? (x) : 0) + gcpi_log1p1(gcpi_exp1(-gcpi_abs1(x))))
 
 #define GCPI_PAIR_LOOPS(LOOP)                                                                                        \
     LOOP(SUM, sum, x + y)                                                                                            \
@@ -5369,7 +5526,12 @@ GCPI_DEF gcp_tensor gcp_clamp_at(gcp_tensor x, gcp_clamp_opts o)
     LOOP(SHARE, share, y < z ? 0 : y == z ? x * (gcp_real)0.5 : x)                                                   \
     LOOP(BENT, bent, x > 0 ? x : x * y)                                                                              \
     LOOP(BENT_X, bent_x, y > 0 ? x : x * z)                                                                          \
-    LOOP(BENT_SLOPE, bent_slope, y > 0 ? 0 : x * y)
+    LOOP(BENT_SLOPE, bent_slope, y > 0 ? 0 : x * y)                                                                  \
+    LOOP(HUBER, huber, GCPI_HUBER(gcpi_abs1(x - y), p))                                                              \
+    LOOP(HUBER_BACK, huber_back, x * GCPI_HUBER_BACK(y - z, p))                                                      \
+    LOOP(LOGITS, logits, (1 - y) * x + (1 + (p - 1) * y) * GCPI_SOFT(-x))                                            \
+    LOOP(LOGITS_BACK, logits_back, x * ((1 - z) - (1 + (p - 1) * z) * gcpi_sigmoid1(-y)))                            \
+    LOOP(LOGITS_TARGET, logits_target, x * ((p - 1) * GCPI_SOFT(-y) - y))
 
 #define GCPI_PAIRS(PAIR)                                                                                             \
     PAIR(ADD, add, SUM, A, B, A, SAME, DY, DY, DY, SAME, DY, DY, DY)                                                 \
@@ -5379,7 +5541,9 @@ GCPI_DEF gcp_tensor gcp_clamp_at(gcp_tensor x, gcp_clamp_opts o)
     PAIR(MAXIMUM, maximum, LARGER, A, B, A, SHARE, DY, A, B, SHARE, DY, B, A)                                        \
     PAIR(MINIMUM, minimum, SMALLER, A, B, A, SHARE, DY, B, A, SHARE, DY, A, B)                                       \
     PAIR(EXPAND, expand, SAME, A, A, A, SAME, DY, DY, DY, SAME, DY, DY, DY)                                          \
-    PAIR(PRELU, prelu, BENT, A, B, A, BENT_X, DY, A, B, BENT_SLOPE, DY, A, DY)
+    PAIR(PRELU, prelu, BENT, A, B, A, BENT_X, DY, A, B, BENT_SLOPE, DY, A, DY)                                       \
+    PAIR(HUBER, huber, HUBER, A, B, A, HUBER_BACK, DY, A, B, HUBER_BACK, DY, B, A)                                   \
+    PAIR(LOGITS, logits, LOGITS, A, B, A, LOGITS_BACK, DY, A, B, LOGITS_TARGET, DY, A, DY)
 
 /* Their numbers, and the steps of an op as data: which loop, and where its x, y and z come from. */
 #define GCPI_PAIR_NUMBER(NAME, ...) GCPI_PAIR_##NAME,
@@ -5436,23 +5600,27 @@ static gcpi_pair_loops gcpi_pair_loops_of(gcp_shape a, gcp_shape b)
 
 /* A run of up to GCPI_PAIR_RUN elements, side by side. */
 typedef struct gcpi_pair_run {
-    gcp_real *to; const gcp_real *x[3]; size_t n; const gcp_target *target;
+    gcp_real *to, p; const gcp_real *x[3]; size_t n; const gcp_target *target;
 } gcpi_pair_run;
 typedef void (*gcpi_pair_fn)(const gcpi_pair_run *r);
 
 #define GCPI_PAIR_LOOP(NAME, name, value)                                                               \
-    GCPI_BODY void gcpi_pair_##name##_body(const gcpi_pair_run *r)                                      \
+    GCPI_BODY void gcpi_pair_##name##_body(const gcpi_pair_run *r, int fused)                           \
     {                                                                                                   \
         gcp_real *to = r->to;                                                                           \
+        const gcp_real p = r->p;                                                                        \
         const gcp_real *xs = r->x[0], *ys = r->x[1], *zs = r->x[2];                                     \
         GCPI_EACH for (size_t i = 0; i < r->n; i++) {                                                   \
             const gcp_real x = xs[i], y = ys[i], z = zs[i];                                             \
-            (void)x; (void)y; (void)z;                                                                  \
+            (void)x; (void)y; (void)z; (void)p; (void)fused;                                            \
             to[i] = (value);                                                                            \
         }                                                                                               \
     }                                                                                                   \
-    GCPI_WIDE(gcpi_pair_##name, (const gcpi_pair_run *r), (r), r->target)
+    GCPI_EACH_SET(gcpi_pair_##name, (const gcpi_pair_run *r), (r), r->target,                           \
+                  gcpi_pair_##name##_body(r, 0), gcpi_pair_##name##_body(r, 1))
+GCPI_CALLS
 GCPI_PAIR_LOOPS(GCPI_PAIR_LOOP)
+GCPI_CALLS_END
 #define GCPI_PAIR_LOOP_AT(NAME, name, value) gcpi_pair_##name,
 static const gcpi_pair_fn gcpi_pair_fns[] = { GCPI_PAIR_LOOPS(GCPI_PAIR_LOOP_AT) };
 static const gcpi_pair_step gcpi_pair_steps[][3] = { GCPI_PAIRS(GCPI_PAIR_STEPS) };     /* y; gradients of a and b */
@@ -5538,6 +5706,7 @@ static gcpi_pair_run gcpi_pair_run_at(const gcpi_pair_job *j, const size_t *e, s
     gcpi_pair_run r;
     views[0] = j->side ? &c->dout[0] : NULL; views[1] = &c->in[0]; views[2] = c->inputs > 1 ? &c->in[1] : NULL;
     r.to = NULL; r.n = n; r.target = c->target;
+    r.p = (gcp_real)gcpi_attr(c->attributes)->pair.p;
     for (int k = 0; k < 3; k++) {
         const int o = j->step->x[k];
         r.x[k] = gcpi_pair_load(views[o], e[o], j->loops.step[o][0], n, hold[k]);
@@ -5727,15 +5896,17 @@ GCPI_PAIR_ROW(maximum, gcpi_pair_shape, GCPI_IN(0) | GCPI_IN(1), 0)
 GCPI_PAIR_ROW(minimum, gcpi_pair_shape, GCPI_IN(0) | GCPI_IN(1), 0)
 GCPI_PAIR_ROW(prelu, gcpi_pair_shape, GCPI_IN(0) | GCPI_IN(1), 0)
 GCPI_PAIR_ROW(expand, gcpi_expand_shape, 0, 0)
+GCPI_PAIR_ROW(huber, gcpi_pair_shape, GCPI_IN(0) | GCPI_IN(1), 0)
+GCPI_PAIR_ROW(logits, gcpi_pair_shape, GCPI_IN(0) | GCPI_IN(1), 0)
 #define gcpi_pair_row gcpi_mul_pair_row            /* the table's: facts and functions are those of all */
 
-static gcp_tensor gcpi_pair(const gcpi_op_row *row, int fn, gcp_tensor a, gcp_tensor b, gcp_op_opts o)
+static gcp_tensor gcpi_pair(const gcpi_op_row *row, int fn, double p, gcp_tensor a, gcp_tensor b, gcp_op_opts o)
 {
     const gcp_shape x = gcp_shape_of(a), y = gcp_shape_of(b);
     gcpi_attributes attributes = gcpi_no_attributes();
     gcp_tensor in[2];
     in[0] = a; in[1] = b;
-    attributes.pair.fn = fn;
+    attributes.pair.fn = fn; attributes.pair.p = p;
     for (int k = 0; k < 4; k++)
         attributes.pair.spread |= (x.d[k] < y.d[k] ? GCPI_IN(0) : 0) | (y.d[k] < x.d[k] ? GCPI_IN(1) : 0);
     attributes.pair.whole = (x.d[0] < y.d[0] ? GCPI_IN(0) : 0) | (y.d[0] < x.d[0] ? GCPI_IN(1) : 0);
@@ -5773,12 +5944,12 @@ static const gcpi_op_row gcpi_add_row = {
 GCPI_DEF gcp_tensor gcp_add_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o)
 {
     const int equal = gcpi_same_shape(gcp_shape_of(a), gcp_shape_of(b));
-    return equal ? gcpi_binary(&gcpi_add_row, a, b, o) : gcpi_pair(&gcpi_add_pair_row, GCPI_PAIR_ADD, a, b, o);
+    return equal ? gcpi_binary(&gcpi_add_row, a, b, o) : gcpi_pair(&gcpi_add_pair_row, GCPI_PAIR_ADD, 0, a, b, o);
 }
 #define GCPI_PAIR_OP(NAME, op) \
     GCPI_DEF gcp_tensor gcp_##op##_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o) \
     { \
-        return gcpi_pair(&gcpi_##op##_pair_row, GCPI_PAIR_##NAME, a, b, o); \
+        return gcpi_pair(&gcpi_##op##_pair_row, GCPI_PAIR_##NAME, 0, a, b, o); \
     }
 GCPI_PAIR_OP(SUB, sub)
 GCPI_PAIR_OP(MUL, mul)
@@ -5896,14 +6067,14 @@ enum { GCPI_LANES = 16 };
 #define GCPI_ROW_SUM(sum, n, i, value)                                        \
     {                                                                         \
         double lane[GCPI_LANES] = { 0 };                                      \
-        int from = 0;                                                         \
-        for (; from + GCPI_LANES <= (n); from += GCPI_LANES)                  \
+        int lanes_from = 0;                                                   \
+        for (; lanes_from + GCPI_LANES <= (n); lanes_from += GCPI_LANES)      \
             GCPI_EACH for (int k = 0; k < GCPI_LANES; k++) {                  \
-                const int i = from + k;                                       \
+                const int i = lanes_from + k;                                 \
                 lane[k] += (value);                                           \
             }                                                                 \
-        for (int k = 0; from < (n); from++, k++) {                            \
-            const int i = from;                                               \
+        for (int k = 0; lanes_from < (n); lanes_from++, k++) {                \
+            const int i = lanes_from;                                         \
             lane[k] += (value);                                               \
         }                                                                     \
         sum = 0;                                                              \
@@ -6125,7 +6296,8 @@ static const gcpi_op_row gcpi_apply_row = {
 /* Batch-norm is two ops. Statistics: in: x, running mean, running variance; out: mean, scale = 1 / sqrt(variance +
    epsilon). It runs once a step and commits the running values (PyTorch's rule: unbiased variance). Application: in: x,
    mean, scale, gamma, beta. Its backward is that of both ops, so that x is read once:
-   dx = gamma scale (dy - mean(dy) - xhat mean(dy xhat)); with running statistics (.frozen_norms) gamma scale dy. */
+   dx = gamma scale (dy - mean(dy) - xhat mean(dy xhat)); with running statistics (.frozen, .frozen_norms) it is
+   gamma scale dy. */
 static int gcpi_batch_stats_shape(gcp_shape_call *s) { s->out[0] = s->out[1] = s->in[1]; return gcpi_all_real(s); }
 GCPI_BODY void gcpi_sum_x_pixels(const gcp_call *c, size_t pixel, const int n, ptrdiff_t far, double *sums)
 {
@@ -6269,11 +6441,12 @@ GCPI_WIDE_TASK(gcpi_batch_norm_task_back, gcpi_norm_job)
 static void gcpi_batch_norm_backward(const gcp_call *c)
 {
     const double n = (double)gcpi_pixels(c->in[0].shape);
-    /* not in training: the statistics are constants, and gamma and beta are frozen */
-    double *sums = c->training ? gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_norm)
-                               : (double *)memset(c->workspace, 0, 2 * (size_t)c->in[0].shape.d[3] * sizeof(double));
+    const int wanted = c->training || c->din[3].data || c->din[4].data;
+    double *sums = wanted ? gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_norm) : (double *)c->workspace;
     if (c->din[3].data) gcpi_store_sums(&c->din[3], sums);
     if (c->din[4].data) gcpi_store_sums(&c->din[4], sums + c->in[0].shape.d[3]);
+    /* not in training: the statistics are constants */
+    if (!c->training) memset(sums, 0, 2 * (size_t)c->in[0].shape.d[3] * sizeof *sums);
     /* the means overwrite the sums: a gcp_real is no wider than a double */
     for (int i = 0; i < 2 * c->in[0].shape.d[3]; i++) {
         gcp_real mean = (gcp_real)(sums[i] / n);
@@ -6375,10 +6548,14 @@ static void gcpi_layer_norm_backward(const gcp_call *c)
     if (c->din[0].data) gcpi_norm_rows(c, c->din[0].shape, NULL, gcpi_layer_norm_task_back);
 }
 
-static void gcpi_batch_stats_facts(const gcpi_op *op, gcpi_facts *f) { (void)op; f->stats = 1; }
+static void gcpi_batch_stats_facts(const gcpi_op *op, gcpi_facts *f)
+{
+    f->stats = 1;
+    f->fixed = op->attributes.norm.frozen;
+}
 static void gcpi_batch_norm_facts(const gcpi_op *op, gcpi_facts *f)
 {
-    (void)op;
+    f->fixed = op->attributes.norm.frozen;
     f->part = GCPI_PART_NORM;
     f->early = GCPI_IN(3) | GCPI_IN(GCPI_NORM_BETA);
     f->shared = f->dense = GCPI_IN(1) | GCPI_IN(2) | f->early;
@@ -6450,7 +6627,7 @@ static gcp_tensor gcpi_batch_norm(gcp_tensor x, gcp_tensor gamma, gcp_tensor bet
     if (t && t->full_ops) t->full_ops++;                             /* two ops: gcpi_enter counts one */
     if (!gcpi_norm_options(x, "batch_norm", &o)) return gcpi_nil(t);
     if (given && (!gcpi_channels_ok(x, gamma, o.at) || !gcpi_channels_ok(x, beta, o.at))) return gcpi_nil(t);
-    a.norm.epsilon = o.epsilon; a.norm.momentum = o.momentum;
+    a.norm.epsilon = o.epsilon; a.norm.momentum = o.momentum; a.norm.frozen = o.frozen != 0;
     gcp_shape channels = gcpi_raw(1, gcpi_get(x)->shape.d[3], 0, 0, 0);
     gcp_param_opts ones = gcpi_weight_options(GCP_INIT_ONES, GCP_INIT_ONES, 1, 1, o.at),
                    zeros = gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at);
@@ -6504,6 +6681,8 @@ static gcp_tensor gcpi_layer_norm(const gcpi_op_row *row, gcp_tensor x, gcp_tens
     gcpi_attributes a = gcpi_no_attributes();
     if (o.momentum != 0)
         return gcpi_bad_option(x, o.at, row->op.name, ".momentum", o.momentum, "it belongs to gcp_batch_norm");
+    if (o.frozen)
+        return gcpi_bad_option(x, o.at, row->op.name, ".frozen", o.frozen, "it belongs to gcp_batch_norm");
     if (!gcpi_norm_options(x, row->op.name, &o)) return gcpi_nil(x.tape);
     a.norm.epsilon = o.epsilon;
     a.norm.rms = row == &gcpi_rms_norm_row;
@@ -6819,6 +6998,174 @@ GCPI_DEF gcp_tensor gcp_log_softmax_at(gcp_tensor x, gcp_op_opts o)
     return gcpi_simple(&gcpi_log_softmax_row, &x, 1, &a, o.name, o.at);
 }
 
+/* ==== src/ops/reductions.h ==== */
+
+/* Sums, means and largest values over chosen axes. A sum is the gradient of an expand, and its gradient is an expand:
+   both run there (binary.h). */
+
+static int gcpi_reduce_shape(gcp_shape_call *s)
+{
+    const int axes = gcpi_attr(s->attributes)->reduce.axes;
+    if (axes == 15) { s->out[0] = gcpi_scalar(); return gcpi_all_real(s); }
+    s->out[0] = s->in[0];
+    for (int k = 0; k < 4; k++) if (axes >> k & 1) s->out[0].d[k] = 1;
+    return gcpi_all_real(s);
+}
+
+/* ---- sum ---- */
+
+/* Runs an expand of `part` to `whole`, or its gradient. */
+static void gcpi_expand_call(const gcp_call *c, const gcp_view *part, const gcp_view *whole,
+                             void (*run)(const gcp_call *call))
+{
+    gcpi_attributes a = gcpi_no_attributes();
+    gcp_call expand = *c;
+    a.pair.fn = GCPI_PAIR_EXPAND;
+    expand.attributes = &a;
+    expand.in = expand.din = part;
+    expand.out = expand.dout = whole;
+    run(&expand);
+}
+static void gcpi_sum_forward(const gcp_call *c)
+{
+    gcpi_expand_call(c, &c->out[0], &c->in[0], gcpi_pair_backward);
+}
+static void gcpi_sum_backward(const gcp_call *c)
+{
+    if (c->din[0].data) gcpi_expand_call(c, &c->dout[0], &c->din[0], gcpi_pair_forward);
+}
+/* The cost of a sum as that of the expand. */
+static gcp_cost_call gcpi_expand_cost_call(const gcp_cost_call *c)
+{
+    gcp_cost_call expand = *c;
+    expand.in = c->out; expand.out = c->in;
+    expand.backward = !c->backward; expand.wanted = 1;
+    return expand;
+}
+static void gcpi_sum_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    const gcp_cost_call expand = gcpi_expand_cost_call(c);
+    gcpi_pair_cost(&expand, cost);
+}
+
+/* ---- max: the gradient goes to the first of several that are the largest ---- */
+
+enum { GCPI_MAX_RUN = 256 };
+typedef struct gcpi_max_job {
+    const gcp_call *call;
+    int axes;
+    size_t units, each, chunk;             /* pixels of the result; of x for each of them; of the result in a task */
+} gcpi_max_job;
+
+/* The pixel of x that is the i-th of those that unit u of the result is made of. */
+static size_t gcpi_max_pixel(const gcpi_max_job *job, size_t u, size_t i)
+{
+    const int *d = job->call->in[0].shape.d;
+    size_t at = 0, step = 1;
+    for (int k = 2; k >= 0; k--) {
+        size_t *index = job->axes >> k & 1 ? &i : &u;
+        at += *index % (size_t)d[k] * step;
+        *index /= (size_t)d[k];
+        step *= (size_t)d[k];
+    }
+    return at;
+}
+GCPI_BODY void gcpi_max_task_body(void *arg, int index, int worker)
+{
+    const gcpi_max_job *job = (const gcpi_max_job *)arg;
+    const gcp_call *c = job->call;
+    const size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->units);
+    const int n = c->in[0].shape.d[3], across = job->axes >> 3 & 1;
+    for (size_t u = first; u < last; u++) {
+        gcp_real *y = gcpi_row_out(&c->out[0], u);
+        for (size_t i = 0; i < job->each; i++) {
+            const gcp_real *x = gcpi_row(&c->in[0], gcpi_max_pixel(job, u, i));
+            if (i == 0) memcpy(y, x, (size_t)(across ? 1 : n) * sizeof *y);
+            if (across) for (int k = 0; k < n; k++) y[0] = x[k] > y[0] || x[k] != x[k] ? x[k] : y[0];
+            else GCPI_EACH for (int k = 0; k < n; k++) y[k] = x[k] > y[k] || x[k] != x[k] ? x[k] : y[k];
+        }
+    }
+    (void)worker;
+}
+GCPI_WIDE_TASK(gcpi_max_task, gcpi_max_job)
+/* Channels [from, to) of what unit u is made of. */
+static void gcpi_max_run_back(const gcpi_max_job *job, size_t u, int from, int to)
+{
+    const gcp_call *c = job->call;
+    const gcp_view *d = &c->din[0];
+    const gcp_real *y = gcpi_row(&c->out[0], u), *dy = gcpi_row(&c->dout[0], u);
+    const int across = job->axes >> 3 & 1;
+    unsigned char taken[GCPI_MAX_RUN] = { 0 };
+    for (size_t i = 0; i < job->each; i++) {
+        const size_t pixel = gcpi_max_pixel(job, u, i);
+        const gcp_real *x = gcpi_row(&c->in[0], pixel);
+        gcp_real *dx = gcpi_row_out(d, pixel);
+        for (int k = from; k < to; k++) {
+            const int at = across ? 0 : k, slot = across ? 0 : k - from, hit = !taken[slot] && x[k] == y[at];
+            taken[slot] |= (unsigned char)hit;
+            dx[k] = (d->accumulate ? dx[k] : 0) + (hit ? dy[at] : 0);
+        }
+    }
+}
+static void gcpi_max_task_back(void *arg, int index, int worker)
+{
+    const gcpi_max_job *job = (const gcpi_max_job *)arg;
+    const size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->units);
+    const int n = job->call->in[0].shape.d[3], run = job->axes >> 3 & 1 ? n : GCPI_MAX_RUN;
+    for (size_t u = first; u < last; u++)
+        for (int k = 0; k < n; k += GCPI_MIN(run, n - k)) gcpi_max_run_back(job, u, k, k + GCPI_MIN(run, n - k));
+    (void)worker;
+}
+static void gcpi_max_run(const gcp_call *c, void (*task)(void *arg, int index, int worker))
+{
+    gcpi_max_job job;
+    job.call = c; job.axes = gcpi_attr(c->attributes)->reduce.axes;
+    job.units = gcpi_pixels(c->out[0].shape);
+    job.each = gcpi_pixels(c->in[0].shape) / job.units;
+    job.chunk = GCPI_MAX((size_t)1, GCPI_CHUNK / job.each / (size_t)c->in[0].shape.d[3]);
+    gcpi_parallel(c->target, (int)((job.units + job.chunk - 1) / job.chunk), task, &job);
+}
+static void gcpi_max_forward(const gcp_call *c) { gcpi_max_run(c, gcpi_max_task); }
+static void gcpi_max_backward(const gcp_call *c)
+{
+    if (c->din[0].data) gcpi_max_run(c, gcpi_max_task_back);
+}
+
+static void gcpi_reduce_facts(const gcpi_op *op, gcpi_facts *f)
+{
+    f->apart = !(op->attributes.reduce.axes & 1);
+    f->channels = op->attributes.reduce.axes & 8 ? GCPI_CHANNELS_UNKNOWN : GCPI_CHANNELS_SAME;
+}
+static const gcpi_op_row gcpi_sum_row = {
+    GCP_OP_SUM,
+    { "sum", gcpi_reduce_shape, gcpi_sum_forward, gcpi_sum_backward, gcpi_sum_cost, 0, 0, 0, 1, NULL },
+    gcpi_reduce_facts
+};
+static const gcpi_op_row gcpi_max_row = {
+    GCP_OP_MAX,
+    { "max", gcpi_reduce_shape, gcpi_max_forward, gcpi_max_backward, NULL, GCPI_IN(0), GCPI_OUT(0), 0, 1,
+      NULL },
+    gcpi_reduce_facts
+};
+
+/* A mean is a sum, scaled: one more value for each of the result. */
+GCPI_DEF gcp_tensor gcp_reduce_at(gcp_tensor x, gcp_reduce_opts o)
+{
+    const gcp_shape s = gcp_shape_of(x);
+    gcpi_attributes a = gcpi_no_attributes();
+    gcp_scale_opts scale;
+    const int axes = (o.samples ? 1 : 0) | (o.height ? 2 : 0) | (o.width || o.tokens ? 4 : 0) | (o.channels ? 8 : 0);
+    a.reduce.axes = axes ? axes : 15;
+    if (o.by < GCP_REDUCE_MEAN || o.by > GCP_REDUCE_MAX)
+        return gcpi_bad_option(x, o.at, "reduce", ".by", (double)o.by, "one of GCP_REDUCE_MEAN, SUM, MAX");
+    if (o.by != GCP_REDUCE_MEAN)
+        return gcpi_simple(o.by == GCP_REDUCE_SUM ? &gcpi_sum_row : &gcpi_max_row, &x, 1, &a, o.name, o.at);
+    gcp_tensor sum = gcpi_simple(&gcpi_sum_row, &x, 1, &a, NULL, o.at);
+    scale.at = o.at; scale.name = o.name; scale.by = 1;
+    for (int k = 0; k < 4; k++) if (a.reduce.axes >> k & 1) scale.by /= s.d[k];
+    return gcp_is_nil(sum) ? sum : gcp_scale_at(sum, scale);
+}
+
 /* ==== src/ops/window.h ==== */
 
 /* Windows of an image: their arithmetic and options; pools. */
@@ -7118,80 +7465,107 @@ GCPI_DEF gcp_tensor gcp_global_avg_pool_at(gcp_tensor x, gcp_op_opts o)
 }
 GCPI_WARM
 
-/* ==== src/ops/upsample.h ==== */
+/* ==== src/ops/resize.h ==== */
 
-/* Upsampling by a whole factor. Bilinear: half-pixel centres, edges clamped. */
-static int gcpi_upsample_shape(gcp_shape_call *s)
+/* Images of another size: resize, and upsample by a whole factor. Bilinear: half-pixel centres, edges clamped; or
+   corners on corners. */
+static int gcpi_resize_shape(gcp_shape_call *s)
 {
-    int f = gcpi_attr(s->attributes)->upsample.factor;
+    const gcpi_attributes *a = gcpi_attr(s->attributes);
+    const int64_t f = a->resize.factor;
+    const int64_t h = f ? s->in[0].d[1] * f : a->resize.h, w = f ? s->in[0].d[2] * f : a->resize.w;
     s->out[0] = s->in[0];
-    if (s->in[0].d[1] > INT32_MAX / f || s->in[0].d[2] > INT32_MAX / f)
-        return gcpi_refuse(s, "%s times .factor = %d", GCPI_SHAPE_TEXT(s->in[0]), f);
-    s->out[0].d[1] *= f; s->out[0].d[2] *= f;
+    if (h > INT32_MAX || w > INT32_MAX)
+        return gcpi_refuse(s, "%s times .factor = %d", GCPI_SHAPE_TEXT(s->in[0]), (int)f);
+    s->out[0].d[1] = (int)h; s->out[0].d[2] = (int)w;
     s->out[0].rank = 4;
     return gcpi_all_real(s);
 }
+/* The one or two rows (or columns) of `from` that row `o` of `to` is made of, and their weights. */
 typedef struct gcpi_taps { int i[2]; gcp_real w[2]; } gcpi_taps;
-static gcpi_taps gcpi_taps_of(int o, int factor, int size, int mode)
+static gcpi_taps gcpi_taps_of(const gcpi_attributes *a, int o, int from, int to)
 {
     gcpi_taps t;
-    double x = mode == GCP_UPSAMPLING_BILINEAR ? GCPI_MAX(0.0, ((double)o + 0.5) / factor - 0.5) : (double)(o / factor);
+    double x = (double)((int64_t)o * from / to);
+    if (a->resize.mode == GCP_UPSAMPLING_BILINEAR)
+        x = !a->resize.corners ? GCPI_MAX(0.0, ((double)o + 0.5) * from / to - 0.5)
+            : to > 1           ? (double)o * (from - 1) / (to - 1)
+                               : 0;
     t.i[0] = (int)x;
-    t.i[1] = GCPI_MIN(t.i[0] + 1, size - 1);
+    t.i[1] = GCPI_MIN(t.i[0] + 1, from - 1);
     t.w[1] = (gcp_real)(x - (double)t.i[0]);
     t.w[0] = 1 - t.w[1];
     return t;
 }
-GCPI_LOOP void gcpi_upsample_walk(const gcp_call *c, int image, const gcp_view *small, const gcp_view *large,
+GCPI_LOOP void gcpi_resize_walk(const gcp_call *c, int image, const gcp_view *from, const gcp_view *to,
                                   int backward)
 {
     const gcpi_attributes *a = gcpi_attr(c->attributes);
-    for (int oy = 0; oy < large->shape.d[1]; oy++)
-        for (int ox = 0; ox < large->shape.d[2]; ox++) {
-            gcpi_taps ty = gcpi_taps_of(oy, a->upsample.factor, small->shape.d[1], a->upsample.mode),
-                      tx = gcpi_taps_of(ox, a->upsample.factor, small->shape.d[2], a->upsample.mode);
-            gcp_real *l = gcpi_row_out(large, gcpi_pixel(large->shape, image, oy, ox));
-            if (!backward) memset(l, 0, (size_t)large->shape.d[3] * sizeof *l);
+    for (int oy = 0; oy < to->shape.d[1]; oy++)
+        for (int ox = 0; ox < to->shape.d[2]; ox++) {
+            gcpi_taps ty = gcpi_taps_of(a, oy, from->shape.d[1], to->shape.d[1]),
+                      tx = gcpi_taps_of(a, ox, from->shape.d[2], to->shape.d[2]);
+            gcp_real *y = gcpi_row_out(to, gcpi_pixel(to->shape, image, oy, ox));
+            if (!backward) memset(y, 0, (size_t)to->shape.d[3] * sizeof *y);
             for (int t = 0; t < 4; t++) {
                 gcp_real w = ty.w[t >> 1] * tx.w[t & 1];
-                gcp_real *s = gcpi_row_out(small, gcpi_pixel(small->shape, image, ty.i[t >> 1], tx.i[t & 1]));
+                gcp_real *x = gcpi_row_out(from, gcpi_pixel(from->shape, image, ty.i[t >> 1], tx.i[t & 1]));
                 if (w == 0) continue;
-                if (backward) for (int k = 0; k < large->shape.d[3]; k++) s[k] += w * l[k];
-                else          for (int k = 0; k < large->shape.d[3]; k++) l[k] += w * s[k];
+                if (backward) for (int k = 0; k < to->shape.d[3]; k++) x[k] += w * y[k];
+                else          for (int k = 0; k < to->shape.d[3]; k++) y[k] += w * x[k];
             }
         }
 }
-static void gcpi_upsample_image(const gcp_call *c, int image)
+static void gcpi_resize_image(const gcp_call *c, int image)
 {
-    gcpi_upsample_walk(c, image, &c->in[0], &c->out[0], 0);
+    gcpi_resize_walk(c, image, &c->in[0], &c->out[0], 0);
 }
-static void gcpi_upsample_image_back(const gcp_call *c, int image)
+static void gcpi_resize_image_back(const gcp_call *c, int image)
 {
     if (!c->din[0].accumulate) gcpi_zero_image(&c->din[0], image);
-    gcpi_upsample_walk(c, image, &c->din[0], &c->dout[0], 1);
+    gcpi_resize_walk(c, image, &c->din[0], &c->dout[0], 1);
 }
-static void gcpi_upsample_forward(const gcp_call *c) { gcpi_images(c, c->in[0].shape.d[0], gcpi_upsample_image); }
-static void gcpi_upsample_backward(const gcp_call *c)
+static void gcpi_resize_forward(const gcp_call *c) { gcpi_images(c, c->in[0].shape.d[0], gcpi_resize_image); }
+static void gcpi_resize_backward(const gcp_call *c)
 {
-    if (c->din[0].data) gcpi_images(c, c->din[0].shape.d[0], gcpi_upsample_image_back);
+    if (c->din[0].data) gcpi_images(c, c->din[0].shape.d[0], gcpi_resize_image_back);
 }
 
-static const gcpi_op_row gcpi_upsample_row = {
-    GCP_OP_UPSAMPLE,
-    { "upsample", gcpi_upsample_shape, gcpi_upsample_forward, gcpi_upsample_backward, NULL, 0, 0, GCPI_EACH_ONE, 1,
-      NULL },
-    NULL
-};
+#define GCPI_RESIZE_ROW(NAME, name)                                                                                 \
+    static const gcpi_op_row gcpi_##name##_row = {                                                                  \
+        GCP_OP_##NAME,                                                                                              \
+        { #name, gcpi_resize_shape, gcpi_resize_forward, gcpi_resize_backward, NULL, 0, 0, GCPI_EACH_ONE, 1, NULL }, \
+        NULL                                                                                                        \
+    };
+GCPI_RESIZE_ROW(UPSAMPLE, upsample)
+GCPI_RESIZE_ROW(RESIZE, resize)
+
+static gcp_tensor gcpi_resize(const gcpi_op_row *row, gcp_tensor x, const gcpi_attributes *a, const char *named,
+                              gcp_at at)
+{
+    if (a->resize.mode == GCP_UPSAMPLING_NEAREST || a->resize.mode == GCP_UPSAMPLING_BILINEAR)
+        return gcpi_simple(row, &x, 1, a, named, at);
+    return gcpi_bad_option(x, at, row->op.name, ".mode", a->resize.mode,
+                           "GCP_UPSAMPLING_NEAREST or GCP_UPSAMPLING_BILINEAR");
+}
 GCPI_DEF gcp_tensor gcp_upsample_at(gcp_tensor x, gcp_upsample_opts o)
 {
     gcpi_attributes a = gcpi_no_attributes();
-    a.upsample.factor = o.factor ? o.factor : 2;
-    a.upsample.mode = (int)o.mode;
-    if (a.upsample.factor < 1) return gcpi_bad_option(x, o.at, "upsample", ".factor", o.factor, "at least 1");
-    if (o.mode != GCP_UPSAMPLING_NEAREST && o.mode != GCP_UPSAMPLING_BILINEAR)
-        return gcpi_bad_option(x, o.at, "upsample", ".mode", (double)o.mode,
-                               "GCP_UPSAMPLING_NEAREST or GCP_UPSAMPLING_BILINEAR");
-    return gcpi_simple(&gcpi_upsample_row, &x, 1, &a, o.name, o.at);
+    a.resize.factor = o.factor ? o.factor : 2;
+    a.resize.mode = (int)o.mode;
+    if (a.resize.factor < 1) return gcpi_bad_option(x, o.at, "upsample", ".factor", o.factor, "at least 1");
+    return gcpi_resize(&gcpi_upsample_row, x, &a, o.name, o.at);
+}
+GCPI_DEF gcp_tensor gcp_resize_at(gcp_tensor x, gcp_resize_opts o)
+{
+    gcpi_attributes a = gcpi_no_attributes();
+    a.resize.h = o.height; a.resize.w = o.width;
+    a.resize.mode = (int)o.mode; a.resize.corners = o.corners != 0;
+    if (o.height < 1) return gcpi_bad_option(x, o.at, "resize", ".height", o.height, "at least 1");
+    if (o.width < 1) return gcpi_bad_option(x, o.at, "resize", ".width", o.width, "at least 1");
+    if (o.corners && o.mode == GCP_UPSAMPLING_NEAREST)
+        return gcpi_bad_option(x, o.at, "resize", ".corners", o.corners, "it belongs to GCP_UPSAMPLING_BILINEAR");
+    return gcpi_resize(&gcpi_resize_row, x, &a, o.name, o.at);
 }
 
 /* ==== src/ops/conv.h ==== */
@@ -7519,71 +7893,43 @@ GCPI_WARM
 
 /* ==== src/ops/dense.h ==== */
 
-/* Matrix products: linear, matmul. linear: y = x W' + b; matmul: y = a b. */
-static int gcpi_product_fits(gcp_shape_call *s)
-{
-    if (gcpi_pixels(s->in[0]) <= INT32_MAX && s->in[0].d[3] <= GCPI_CHANNELS_MAX && s->out[0].d[3] <= GCPI_CHANNELS_MAX)
-        return 1;
-    return gcpi_refuse(s, "%s to %d is too large: at most 2^31 - 1 rows and 2^30 columns", GCPI_SHAPE_TEXT(s->in[0]),
-                       s->out[0].d[3]);
-}
-
+/* A product with weights: linear. y = x W' + b. */
 static int gcpi_linear_shape(gcp_shape_call *s)
 {
     int out = gcpi_attr(s->attributes)->linear.out;
     s->out[0] = s->in[0];
     s->out[0].d[3] = out;
-    if (!gcpi_product_fits(s)) return 0;
+    if (gcpi_pixels(s->in[0]) > INT32_MAX || s->in[0].d[3] > GCPI_CHANNELS_MAX || out > GCPI_CHANNELS_MAX)
+        return gcpi_refuse(s, "%s to %d is too large: at most 2^31 - 1 rows and 2^30 columns",
+                           GCPI_SHAPE_TEXT(s->in[0]), out);
     if (gcpi_pixels(s->in[1]) != (size_t)out || s->in[1].d[3] != s->in[0].d[3])
         return gcpi_refuse(s, "weights of %s for %s and .out = %d", GCPI_SHAPE_TEXT(s->in[1]),
                            GCPI_SHAPE_TEXT(s->in[0]), out);
     return gcpi_bias_fits(s, out);
 }
 
-static int gcpi_matmul_shape(gcp_shape_call *s)
-{
-    s->out[0] = s->in[0];
-    s->out[0].d[3] = s->in[1].d[3];
-    if ((size_t)s->in[0].d[3] != gcpi_pixels(s->in[1]))
-        return gcpi_refuse(
-            s,
-            "%s times %s; a product is of two matrices, (rows, k) by (k, columns): sizes before the last count as rows",
-            GCPI_SHAPE_TEXT(s->in[0]), GCPI_SHAPE_TEXT(s->in[1]));
-    return gcpi_product_fits(s) && gcpi_all_real(s);
-}
-
-/* m x k times k x n, forward and backward; tb: the second operand is stored as n x k. */
-static void gcpi_product_cost(const gcp_cost_call *c, gcp_cost *cost, int tb)
+/* m x k times the transpose of n x k, forward and backward. */
+static void gcpi_linear_cost(const gcp_cost_call *c, gcp_cost *cost)
 {
     gcpi_par par = gcpi_par_of(c->target);
     int m = (int)gcpi_pixels(c->in[0]), k = c->in[0].d[3], n = c->out[0].d[3];
     double one = 2.0 * m * k * n;
-    if (!c->backward) { cost->flops = one; cost->workspace = gcpi_gemm_scratch(0, tb, m, n, k, &par); return; }
+    if (!c->backward) { cost->flops = one; cost->workspace = gcpi_gemm_scratch(0, 1, m, n, k, &par); return; }
     cost->flops = one * ((c->wanted & 1) + (c->wanted >> 1 & 1));
-    if (c->wanted & 1) cost->workspace = gcpi_gemm_scratch(0, !tb, m, k, n, &par);
-    if (c->wanted & 2) {
-        size_t weights = tb ? gcpi_gemm_scratch(1, 0, n, k, m, &par) : gcpi_gemm_scratch(1, 0, k, n, m, &par);
-        cost->workspace = GCPI_MAX(cost->workspace, weights);
-    }
+    if (c->wanted & 1) cost->workspace = gcpi_gemm_scratch(0, 0, m, k, n, &par);
+    if (c->wanted & 2) cost->workspace = GCPI_MAX(cost->workspace, gcpi_gemm_scratch(1, 0, n, k, m, &par));
     if (c->wanted & 4) cost->workspace = GCPI_MAX(cost->workspace, gcpi_sum_workspace(c->out[0], 1));
 }
-static void gcpi_linear_cost(const gcp_cost_call *c, gcp_cost *cost) { gcpi_product_cost(c, cost, 1); }
-static void gcpi_matmul_cost(const gcp_cost_call *c, gcp_cost *cost) { gcpi_product_cost(c, cost, 0); }
 
-static void gcpi_product_forward(const gcp_call *c, int tb, const gcp_real *bias)
-{
-    gcpi_par par = gcpi_par_of(c->target);
-    gcpi_gemm(0, tb, (int)gcpi_pixels(c->in[0].shape), c->out[0].shape.d[3], c->in[0].shape.d[3],
-              (const gcp_real *)c->in[0].data, c->in[0].pitch, (const gcp_real *)c->in[1].data, c->in[1].pitch, bias,
-              (gcp_real *)c->out[0].data, c->out[0].pitch, 0, c->workspace, &par);
-}
 static void gcpi_linear_forward(const gcp_call *c)
 {
-    gcpi_product_forward(c, 1, c->inputs > 2 ? (const gcp_real *)c->in[2].data : NULL);
+    gcpi_par par = gcpi_par_of(c->target);
+    gcpi_gemm(0, 1, (int)gcpi_pixels(c->in[0].shape), c->out[0].shape.d[3], c->in[0].shape.d[3],
+              (const gcp_real *)c->in[0].data, c->in[0].pitch, (const gcp_real *)c->in[1].data, c->in[1].pitch,
+              c->inputs > 2 ? (const gcp_real *)c->in[2].data : NULL, (gcp_real *)c->out[0].data, c->out[0].pitch, 0,
+              c->workspace, &par);
 }
-static void gcpi_matmul_forward(const gcp_call *c) { gcpi_product_forward(c, 0, NULL); }
-
-static void gcpi_product_backward(const gcp_call *c, int tb)
+static void gcpi_linear_backward(const gcp_call *c)
 {
     gcpi_par par = gcpi_par_of(c->target);
     const gcp_view *a = &c->in[0], *b = &c->in[1], *dy = &c->dout[0];
@@ -7591,17 +7937,12 @@ static void gcpi_product_backward(const gcp_call *c, int tb)
     int m = (int)gcpi_pixels(dy->shape), n = dy->shape.d[3], k = a->shape.d[3];
     if (c->inputs > 2) gcpi_bias_gradient(c, &c->din[2]);
     if (c->din[0].data)
-        gcpi_gemm(0, !tb, m, k, n, g, dy->pitch, (const gcp_real *)b->data, b->pitch, NULL, (gcp_real *)c->din[0].data,
+        gcpi_gemm(0, 0, m, k, n, g, dy->pitch, (const gcp_real *)b->data, b->pitch, NULL, (gcp_real *)c->din[0].data,
                   c->din[0].pitch, c->din[0].accumulate, c->workspace, &par);
-    if (c->din[1].data && tb)
+    if (c->din[1].data)
         gcpi_gemm(1, 0, n, k, m, g, dy->pitch, (const gcp_real *)a->data, a->pitch, NULL, (gcp_real *)c->din[1].data,
                   c->din[1].pitch, c->din[1].accumulate, c->workspace, &par);
-    else if (c->din[1].data)
-        gcpi_gemm(1, 0, k, n, m, (const gcp_real *)a->data, a->pitch, g, dy->pitch, NULL, (gcp_real *)c->din[1].data,
-                  c->din[1].pitch, c->din[1].accumulate, c->workspace, &par);
 }
-static void gcpi_linear_backward(const gcp_call *c) { gcpi_product_backward(c, 1); }
-static void gcpi_matmul_backward(const gcp_call *c) { gcpi_product_backward(c, 0); }
 
 static void gcpi_linear_facts(const gcpi_op *op, gcpi_facts *f)
 {
@@ -7611,24 +7952,12 @@ static void gcpi_linear_facts(const gcpi_op *op, gcpi_facts *f)
     f->dense = f->early = GCPI_IN(2);
     f->dense_on_device = GCPI_IN(1);
 }
-static void gcpi_matmul_facts(const gcpi_op *op, gcpi_facts *f)
-{
-    (void)op;
-    f->shared = f->dense_on_device = GCPI_IN(1);
-}
 static const gcpi_op_row gcpi_linear_row = {
     GCP_OP_LINEAR,
     { "linear", gcpi_linear_shape, gcpi_linear_forward, gcpi_linear_backward, gcpi_linear_cost, GCPI_IN(0) | GCPI_IN(1),
       0, GCPI_PRODUCT, 1, NULL },
     gcpi_linear_facts
 };
-static const gcpi_op_row gcpi_matmul_row = {
-    GCP_OP_MATMUL,
-    { "matmul", gcpi_matmul_shape, gcpi_matmul_forward, gcpi_matmul_backward, gcpi_matmul_cost, GCPI_IN(0) | GCPI_IN(1),
-      0, GCPI_PRODUCT, 1, NULL },
-    gcpi_matmul_facts
-};
-
 GCPI_COLD
 
 static gcp_tensor gcpi_linear_record(gcp_tensor x, int name, gcp_tensor weight, gcp_tensor bias, int out, gcp_at at)
@@ -7662,16 +7991,183 @@ GCPI_DEF gcp_tensor gcp_linear_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor
     if (!o.out) o.out = w ? w->shape.d[0] : 1;
     return gcpi_linear_record(x, gcpi_op_name(x.tape, "linear", o.name, o.at), weight, bias, o.out, o.at);
 }
+GCPI_WARM
 
-GCPI_DEF gcp_tensor gcp_matmul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o)
+/* ==== src/ops/matmul.h ==== */
+
+/* Products of matrices: matmul. One product, or one for each of a batch of matrices, of either operand or of its
+   transpose. An operand of one matrix serves all of a batch, and its gradient is a sum over the batch, in order. */
+
+/* An operand as matrices: n by h of them. many: sizes before the last two count matrices; else they are rows. */
+typedef struct gcpi_matrices {
+    int n, h, rows, columns, accumulate; ptrdiff_t pitch; gcp_real *data;
+} gcpi_matrices;
+static gcpi_matrices gcpi_matrices_of(gcp_shape s, int many)
 {
-    gcp_tensor y = gcpi_binary(&gcpi_matmul_row, a, b, o);
-    const gcpi_tensor *right = gcp_is_nil(y) ? NULL : gcpi_get(b);
-    if (!right || right->kind != GCPI_PARAMETER) return y;
-    gcpi_parameter *p = &b.tape->parameters[right->parameter];
-    if (p->fan_in == 0) p->fan_in = (int)gcpi_pixels(right->shape);        /* not given: k of (k, m) */
-    if (p->fan_out == 0) p->fan_out = right->shape.d[3];
-    return y;
+    gcpi_matrices m;
+    memset(&m, 0, sizeof m);
+    many &= s.rank > 2;
+    m.n = many ? s.d[0] : 1;
+    m.h = many ? s.d[1] : 1;
+    m.rows = many ? s.d[2] : (int)GCPI_MIN(gcpi_pixels(s), (size_t)INT32_MAX);
+    m.columns = s.d[3];
+    return m;
+}
+static gcpi_matrices gcpi_matrices_in(const gcp_view *v, int many)
+{
+    gcpi_matrices m = gcpi_matrices_of(v->shape, many);
+    m.pitch = v->pitch; m.data = (gcp_real *)v->data; m.accumulate = v->accumulate;
+    return m;
+}
+/* Of matrix (n, h) of the batch. */
+static gcp_real *gcpi_matrix_at(const gcpi_matrices *m, int n, int h)
+{
+    return m->data + ((ptrdiff_t)(m->n > 1 ? n : 0) * m->h + (m->h > 1 ? h : 0)) * m->rows * m->pitch;
+}
+
+static int gcpi_matmul_shape(gcp_shape_call *s)
+{
+    const gcpi_attributes *at = gcpi_attr(s->attributes);
+    const int many = at->matmul.many;
+    const gcpi_matrices a = gcpi_matrices_of(s->in[0], many), b = gcpi_matrices_of(s->in[1], many);
+    const int m = at->matmul.ta ? a.columns : a.rows, k = at->matmul.ta ? a.rows : a.columns,
+              n = at->matmul.tb ? b.rows : b.columns;
+    if (k != (at->matmul.tb ? b.columns : b.rows) || (a.n != b.n && a.n > 1 && b.n > 1) ||
+        (a.h != b.h && a.h > 1 && b.h > 1))
+        return gcpi_refuse(
+            s, "%s%s times %s%s; a product is of matrices (rows, k) and (k, columns), one or a batch of as many: of "
+               "(n, k) by (k, m) sizes before the last count as rows",
+            GCPI_SHAPE_TEXT(s->in[0]), at->matmul.ta ? " transposed" : "", GCPI_SHAPE_TEXT(s->in[1]),
+            at->matmul.tb ? " transposed" : "");
+    s->out[0] = many ? gcpi_raw(GCPI_MAX(s->in[0].rank, s->in[1].rank), GCPI_MAX(a.n, b.n), GCPI_MAX(a.h, b.h), m, n)
+              : at->matmul.ta ? gcpi_raw(2, m, 1, 1, n) : s->in[0];
+    s->out[0].d[3] = n;
+    if (gcpi_pixels(s->in[0]) > INT32_MAX || gcpi_pixels(s->in[1]) > INT32_MAX || GCPI_MAX(k, n) > GCPI_CHANNELS_MAX)
+        return gcpi_refuse(s, "%s times %s is too large: at most 2^31 - 1 rows and 2^30 columns",
+                           GCPI_SHAPE_TEXT(s->in[0]), GCPI_SHAPE_TEXT(s->in[1]));
+    return gcpi_all_real(s);
+}
+
+/* The result y of a b, or a gradient, as a product of two of them, each transposed or not. */
+enum { GCPI_MATMUL_Y, GCPI_MATMUL_A, GCPI_MATMUL_B };
+typedef struct gcpi_matmul_side { int left, right, tl, tr; } gcpi_matmul_side;
+static gcpi_matmul_side gcpi_matmul_side_of(const gcpi_attributes *at, int side)
+{
+    const int ta = at->matmul.ta, tb = at->matmul.tb;
+    const gcpi_matmul_side y = { GCPI_MATMUL_A, GCPI_MATMUL_B, ta, tb };
+    const gcpi_matmul_side da = { GCPI_MATMUL_Y, GCPI_MATMUL_B, 0, !tb }, da_turned = { da.right, da.left, tb, 1 };
+    const gcpi_matmul_side db = { GCPI_MATMUL_A, GCPI_MATMUL_Y, !ta, 0 }, db_turned = { db.right, db.left, 1, ta };
+    return side == GCPI_MATMUL_Y ? y : side == GCPI_MATMUL_A ? (ta ? da_turned : da) : tb ? db_turned : db;
+}
+
+/* Many matrices are a task each, on one thread; a few are one after another, on all. */
+enum { GCPI_MATMUL_TASKS = 8 };
+typedef struct gcpi_matmul_job {
+    gcpi_matrices of[3];                   /* y, a, b; the result in the place of one of them */
+    gcpi_matmul_side side;
+    int to, n, h;                          /* to: which is the result; n, h: the batch */
+    gcpi_par par;
+    size_t scratch;                        /* bytes of a worker's scratch */
+    unsigned char *workspace;
+} gcpi_matmul_job;
+
+static void gcpi_matmul_plan(gcpi_matmul_job *j, const gcpi_attributes *at, int to, const gcp_target *target)
+{
+    const gcpi_matrices *y = &j->of[to];
+    j->to = to; j->side = gcpi_matmul_side_of(at, to);
+    j->n = GCPI_MAX(j->of[1].n, j->of[2].n); j->h = GCPI_MAX(j->of[1].h, j->of[2].h);
+    j->par = (int64_t)y->n * y->h < GCPI_MATMUL_TASKS ? gcpi_par_of(target) : gcpi_serial_par(target);
+    const gcpi_matrices *left = &j->of[j->side.left];
+    j->scratch = gcpi_round(gcpi_gemm_scratch(j->side.tl, j->side.tr, y->rows, y->columns,
+                                              j->side.tl ? left->rows : left->columns, &j->par), target->align);
+}
+/* Matrix `index` of the result: a product, or the sum of those that its one matrix serves. */
+static void gcpi_matmul_task(void *arg, int index, int worker)
+{
+    const gcpi_matmul_job *j = (const gcpi_matmul_job *)arg;
+    const gcpi_matrices *y = &j->of[j->to], *left = &j->of[j->side.left], *right = &j->of[j->side.right];
+    const int n0 = index / y->h, h0 = index % y->h, ns = y->n == j->n ? 1 : j->n, hs = y->h == j->h ? 1 : j->h;
+    for (int i = 0; i < ns * hs; i++) {
+        const int n = n0 + i / hs, h = h0 + i % hs;
+        gcpi_gemm(j->side.tl, j->side.tr, y->rows, y->columns, j->side.tl ? left->rows : left->columns,
+                  gcpi_matrix_at(left, n, h), left->pitch, gcpi_matrix_at(right, n, h), right->pitch, NULL,
+                  gcpi_matrix_at(y, n0, h0), y->pitch, i || y->accumulate,
+                  j->workspace + (size_t)worker * j->scratch, &j->par);
+    }
+}
+static void gcpi_matmul_run(const gcp_call *c, int to, const gcp_view *y, const gcp_view *result)
+{
+    const gcpi_attributes *at = gcpi_attr(c->attributes);
+    gcpi_matmul_job j;
+    j.of[GCPI_MATMUL_Y] = gcpi_matrices_in(y, at->matmul.many);
+    j.of[GCPI_MATMUL_A] = gcpi_matrices_in(&c->in[0], at->matmul.many);
+    j.of[GCPI_MATMUL_B] = gcpi_matrices_in(&c->in[1], at->matmul.many);
+    j.of[to] = gcpi_matrices_in(result, at->matmul.many);
+    gcpi_matmul_plan(&j, at, to, c->target);
+    j.workspace = (unsigned char *)c->workspace;
+    const int tasks = j.of[to].n * j.of[to].h;
+    if (tasks >= GCPI_MATMUL_TASKS) { gcpi_parallel(c->target, tasks, gcpi_matmul_task, &j); return; }
+    for (int i = 0; i < tasks; i++) gcpi_matmul_task(&j, i, 0);
+}
+static void gcpi_matmul_forward(const gcp_call *c) { gcpi_matmul_run(c, GCPI_MATMUL_Y, &c->out[0], &c->out[0]); }
+static void gcpi_matmul_backward(const gcp_call *c)
+{
+    for (int i = 0; i < 2; i++)
+        if (c->din[i].data) gcpi_matmul_run(c, GCPI_MATMUL_A + i, &c->dout[0], &c->din[i]);
+}
+static void gcpi_matmul_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    const gcpi_attributes *at = gcpi_attr(c->attributes);
+    gcpi_matmul_job j;
+    j.of[GCPI_MATMUL_Y] = gcpi_matrices_of(c->out[0], at->matmul.many);
+    for (int i = 0; i < 2; i++) j.of[GCPI_MATMUL_A + i] = gcpi_matrices_of(c->in[i], at->matmul.many);
+    for (int to = GCPI_MATMUL_Y; to <= GCPI_MATMUL_B; to++) {
+        if (c->backward ? to == GCPI_MATMUL_Y || !(c->wanted >> (to - 1) & 1) : to != GCPI_MATMUL_Y) continue;
+        gcpi_matmul_plan(&j, at, to, c->target);
+        const int many = (int64_t)j.of[to].n * j.of[to].h >= GCPI_MATMUL_TASKS;
+        cost->flops += 2.0 * j.n * j.h * j.of[0].rows * j.of[0].columns *
+                       (at->matmul.ta ? j.of[1].rows : j.of[1].columns);
+        cost->workspace = GCPI_MAX(cost->workspace, j.scratch * (many ? (size_t)c->target->threads : 1));
+    }
+}
+static void gcpi_matmul_facts(const gcpi_op *op, gcpi_facts *f)
+{
+    f->apart = op->attributes.matmul.many || !op->attributes.matmul.ta;
+    f->shared = op->attributes.matmul.shared;
+    f->dense_on_device = GCPI_IN(1);
+}
+#define GCPI_MATMUL_ROW(NAME, name)                                                                                    \
+    static const gcpi_op_row gcpi_##name##_row = {                                                                     \
+        GCP_OP_##NAME,                                                                                                 \
+        { "matmul", gcpi_matmul_shape, gcpi_matmul_forward, gcpi_matmul_backward, gcpi_matmul_cost,                    \
+          GCPI_IN(0) | GCPI_IN(1), 0, GCPI_PRODUCT, 1, NULL },                                                         \
+        gcpi_matmul_facts                                                                                              \
+    };
+GCPI_MATMUL_ROW(MATMUL, matmul)             /* one product, nothing transposed */
+GCPI_MATMUL_ROW(MATMULS, matmuls)
+
+GCPI_COLD
+
+GCPI_DEF gcp_tensor gcp_matmul_at(gcp_tensor a, gcp_tensor b, gcp_matmul_opts o)
+{
+    const gcp_shape x = gcp_shape_of(a), y = gcp_shape_of(b);
+    gcpi_attributes at = gcpi_no_attributes();
+    gcp_tensor in[2];
+    in[0] = a; in[1] = b;
+    at.matmul.ta = o.transpose_a != 0;
+    at.matmul.tb = o.transpose_b != 0;
+    at.matmul.many = y.rank > 2 || (x.rank > 2 && at.matmul.ta);
+    const gcpi_matrices left = gcpi_matrices_of(x, at.matmul.many), right = gcpi_matrices_of(y, at.matmul.many);
+    at.matmul.shared = at.matmul.many ? (left.n < right.n ? GCPI_IN(0) : 0) | (right.n < left.n ? GCPI_IN(1) : 0)
+                                      : GCPI_IN(1);
+    const int plain = !at.matmul.many && !at.matmul.ta && !at.matmul.tb;
+    gcp_tensor result = gcpi_simple(plain ? &gcpi_matmul_row : &gcpi_matmuls_row, in, 2, &at, o.name, o.at);
+    const gcpi_tensor *weights = gcp_is_nil(result) || at.matmul.tb ? NULL : gcpi_get(b);
+    if (!weights || weights->kind != GCPI_PARAMETER) return result;
+    gcpi_parameter *p = &b.tape->parameters[weights->parameter];
+    if (p->fan_in == 0) p->fan_in = right.rows;                                /* not given: k of (k, m) */
+    if (p->fan_out == 0) p->fan_out = right.columns;
+    return result;
 }
 GCPI_WARM
 
@@ -7712,17 +8208,6 @@ static int gcpi_attention_cuts(const gcpi_attention *a) { return a->causal && !a
 
 /* What a worker holds: scratch of products, scores and their gradients [rows][tile], sums of results, a value a row. */
 typedef struct gcpi_attention_room { ptrdiff_t scratch, scores, sums, bytes; } gcpi_attention_room;
-static void gcpi_serial_for(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg)
-{
-    (void)context;
-    for (int i = 0; i < tasks; i++) task(arg, i, 0);
-}
-static gcpi_par gcpi_serial_par(const gcp_target *target)
-{
-    gcpi_par par = gcpi_par_of(target);
-    par.context = NULL; par.threads = 1; par.parallel_for = gcpi_serial_for;
-    return par;
-}
 /* Of the products of a block of m rows and n keys. */
 static size_t gcpi_attention_scratch(const gcpi_attention *a, int m, int n, int backward, const gcpi_par *par)
 {
@@ -8167,7 +8652,7 @@ GCPI_DEF gcp_tensor gcp_attention_at(gcp_tensor q, gcp_tensor k, gcp_tensor v, g
 
 /* ==== src/ops/shape.h ==== */
 
-/* Views: concat, slice, reshape. Nothing is copied where output and input are the same bytes. */
+/* Views: concat, slice, reshape, stop_gradient. Nothing is copied where output and input are the same bytes. */
 static int gcpi_concat_shape(gcp_shape_call *s)
 {
     long long channels = 0;
@@ -8274,6 +8759,20 @@ static const gcpi_op_row gcpi_reshape_row = {
     gcpi_reshape_facts
 };
 
+/* A reshape to the same shape, through which no gradient comes back. */
+static const gcpi_op_row gcpi_stop_row = {
+    GCP_OP_RESHAPE,
+    { "stop_gradient", gcpi_reshape_shape, gcpi_reshape_forward, NULL, NULL, 0, 0,
+      GCP_FLAG_VIEW | GCP_FLAG_NO_GRADIENT | GCPI_EACH_ONE, 1, NULL },
+    gcpi_reshape_facts
+};
+GCPI_DEF gcp_tensor gcp_stop_gradient_at(gcp_tensor x, gcp_op_opts o)
+{
+    gcpi_attributes a = gcpi_no_attributes();
+    a.shape = gcp_shape_of(x);
+    return gcpi_simple(&gcpi_stop_row, &x, 1, &a, o.name, o.at);
+}
+
 static gcp_tensor gcpi_reshape(gcp_tensor x, gcp_shape raw, const char *named, gcp_at at)
 {
     gcpi_attributes a = gcpi_no_attributes();
@@ -8301,7 +8800,7 @@ GCPI_DEF gcp_tensor gcp_flatten_at(gcp_tensor x, gcp_op_opts o)
 
 /* ==== src/ops/axes.h ==== */
 
-/* Along any of the four axes: concat and slice that are no views, transpose. Elements are moved by strides. */
+/* Along any axis: concat and slice that are no views, pad, transpose. Elements are moved by strides. */
 
 /* Copies size[0] * ... * size[3] elements, by a step in each of both tensors for each axis. */
 typedef struct gcpi_moved {
@@ -8439,6 +8938,81 @@ static void gcpi_cut_backward(const gcp_call *c)
     gcpi_cut_run(c, &c->din[0], &c->dout[0], 1, gcpi_moved_run);
 }
 
+/* ---- pad ---- */
+
+static int gcpi_pad_shape(gcp_shape_call *s)
+{
+    const gcpi_attributes *a = gcpi_attr(s->attributes);
+    const int axis = a->pad.axis, size = s->in[0].d[axis];
+    const int64_t padded = (int64_t)size + a->pad.before + a->pad.after;
+    if (a->pad.mode == GCP_PAD_REFLECT && GCPI_MAX(a->pad.before, a->pad.after) >= size)
+        return gcpi_refuse(s, "%d before and %d after %s along its size of %d; a reflection is shorter than that",
+                           a->pad.before, a->pad.after, GCPI_SHAPE_TEXT(s->in[0]), size);
+    if (padded > INT32_MAX) return gcpi_refuse(s, "a size of %lld", (long long)padded);
+    s->out[0] = s->in[0];
+    s->out[0].d[axis] = (int)padded;
+    s->out[0].rank = GCPI_MAX(s->out[0].rank, axis == 1 ? 4 : axis == 2 ? 3 : 2);
+    return gcpi_all_real(s);
+}
+/* `count` elements of the padded tensor from `at` on, beside those of x from `from` on by `step`, or 0 where x is NULL;
+   back: the gradient of x. */
+static void gcpi_pad_part(const gcp_call *c, const gcp_view *padded, const gcp_view *x, int at, int count, int from,
+                          int step, int back)
+{
+    static const gcp_real zero = 0;
+    const int axis = gcpi_attr(c->attributes)->pad.axis;
+    gcpi_moved m;
+    ptrdiff_t ps[4], xs[4] = { 0, 0, 0, 0 };
+    gcpi_axis_steps(padded, ps);
+    if (x) gcpi_axis_steps(x, xs);
+    gcp_real *inside = (gcp_real *)padded->data + at * ps[axis];
+    gcp_real *there = x ? (gcp_real *)x->data + from * xs[axis] : NULL;
+    xs[axis] *= step;
+    m.call = c; m.accumulate = back && x->accumulate;
+    m.to = back ? there : inside;
+    m.from = back ? inside : x ? there : &zero;
+    memcpy(m.size, padded->shape.d, sizeof m.size);
+    m.size[axis] = count;
+    memcpy(m.ts, back ? xs : ps, sizeof xs);
+    memcpy(m.fs, back ? ps : xs, sizeof xs);
+    if (count > 0) gcpi_moved_run(&m);
+}
+/* What x gives, or in backward gets, outside of its own place: an edge gets its sum an element at a time. */
+static void gcpi_pad_sides(const gcp_call *c, const gcp_view *padded, const gcp_view *x, int back)
+{
+    const gcpi_attributes *a = gcpi_attr(c->attributes);
+    const int size = c->in[0].shape.d[a->pad.axis], before = a->pad.before, after = a->pad.after;
+    if (a->pad.mode == GCP_PAD_ZEROS && back) return;
+    if (a->pad.mode == GCP_PAD_ZEROS) x = NULL;
+    if (a->pad.mode == GCP_PAD_REFLECT) {
+        gcpi_pad_part(c, padded, x, 0, before, before, -1, back);
+        gcpi_pad_part(c, padded, x, before + size, after, size - 2, -1, back);
+    }
+    else if (!back) {
+        gcpi_pad_part(c, padded, x, 0, before, 0, 0, 0);
+        gcpi_pad_part(c, padded, x, before + size, after, size - 1, 0, 0);
+    }
+    else {
+        for (int i = 0; i < before; i++) gcpi_pad_part(c, padded, x, i, 1, 0, 0, 1);
+        for (int i = 0; i < after; i++) gcpi_pad_part(c, padded, x, before + size + i, 1, size - 1, 0, 1);
+    }
+}
+static void gcpi_pad_forward(const gcp_call *c)
+{
+    const gcpi_attributes *a = gcpi_attr(c->attributes);
+    gcpi_pad_part(c, &c->out[0], &c->in[0], a->pad.before, c->in[0].shape.d[a->pad.axis], 0, 1, 0);
+    gcpi_pad_sides(c, &c->out[0], &c->in[0], 0);
+}
+static void gcpi_pad_backward(const gcp_call *c)
+{
+    const gcpi_attributes *a = gcpi_attr(c->attributes);
+    gcp_view dx = c->din[0];
+    if (!dx.data) return;
+    gcpi_pad_part(c, &c->dout[0], &dx, a->pad.before, dx.shape.d[a->pad.axis], 0, 1, 1);
+    dx.accumulate = 1;
+    gcpi_pad_sides(c, &c->dout[0], &dx, 1);
+}
+
 /* ---- transpose ---- */
 
 /* Axis k of a result is axis from[k] of what it is made of. */
@@ -8480,6 +9054,11 @@ static void gcpi_join_facts(const gcpi_op *op, gcpi_facts *f)
     f->apart = op->attributes.axes.axis != 0;
     f->channels = op->attributes.axes.axis != 3 ? GCPI_CHANNELS_SAME : GCPI_CHANNELS_UNKNOWN;
 }
+static void gcpi_pad_facts(const gcpi_op *op, gcpi_facts *f)
+{
+    f->apart = op->attributes.pad.axis != 0;
+    f->channels = op->attributes.pad.axis != 3 ? GCPI_CHANNELS_SAME : GCPI_CHANNELS_UNKNOWN;
+}
 static void gcpi_transpose_facts(const gcpi_op *op, gcpi_facts *f)
 {
     f->apart = op->attributes.axes.from[0] == 0;
@@ -8493,6 +9072,7 @@ static void gcpi_transpose_facts(const gcpi_op *op, gcpi_facts *f)
     };
 GCPI_AXES_ROW(JOIN, join, "concat", gcpi_join_facts)
 GCPI_AXES_ROW(CUT, cut, "slice", gcpi_join_facts)
+GCPI_AXES_ROW(PAD, pad, "pad", gcpi_pad_facts)
 GCPI_AXES_ROW(TRANSPOSE, transpose, "transpose", gcpi_transpose_facts)
 
 /* The stored axis; -1: there is none. */
@@ -8519,6 +9099,18 @@ GCPI_DEF gcp_tensor gcp_slice_at(gcp_tensor x, gcp_slice_opts o)
     a.axes.step = GCPI_MAX(o.step, 1);
     a.axes.count = o.count;
     return gcpi_simple(&gcpi_cut_row, &x, 1, &a, o.name, o.at);
+}
+GCPI_DEF gcp_tensor gcp_pad_at(gcp_tensor x, gcp_pad_opts o)
+{
+    gcpi_attributes a = gcpi_no_attributes();
+    const int axis = gcpi_axis(x, o.axis, "pad", o.at);
+    if (axis < 0) return gcpi_nil(x.tape);
+    if (o.before < 0) return gcpi_bad_option(x, o.at, "pad", ".before", o.before, "at least 0");
+    if (o.after < 0) return gcpi_bad_option(x, o.at, "pad", ".after", o.after, "at least 0");
+    if (o.mode < GCP_PAD_ZEROS || o.mode > GCP_PAD_REFLECT)
+        return gcpi_bad_option(x, o.at, "pad", ".mode", (double)o.mode, "one of GCP_PAD_ZEROS, EDGE, REFLECT");
+    a.pad.axis = axis; a.pad.before = o.before; a.pad.after = o.after; a.pad.mode = (int)o.mode;
+    return gcpi_simple(&gcpi_pad_row, &x, 1, &a, o.name, o.at);
 }
 GCPI_DEF gcp_tensor gcp_concat_at(const gcp_tensor *inputs, int count, gcp_concat_opts o)
 {
@@ -8561,6 +9153,49 @@ GCPI_DEF gcp_tensor gcp_channel_shuffle_at(gcp_tensor x, gcp_shuffle_opts o)
     gcp_tensor y = gcpi_reshape(x, gcpi_raw(4, s.d[0], s.d[1] * s.d[2], o.groups, s.d[3] / o.groups), NULL, o.at);
     y = gcp_transpose_at(y, 0, 1, 3, 2, named);
     return gcpi_reshape(y, gcpi_raw(4, s.d[0], s.d[1], s.d[2], s.d[3]), NULL, o.at);
+}
+/* Reshape, transpose, reshape: rows of y by x by (b, c) become rows of y by b by x by c, or the reverse. */
+static gcp_tensor gcpi_regroup(gcp_tensor x, gcp_shape as, int turn, gcp_shape to, const char *named, gcp_at at)
+{
+    gcp_op_opts o;
+    o.at = at; o.name = named;
+    x = gcpi_reshape(x, as, NULL, at);
+    x = turn ? gcp_transpose_at(x, 0, 2, 1, 3, o) : gcp_transpose_at(x, 0, 1, 3, 2, o);
+    return gcpi_reshape(x, to, NULL, at);
+}
+/* Channels (c, i, j) of a pixel become pixels (i, j): first (i, j, c), then each row of an image becomes r rows. */
+static gcp_tensor gcpi_pixel_shuffle(gcp_tensor x, int r, const char *named, gcp_at at)
+{
+    const gcp_shape s = gcp_shape_of(x);
+    const int n = s.d[0], h = s.d[1], w = s.d[2], c = s.d[3] / r / r;
+    x = gcpi_regroup(x, gcpi_raw(4, n, h * w, c, r * r), 0, gcpi_raw(4, n, h, w, s.d[3]), NULL, at);
+    return gcpi_regroup(x, gcpi_raw(4, n * h, w, r, r * c), 1, gcpi_raw(4, n, h * r, w * r, c), named, at);
+}
+static gcp_tensor gcpi_pixel_unshuffle(gcp_tensor x, int r, const char *named, gcp_at at)
+{
+    const gcp_shape s = gcp_shape_of(x);
+    const int n = s.d[0], h = s.d[1] / r, w = s.d[2] / r, c = s.d[3];
+    x = gcpi_regroup(x, gcpi_raw(4, n * h, r, w, r * c), 1, gcpi_raw(4, n, h, w, r * r * c), NULL, at);
+    return gcpi_regroup(x, gcpi_raw(4, n, h * w, r * r, c), 0, gcpi_raw(4, n, h, w, r * r * c), named, at);
+}
+static gcp_tensor gcpi_pixels_shuffled(gcp_tensor x, gcp_pixel_shuffle_opts o, int back, const char *what)
+{
+    const gcp_shape s = gcp_shape_of(x);
+    const int64_t r = o.factor ? o.factor : 2, images = (int64_t)s.d[0] * s.d[1], pixels = (int64_t)s.d[1] * s.d[2];
+    if (!gcpi_enter(x, o.at, what)) return gcpi_nil(x.tape);
+    if (r < 1 || r > 32768 || (back ? s.d[1] % r || s.d[2] % r || s.d[3] * r * r > INT32_MAX : s.d[3] % (r * r)) ||
+        images > INT32_MAX || pixels > INT32_MAX || GCPI_MAX(s.d[1], s.d[2]) * r > INT32_MAX)
+        return gcpi_bad_option(x, o.at, what, ".factor", (double)r,
+                               back ? "a divisor of height and width" : "its square a divisor of the channels");
+    return back ? gcpi_pixel_unshuffle(x, (int)r, o.name, o.at) : gcpi_pixel_shuffle(x, (int)r, o.name, o.at);
+}
+GCPI_DEF gcp_tensor gcp_pixel_shuffle_at(gcp_tensor x, gcp_pixel_shuffle_opts o)
+{
+    return gcpi_pixels_shuffled(x, o, 0, "pixel_shuffle");
+}
+GCPI_DEF gcp_tensor gcp_pixel_unshuffle_at(gcp_tensor x, gcp_pixel_shuffle_opts o)
+{
+    return gcpi_pixels_shuffled(x, o, 1, "pixel_unshuffle");
 }
 
 /* ==== src/ops/dropout.h ==== */
@@ -8709,7 +9344,7 @@ GCPI_DEF gcp_tensor gcp_embedding_at(gcp_tensor ids, gcp_embedding_opts o)
 
 /* ==== src/ops/loss.h ==== */
 
-/* Losses: cross_entropy, mse, mean. */
+/* Losses: cross_entropy, mse, mean, and those made of other ops. */
 
 /* One sum per block of pixels. The shape fixes the blocks; their sums are added in order, in double. */
 typedef struct gcpi_loss_job {
@@ -8742,55 +9377,123 @@ static void gcpi_loss_cost(const gcp_cost_call *c, gcp_cost *cost)
     if (!c->backward) cost->workspace = gcpi_loss_blocks(c->in[0]) * sizeof(double);
 }
 
+/* ---- cross-entropy: of a pixel, weight times the sum over classes of target (log of the sum of exp(x) - x) ---- */
+
+/* The input with weights, whose number `at` is an attribute; NULL: there are none. */
+static const gcp_real *gcpi_loss_weights(const gcp_call *c, int at)
+{
+    return at ? (const gcp_real *)c->in[at].data : NULL;
+}
 static int gcpi_cross_entropy_shape(gcp_shape_call *s)
 {
+    const gcpi_attributes *a = gcpi_attr(s->attributes);
+    const size_t pixels = gcpi_pixels(s->in[0]);
     s->out[0] = gcpi_scalar();
-    if (s->in_dtype[0] != GCP_DTYPE_REAL || s->in_dtype[1] != GCP_DTYPE_I32)
-        return gcpi_refuse_type(s, "needs real logits and gcp_labels");
-    if (gcpi_count(s->in[1]) != gcpi_pixels(s->in[0]))
-        return gcpi_refuse(s, "%zu labels for the %zu rows of %s", gcpi_count(s->in[1]), gcpi_pixels(s->in[0]),
+    if (s->in_dtype[0] != GCP_DTYPE_REAL || (a->labels.soft && !gcpi_same_shape(s->in[0], s->in[1])))
+        return gcpi_refuse_type(s, "needs real logits, and gcp_labels or real targets of the logits' shape");
+    if (!a->labels.soft && gcpi_count(s->in[1]) != pixels)
+        return gcpi_refuse(s, "%zu labels for the %zu rows of %s", gcpi_count(s->in[1]), pixels,
                            GCPI_SHAPE_TEXT(s->in[0]));
+    for (int i = 2; i < s->inputs; i++) {
+        const size_t found = gcpi_count(s->in[i]), wanted = i == a->labels.classes ? (size_t)s->in[0].d[3] : pixels;
+        if (s->in_dtype[i] != GCP_DTYPE_REAL) return gcpi_refuse_type(s, "weights are real numbers, not integers");
+        if (found != wanted)
+            return gcpi_refuse(s, "%zu %s for the %zu %s of %s", found,
+                               i == a->labels.classes ? ".class_weights" : ".sample_weights", wanted,
+                               i == a->labels.classes ? "classes" : "rows", GCPI_SHAPE_TEXT(s->in[0]));
+    }
     return 1;
 }
-static int gcpi_label(const gcp_call *c, size_t pixel)                       /* -1: ignored, or out of range */
+/* -1: ignored, or out of range */
+static int gcpi_label(const gcp_call *c, size_t pixel)
 {
     const gcpi_attributes *a = gcpi_attr(c->attributes);
     int32_t label = ((const int32_t *)c->in[1].data)[pixel];
     return label >= 0 && label < c->in[0].shape.d[3] && !(a->labels.ignores && label == a->labels.ignore) ? label : -1;
 }
-static double gcpi_labels_counted(const gcp_call *c)
+/* The pixel's share of what the loss is divided by. */
+static double gcpi_pixel_counts(const gcp_call *c, size_t pixel)
 {
-    size_t n = gcpi_pixels(c->in[0].shape), counted = 0;
-    for (size_t p = 0; p < n; p++) counted += gcpi_label(c, p) >= 0;
-    return counted ? (double)counted : 1;
+    const gcpi_attributes *a = gcpi_attr(c->attributes);
+    const gcp_real *samples = gcpi_loss_weights(c, a->labels.samples);
+    const gcp_real *classes = gcpi_loss_weights(c, a->labels.classes);
+    const int label = a->labels.soft ? 0 : gcpi_label(c, pixel);
+    if (label < 0) return 0;
+    return (samples ? (double)samples[pixel] : 1) * (classes && !a->labels.soft ? (double)classes[label] : 1);
 }
-/* A row of logits: its largest, the sum of exponentials above that, the sum of all; in backward the gradient, dx =
-   share (softmax - even) and at the label `hit` less. */
+static double gcpi_pixels_count(const gcp_call *c)
+{
+    size_t n = gcpi_pixels(c->in[0].shape);
+    double counted = 0;
+    for (size_t p = 0; p < n; p++) counted += gcpi_pixel_counts(c, p);
+    return counted != 0 ? counted : 1;
+}
+/* A row of logits. Targets are `even` for all classes, or of a class (keep targets + even) classes; and `hit` for the
+   label besides. The largest x, the sum of exp(x - top), of targets, of targets times x. In backward dx is
+   share (weight softmax - target). */
 typedef struct gcpi_logits {
     const gcp_target *target;
-    const gcp_real *x;
-    gcp_real *dx, top, share, even;
-    int n, accumulate;
-    double sum, all;
+    const gcp_real *x, *targets, *classes;
+    gcp_real *dx, top, keep, even;
+    int n, label, accumulate;
+    double sum, weight, all, hit, share;
 } gcpi_logits;
+/* Targets of classes from `first` on; n: at most GCPI_SOFTMAX_PART. */
+GCPI_BODY void gcpi_logits_targets(const gcpi_logits *l, int first, int n, gcp_real *part)
+{
+    const gcp_real *t = l->targets ? l->targets + first : NULL, *classes = l->classes ? l->classes + first : NULL;
+    if (t) GCPI_EACH for (int i = 0; i < n; i++) part[i] = l->keep * t[i] + l->even;
+    else GCPI_EACH for (int i = 0; i < n; i++) part[i] = l->even;
+    if (classes) GCPI_EACH for (int i = 0; i < n; i++) part[i] *= classes[i];
+}
 GCPI_BODY void gcpi_logits_sum_body(gcpi_logits *l, int fused)
 {
     gcp_real part[GCPI_SOFTMAX_PART];
     const gcp_real *x = l->x;
+    const int plain = !l->targets && !l->classes;
     l->top = gcpi_row_top(x, l->n);
-    l->sum = 0;
+    l->sum = l->weight = l->all = 0;
     for (int i = 0; i < l->n; i += GCPI_SOFTMAX_PART)
         l->sum += gcpi_row_exp(fused, x + i, part, l->top, GCPI_MIN(l->n - i, (int)GCPI_SOFTMAX_PART));
-    l->all = 0;
-    if (l->even > 0) GCPI_ROW_SUM(l->all, l->n, i, (double)x[i])
+    if (plain && l->even > 0) {
+        GCPI_ROW_SUM(l->all, l->n, i, (double)x[i])
+        l->all *= (double)l->even;
+        l->weight = (double)l->even * l->n;
+    }
+    for (int i = 0, n; !plain && i < l->n; i += n) {
+        const gcp_real *from = x + i;
+        double weight, all;
+        n = GCPI_MIN(l->n - i, (int)GCPI_SOFTMAX_PART);
+        gcpi_logits_targets(l, i, n, part);
+        GCPI_ROW_SUM(weight, n, e, (double)part[e])
+        GCPI_ROW_SUM(all, n, e, (double)(part[e] * from[e]))
+        l->weight += weight; l->all += all;
+    }
 }
 GCPI_BODY void gcpi_logits_back_body(gcpi_logits *l, int fused)
 {
-    const gcp_real *x = l->x, top = l->top, scale = (gcp_real)((double)l->share / l->sum), even = l->share * l->even;
-    gcp_real *dx = l->dx;
+    const gcp_real top = l->top, scale = (gcp_real)(l->share * l->weight / l->sum), share = (gcp_real)l->share,
+                   even = share * l->even;
+    gcp_real part[GCPI_SOFTMAX_PART];
+    const int plain = !l->targets && !l->classes;
     (void)fused;
-    if (l->accumulate) GCPI_EACH for (int i = 0; i < l->n; i++) dx[i] += gcpi_exp1(x[i] - top) * scale - even;
-    else GCPI_EACH for (int i = 0; i < l->n; i++) dx[i] = gcpi_exp1(x[i] - top) * scale - even;
+    for (int first = 0, n; first < l->n; first += n) {
+        const gcp_real *x = l->x + first;
+        gcp_real *dx = l->dx + first;
+        n = GCPI_MIN(l->n - first, (int)GCPI_SOFTMAX_PART);
+        if (!plain) gcpi_logits_targets(l, first, n, part);
+        else if (l->accumulate) {
+            GCPI_EACH for (int i = 0; i < n; i++) dx[i] += gcpi_exp1(x[i] - top) * scale - even;
+            continue;
+        }
+        else {
+            GCPI_EACH for (int i = 0; i < n; i++) dx[i] = gcpi_exp1(x[i] - top) * scale - even;
+            continue;
+        }
+        GCPI_EACH for (int i = 0; i < n; i++) part[i] = gcpi_exp1(x[i] - top) * scale - share * part[i];
+        if (l->accumulate) GCPI_EACH for (int i = 0; i < n; i++) dx[i] += part[i];
+        else memcpy(dx, part, (size_t)n * sizeof *dx);
+    }
 }
 GCPI_CALLS
 GCPI_EACH_SET(gcpi_logits_sum, (gcpi_logits *l), (l), l->target, gcpi_logits_sum_body(l, 0), gcpi_logits_sum_body(l, 1))
@@ -8800,26 +9503,35 @@ GCPI_CALLS_END
 
 static gcpi_logits gcpi_logits_of(const gcp_call *c, size_t pixel)
 {
+    const gcpi_attributes *a = gcpi_attr(c->attributes);
+    const gcp_real *samples = gcpi_loss_weights(c, a->labels.samples);
+    const double keep = 1 - a->labels.smoothing, weight = samples ? (double)samples[pixel] : 1;
     gcpi_logits l;
     memset(&l, 0, sizeof l);
     l.target = c->target;
     l.x = gcpi_row(&c->in[0], pixel);
     l.n = c->in[0].shape.d[3];
-    l.even = (gcp_real)(gcpi_attr(c->attributes)->labels.smoothing / l.n);
+    l.label = a->labels.soft ? -1 : gcpi_label(c, pixel);
+    l.targets = a->labels.soft ? gcpi_row(&c->in[1], pixel) : NULL;
+    l.classes = a->labels.soft || a->labels.smoothing > 0 ? gcpi_loss_weights(c, a->labels.classes) : NULL;
+    l.keep = (gcp_real)keep;
+    l.even = (gcp_real)(a->labels.smoothing / l.n);
+    l.share = weight;
+    if (l.label < 0 && !a->labels.soft) return l;
     gcpi_logits_sum(&l);
+    if (l.label < 0) return l;
+    l.hit = keep * (a->labels.classes ? (double)gcpi_loss_weights(c, a->labels.classes)[l.label] : 1);
+    l.weight += l.hit; l.all += l.hit * (double)l.x[l.label];
     return l;
 }
 static double gcpi_cross_entropy_value(const gcp_call *c, size_t pixel)
 {
-    const double smoothing = gcpi_attr(c->attributes)->labels.smoothing;
-    const int label = gcpi_label(c, pixel);
-    if (label < 0) return 0;
     const gcpi_logits l = gcpi_logits_of(c, pixel);
-    return log(l.sum) + (double)l.top - (1 - smoothing) * (double)l.x[label] - smoothing * l.all / l.n;
+    return l.label >= 0 || l.targets ? l.share * (l.weight * (log(l.sum) + (double)l.top) - l.all) : 0;
 }
 static void gcpi_cross_entropy_forward(const gcp_call *c)
 {
-    gcpi_loss(c, gcpi_cross_entropy_value, gcpi_labels_counted(c));
+    gcpi_loss(c, gcpi_cross_entropy_value, gcpi_pixels_count(c));
 }
 typedef struct gcpi_cross_entropy_job {
     const gcp_call *call; double share; size_t pixels, chunk;
@@ -8827,19 +9539,16 @@ typedef struct gcpi_cross_entropy_job {
 static void gcpi_cross_entropy_task_back(void *arg, int index, int worker)
 {
     const gcpi_cross_entropy_job *job = (const gcpi_cross_entropy_job *)arg;
-    const gcp_call *c = job->call;
-    const gcp_view *d = &c->din[0];
-    const gcp_real hit = (gcp_real)((1 - gcpi_attr(c->attributes)->labels.smoothing) * job->share);
+    const gcp_view *d = &job->call->din[0];
     size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
     for (size_t p = first; p < last; p++) {
-        const int label = gcpi_label(c, p);
-        gcp_real *dx = gcpi_row_out(d, p);
-        if (label < 0 && !d->accumulate) memset(dx, 0, (size_t)d->shape.d[3] * sizeof *dx);
-        if (label < 0) continue;
-        gcpi_logits l = gcpi_logits_of(c, p);
-        l.dx = dx; l.accumulate = d->accumulate; l.share = (gcp_real)job->share;
+        gcpi_logits l = gcpi_logits_of(job->call, p);
+        l.dx = gcpi_row_out(d, p); l.accumulate = d->accumulate; l.share *= job->share;
+        const int counts = l.label >= 0 || l.targets;
+        if (!counts && !d->accumulate) memset(l.dx, 0, (size_t)d->shape.d[3] * sizeof *l.dx);
+        if (!counts) continue;
         gcpi_logits_back(&l);
-        dx[label] -= hit;
+        if (l.label >= 0) l.dx[l.label] -= (gcp_real)(l.hit * l.share);
     }
     (void)worker;
 }
@@ -8848,7 +9557,7 @@ static void gcpi_cross_entropy_backward(const gcp_call *c)
     gcpi_cross_entropy_job job;
     if (!c->din[0].data) return;
     job.call = c; job.pixels = gcpi_pixels(c->in[0].shape);
-    job.share = (double)*(const gcp_real *)c->dout[0].data / gcpi_labels_counted(c);
+    job.share = (double)*(const gcp_real *)c->dout[0].data / gcpi_pixels_count(c);
     job.chunk = GCPI_MAX((size_t)1, GCPI_CHUNK / (size_t)c->in[0].shape.d[3]);
     gcpi_parallel(c->target, (int)((job.pixels + job.chunk - 1) / job.chunk), gcpi_cross_entropy_task_back, &job);
 }
@@ -8907,14 +9616,16 @@ static gcpi_label_range gcpi_cross_entropy_labels(const gcpi_attributes *a, gcp_
 }
 static void gcpi_cross_entropy_facts(const gcpi_op *op, gcpi_facts *f)
 {
-    (void)op;
-    f->labels = gcpi_cross_entropy_labels;
-    f->leaves_out = 1;
+    const int classes = op->attributes.labels.classes;
+    f->labels = op->attributes.labels.soft ? NULL : gcpi_cross_entropy_labels;
+    f->leaves_out = !op->attributes.labels.soft;
+    f->shared = classes ? GCPI_IN(classes) : 0;
+    f->dense = GCPI_IN(2) | GCPI_IN(3);
 }
 static const gcpi_op_row gcpi_cross_entropy_row = {
     GCP_OP_CROSS_ENTROPY,
     { "cross_entropy", gcpi_cross_entropy_shape, gcpi_cross_entropy_forward, gcpi_cross_entropy_backward,
-      gcpi_loss_cost, GCPI_IN(0) | GCPI_IN(1), 0, GCPI_LOSS, 1, NULL },
+      gcpi_loss_cost, GCPI_IN(0) | GCPI_IN(1) | GCPI_IN(2) | GCPI_IN(3), 0, GCPI_LOSS, 1, NULL },
     gcpi_cross_entropy_facts
 };
 static const gcpi_op_row gcpi_mse_row = {
@@ -8929,23 +9640,103 @@ static const gcpi_op_row gcpi_mean_row = {
     NULL
 };
 
+/* What gives a loss its targets or weights: no gradient goes there. */
+static gcp_tensor gcpi_constant(gcp_tensor x, gcp_at at)
+{
+    const gcpi_tensor *e = gcpi_get(x);
+    gcp_op_opts o;
+    if (!e || e->dtype != GCP_DTYPE_REAL || e->kind == GCPI_INPUT) return x;
+    o.at = at; o.name = NULL;
+    return gcp_stop_gradient_at(x, o);
+}
 GCPI_DEF gcp_tensor gcp_cross_entropy_at(gcp_tensor x, gcp_tensor labels, gcp_cross_entropy_opts o)
 {
-    gcp_tensor in[2];
+    const gcpi_tensor *given = gcpi_get(labels);
+    gcp_tensor in[4];
     gcpi_attributes a = gcpi_no_attributes();
-    in[0] = x; in[1] = labels;
+    int count = 2;
+    if (!(o.smoothing >= 0 && o.smoothing < 1))
+        return gcpi_bad_option(x, o.at, "cross_entropy", ".smoothing", o.smoothing, "at least 0 and less than 1");
+    a.labels.soft = given && given->dtype == GCP_DTYPE_REAL;
+    if (a.labels.soft && o.ignore)
+        return gcpi_bad_option(x, o.at, "cross_entropy", ".ignore", o.ignore, "targets that are no labels have none");
     a.labels.ignore = o.ignore == GCP_ZERO ? 0 : o.ignore;
     a.labels.ignores = o.ignore != 0;
     a.labels.smoothing = o.smoothing;
-    if (!(o.smoothing >= 0 && o.smoothing < 1))
-        return gcpi_bad_option(x, o.at, "cross_entropy", ".smoothing", o.smoothing, "at least 0 and less than 1");
-    return gcpi_simple(&gcpi_cross_entropy_row, in, 2, &a, o.name, o.at);
-}
-GCPI_DEF gcp_tensor gcp_mse_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o)
-{
-    return gcpi_binary(&gcpi_mse_row, a, b, o);
+    in[0] = x; in[1] = gcpi_constant(labels, o.at);
+    if (o.class_weights.id) a.labels.classes = count, in[count++] = gcpi_constant(o.class_weights, o.at);
+    if (o.sample_weights.id) a.labels.samples = count, in[count++] = gcpi_constant(o.sample_weights, o.at);
+    return gcpi_simple(&gcpi_cross_entropy_row, in, count, &a, o.name, o.at);
 }
 GCPI_DEF gcp_tensor gcp_mean_at(gcp_tensor x, gcp_op_opts o) { return gcpi_unary(&gcpi_mean_row, x, o); }
+
+/* ---- losses that are made of other ops ---- */
+
+/* The mean of a loss that was made value by value; with weights, divided by their sum. */
+static gcp_tensor gcpi_weighted(gcp_tensor x, gcp_tensor weights, const char *named, gcp_at at)
+{
+    gcp_op_opts o, plain;
+    gcp_reduce_opts sum;
+    o.at = plain.at = sum.at = at; o.name = named; plain.name = sum.name = NULL;
+    if (!weights.id) return gcp_mean_at(x, o);
+    weights = gcpi_constant(weights, at);
+    sum.by = GCP_REDUCE_SUM; sum.samples = sum.height = sum.width = sum.channels = 1; sum.tokens = 0;
+    x = gcp_mul_at(x, weights, plain);
+    if (gcpi_count(gcp_shape_of(weights)) < gcpi_count(gcp_shape_of(x)))
+        weights = gcp_expand_at(weights, gcp_shape_of(x), plain);
+    return gcp_div_at(gcp_reduce_at(x, sum), gcp_reduce_at(weights, sum), o);
+}
+/* They go to the shape of the loss at once, so that a wrong shape is refused under the loss's name. */
+static int gcpi_weights_fit(gcp_tensor a, gcp_tensor b, gcp_tensor weights, const char *what, gcp_at at)
+{
+    const gcp_shape x = gcp_shape_of(a), y = gcp_shape_of(b), w = gcp_shape_of(weights);
+    if (!gcpi_enter(a, at, what)) return 0;
+    if (!gcpi_usable(a.tape, b, at, what) || (weights.id && !gcpi_usable(a.tape, weights, at, what))) return 0;
+    int fits = gcpi_same_shape(x, y);
+    if (!fits) gcpi_fail(a.tape, GCP_E_SHAPE, at, what, "%s and %s differ", GCPI_SHAPE_TEXT(x), GCPI_SHAPE_TEXT(y));
+    for (int k = 0; k < 4 && weights.id; k++) fits &= w.d[k] == x.d[k] || w.d[k] == 1;
+    if (!fits)
+        gcpi_fail(a.tape, GCP_E_SHAPE, at, what, "weights of %s for %s: each size must be equal, or 1",
+                  GCPI_SHAPE_TEXT(w), GCPI_SHAPE_TEXT(x));
+    return fits;
+}
+GCPI_DEF gcp_tensor gcp_mse_at(gcp_tensor a, gcp_tensor b, gcp_loss_opts o)
+{
+    gcp_op_opts plain;
+    plain.at = o.at; plain.name = o.weights.id ? NULL : o.name;
+    if (!gcpi_weights_fit(a, b, o.weights, "mse", o.at)) return gcpi_nil(a.tape);
+    if (!o.weights.id) return gcpi_binary(&gcpi_mse_row, a, b, plain);
+    return gcpi_weighted(gcp_square_at(gcp_sub_at(a, b, plain), plain), o.weights, o.name, o.at);
+}
+static gcp_tensor gcpi_pair_loss(const gcpi_op_row *row, int fn, double p, gcp_tensor a, gcp_tensor b,
+                                 gcp_tensor weights, const char *what, const char *named, gcp_at at)
+{
+    gcp_op_opts plain;
+    plain.at = at; plain.name = NULL;
+    if (!gcpi_weights_fit(a, b, weights, what, at)) return gcpi_nil(a.tape);
+    gcp_tensor each = gcpi_pair(row, fn, p, a, b, plain);
+    return gcp_is_nil(each) ? each : gcpi_weighted(each, weights, named, at);
+}
+GCPI_DEF gcp_tensor gcp_l1_at(gcp_tensor a, gcp_tensor b, gcp_loss_opts o)
+{
+    return gcpi_pair_loss(&gcpi_huber_pair_row, GCPI_PAIR_HUBER, 0, a, b, o.weights, "l1", o.name, o.at);
+}
+GCPI_DEF gcp_tensor gcp_smooth_l1_at(gcp_tensor a, gcp_tensor b, gcp_smooth_l1_opts o)
+{
+    o.beta = gcpi_option(o.beta, 1);
+    if (!(o.beta >= 0) || !gcpi_finite(o.beta))
+        return gcpi_bad_option(a, o.at, "smooth_l1", ".beta", o.beta, "at least 0, and finite");
+    return gcpi_pair_loss(&gcpi_huber_pair_row, GCPI_PAIR_HUBER, o.beta, a, b, o.weights, "smooth_l1", o.name, o.at);
+}
+GCPI_DEF gcp_tensor gcp_binary_cross_entropy_at(gcp_tensor logits, gcp_tensor targets, gcp_binary_cross_entropy_opts o)
+{
+    const char *what = "binary_cross_entropy";
+    o.positive = gcpi_option(o.positive, 1);
+    if (!(o.positive >= 0) || !gcpi_finite(o.positive))
+        return gcpi_bad_option(logits, o.at, what, ".positive", o.positive, "at least 0, and finite");
+    return gcpi_pair_loss(&gcpi_logits_pair_row, GCPI_PAIR_LOGITS, o.positive, logits, targets, o.weights, what, o.name,
+                          o.at);
+}
 
 /* ==== src/ops/update.h ==== */
 
@@ -9125,6 +9916,32 @@ static gcpi_facts gcpi_facts_of(const gcpi_op *op)
     return f;
 }
 
+/* GCP_KEEP_... */
+static unsigned gcpi_class_of(int kind)
+{
+#define GCPI_CASE(NAME, name) case GCP_OP_##NAME:
+    switch ((gcp_op_kind)kind) {
+    case GCP_OP_CONV2D: case GCP_OP_CONV_TRANSPOSE2D: case GCP_OP_LINEAR: case GCP_OP_MATMUL: case GCP_OP_MATMULS:
+        return GCP_KEEP_PRODUCTS;
+    case GCP_OP_ATTENTION: case GCP_OP_SOFTMAX: return GCP_KEEP_ATTENTION;
+    case GCP_OP_BATCH_STATS: case GCP_OP_BATCH_NORM: case GCP_OP_LAYER_NORM: case GCP_OP_GROUP_NORM:
+        return GCP_KEEP_NORMS;
+    case GCP_OP_MAX_POOL: case GCP_OP_AVG_POOL: case GCP_OP_GLOBAL_AVG_POOL: case GCP_OP_UPSAMPLE: case GCP_OP_RESIZE:
+    case GCP_OP_SUM: case GCP_OP_MAX: case GCP_OP_MEAN: case GCP_OP_CROSS_ENTROPY: case GCP_OP_MSE:
+        return GCP_KEEP_POOLS;
+    case GCP_OP_ADD: case GCP_OP_PAIR: case GCP_OP_BIAS: return GCP_KEEP_PAIRS;
+    GCP_POINTWISE_OPS(GCPI_CASE)
+    case GCP_OP_RELU: case GCP_OP_LEAKY_RELU: case GCP_OP_RELU6: case GCP_OP_CLAMP: case GCP_OP_DROPOUT:
+        return GCP_KEEP_POINTWISE;
+    case GCP_OP_CONCAT: case GCP_OP_SLICE: case GCP_OP_RESHAPE: case GCP_OP_JOIN: case GCP_OP_CUT: case GCP_OP_PAD:
+    case GCP_OP_TRANSPOSE: case GCP_OP_EMBEDDING:
+        return GCP_KEEP_MOVES;
+    case GCP_OP_CUSTOM: case GCP_OP_COUNT: return GCP_KEEP_CUSTOM;
+    }
+#undef GCPI_CASE
+    return 0;
+}
+
 static int gcpi_label_ok(const gcpi_label_range *r, int32_t label)
 {
     return (label >= 0 && label < r->count) || (r->ignores && label == r->ignore);
@@ -9232,7 +10049,7 @@ typedef struct gcpi_problem {
     int optimizer, costed;                            /* costed: how many tasks have their seconds from .costs, */
     double costed_share;                              /* and which share of all tasks' seconds that is */
     int far_slots;                                    /* slots per parameter that wait in far memory */
-    int frozen_norms;                                 /* the option */
+    int frozen_norms; const char *keep;               /* options */
     size_t guard;                                     /* .check: bytes on each side of an op's workspace; else 0 */
     double (*rates)[2];                               /* of each parameter: what multiplies .lr, and its weight decay;
                                                          NULL: 1 and the option, for all */
@@ -9419,18 +10236,27 @@ static void gcpi_items_dense(gcpi_problem *p)
     }
 }
 
+/* Whether its outputs are stored under every policy. */
+static int gcpi_op_kept(const gcpi_problem *p, const gcpi_op *op)
+{
+    char path[256];
+    if (op->kept || p->tape->segments[op->segment].keep & gcpi_class_of(op->kind)) return 1;
+    if (!p->keep) return 0;
+    gcpi_name_text(p->tape, op->name, path, sizeof path);
+    return gcpi_patterns_fit(p->keep, path);
+}
+
 static void gcpi_forward_output(gcpi_problem *p, gcpi_task *task, int op, int j, const unsigned char *read)
 {
     const gcp_tape *t = p->tape;
-    int kind = t->ops[op].kind, tensor = t->ops[op].out + j;
+    int tensor = t->ops[op].out + j;
     const unsigned flags = t->ops[op].row->flags;
-    const uint64_t keep = t->segments[t->ops[op].segment].keep;
     gcpi_item *item = &p->items[tensor];
     item->producer = (int)(task - p->tasks);
     item->active = j == 0 || gcpi_facts_of(&t->ops[op]).custom || flags & GCP_FLAG_ONCE || read[tensor];
     item->kept = !!(t->tensors[tensor].flags & GCPI_KEPT);
     item->pinned = item->kept || tensor == p->root;
-    item->stored = item->kept || flags & GCP_FLAG_ONCE || keep >> kind & 1;
+    item->stored = item->kept || flags & GCP_FLAG_ONCE || gcpi_op_kept(p, &t->ops[op]);
     if (item->active)
         gcpi_operand_add(p, task, tensor, flags & GCP_FLAG_VIEW ? GCPI_ALIAS : GCPI_WRITE, GCPI_ROLE_OUT + j);
 }
@@ -9760,13 +10586,14 @@ static void gcpi_backward_views(gcpi_problem *p, const gcpi_task *task)
 
 /* What tasks cost. FLOPs and bytes moved, or seconds from a table that a measured plan has written. */
 
-/* Whether an op is one of the two of a batch-norm that takes its running statistics although the plan trains: gamma and
-   beta are frozen. */
+/* Whether an op is one of the two of a batch-norm that takes its running statistics although the plan trains: it is
+   recorded so, or the plan says so of those whose gamma and beta are frozen. */
 static int gcpi_norm_is_fixed(const gcpi_problem *p, const gcpi_op *op)
 {
     const gcpi_op *norm = gcpi_facts_of(op).stats ? op + 1 : op;
     const gcpi_facts facts = gcpi_facts_of(norm);
     int trained = 0;
+    if (facts.fixed) return 1;
     if (!p->frozen_norms || facts.part != GCPI_PART_NORM) return 0;
     for (int i = 0; i <= GCPI_NORM_BETA; i++)
         trained |= facts.early >> i & 1 && p->items[p->tensors + gcpi_edge(p->tape, norm, i)].active;
@@ -9974,7 +10801,7 @@ static int gcpi_swallowed(const gcpi_problem *p, int o, const unsigned char *rea
     if (o + 1 >= t->op_count || op->segment != next->segment || read[op->out] ||
         t->tensors[op->out].flags & GCPI_KEPT || op->out == p->root)
         return 0;
-    return !(t->segments[op->segment].keep >> op->kind & 1) && u->first[op->out + 1] - u->first[op->out] == 1 &&
+    return !gcpi_op_kept(p, op) && u->first[op->out + 1] - u->first[op->out] == 1 &&
            u->consumers[u->first[op->out]] == o + 1;
 }
 
@@ -10354,7 +11181,7 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
     ptrdiff_t scratch = a->scratch;
     p->target = *target; p->root = root; p->training = !opts->inference;
     p->numbers = GCPI_NUMBERS_BYTES;
-    p->frozen_norms = opts->frozen_norms;
+    p->frozen_norms = opts->frozen_norms; p->keep = opts->keep;
     p->guard = opts->check ? target->align : 0;
     if (!gcpi_rates_make(p, opts, a)) return 0;
     p->far_slots = t->far_slots ? gcpi_slots_of(opts) : 0;
@@ -18092,6 +18919,7 @@ static int gcpi_plan_applies(gcp_tape *t, const gcp_plan_opts *o)
                     { gcpi_integer(o->accumulate) > 1, !o->inference, "an inference plan has no .accumulate" },
                     { o->on_gradient != NULL, !o->inference, "an inference plan has no .on_gradient" },
                     { o->fuse_update > 0, !o->inference, "an inference plan has no .fuse_update" },
+                    { o->keep != NULL, !o->inference, "an inference plan keeps nothing: no .keep" },
                     { o->train || o->freeze || gcpi_integer(o->frozen_norms), !o->inference,
                       "an inference plan trains nothing: no .train, .freeze or .frozen_norms" },
                     { o->rates || o->decays, o->optimizer != GCP_OPTIMIZER_NONE, ".rates and .decays need .optimizer" },
@@ -18197,6 +19025,24 @@ static int gcpi_plan_patterns_ok(gcp_tape *t, const gcp_plan_opts *o)
     return 1;
 }
 
+/* Each pattern of .keep fits an op. */
+static int gcpi_plan_keep_ok(gcp_tape *t, const gcp_plan_opts *o)
+{
+    const char *text = o->keep;
+    char path[256], wrong[200];
+    for (gcpi_word w; text;) {
+        if ((w = gcpi_word_next(&text)).length == 0 && !gcpi_line_next(&text)) break;
+        int fits = w.length == 0;
+        for (int i = 0; i < t->op_count && !fits; i++) {
+            gcpi_name_text(t, t->ops[i].name, path, sizeof path);
+            fits = gcpi_pattern_fits(w, path);
+        }
+        snprintf(wrong, sizeof wrong, ".keep: '%.*s' fits no op", (int)GCPI_MIN(w.length, 120u), w.at);
+        if (!fits) return gcpi_plan_bad(t, o, wrong);
+    }
+    return 1;
+}
+
 /* An option that changes nothing was given by mistake. */
 static int gcpi_plan_effects_ok(gcp_tape *t, const gcp_plan_opts *o)
 {
@@ -18220,7 +19066,7 @@ static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
     if ((int)o->policy < 0 || o->policy > GCP_POLICY_BUDGET) return gcpi_plan_bad(t, o, "unknown .policy");
     if ((int)o->effort < 0 || o->effort > GCP_EFFORT_THOROUGH) return gcpi_plan_bad(t, o, "unknown .effort");
     if ((int)o->optimizer < 0 || o->optimizer > GCP_OPTIMIZER_ADAMW) return gcpi_plan_bad(t, o, "unknown .optimizer");
-    if (!gcpi_plan_applies(t, o) || !gcpi_plan_patterns_ok(t, o)) return 0;
+    if (!gcpi_plan_applies(t, o) || !gcpi_plan_patterns_ok(t, o) || !gcpi_plan_keep_ok(t, o)) return 0;
     gcpi_plan_defaults(o);
     if (!gcpi_plan_numbers_ok(t, o) || !gcpi_plan_effects_ok(t, o)) return 0;
     if (o->far && (o->policy != GCP_POLICY_BUDGET || o->list || o->inference))

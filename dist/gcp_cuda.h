@@ -143,7 +143,9 @@ typedef enum gcpi_cuda_fn {
 void gcpi_cuda_map(gcpi_cuda_fn fn, gcp_view to, gcp_view a, gcp_view b, float p, float q, cudaStream_t stream);
 /* to = the loop of GCPI_PAIR_LOOPS, of x, y and z (data NULL: not read), each spread where its sizes are 1. With
    workspace, of gcpi_cuda_pair_workspace bytes: to, dense, is summed over what it is spread over in out. */
-typedef struct gcpi_cuda_pair { int loop; gcp_view to, x, y, z; gcp_shape out; void *workspace; } gcpi_cuda_pair;
+typedef struct gcpi_cuda_pair {
+    int loop; float p; gcp_view to, x, y, z; gcp_shape out; void *workspace;
+} gcpi_cuda_pair;
 void gcpi_cuda_pair_run(const gcpi_cuda_pair *p, cudaStream_t stream);
 size_t gcpi_cuda_pair_workspace(gcp_shape operand, gcp_shape out);
 /* y = rectify(normalise(x) + other), each where it is there: mean NULL, other.data NULL, rectifier.rectify 0. */
@@ -208,11 +210,15 @@ void gcpi_cuda_embedding_back(gcp_view dtable, gcp_view ids, gcp_view dy, void *
 
 /* Losses: out is one value. Their workspace: GCPI_CUDA_LOSS_BYTES. */
 enum { GCPI_CUDA_LOSS_BLOCKS = 256, GCPI_CUDA_LOSS_BYTES = 2 * GCPI_CUDA_LOSS_BLOCKS * 8 };
-/* ignore: a label that does not count, -1: none (as all out of range) */
-void gcpi_cuda_cross_entropy(gcp_view x, gcp_view labels, int ignore, double smoothing, float *out, void *workspace,
+/* labels, or soft: targets; ignore: a label that does not count, -1: none (as all out of range); classes, samples:
+   weights, or NULL */
+typedef struct gcpi_cuda_targets {
+    const int *labels; gcp_view soft; const float *classes, *samples; int ignore; double smoothing;
+} gcpi_cuda_targets;
+void gcpi_cuda_cross_entropy(gcp_view x, const gcpi_cuda_targets *targets, float *out, void *workspace,
                              cudaStream_t stream);
-void gcpi_cuda_cross_entropy_back(gcp_view d, gcp_view x, gcp_view labels, int ignore, double smoothing,
-                                  const float *dout, void *workspace, cudaStream_t stream);
+void gcpi_cuda_cross_entropy_back(gcp_view d, gcp_view x, const gcpi_cuda_targets *targets, const float *dout,
+                                  void *workspace, cudaStream_t stream);
 void gcpi_cuda_mse_back(gcp_view d, gcp_view a, gcp_view b, const float *dout, cudaStream_t stream);
 /* the mean of a, or of (a - b) squared where b has data */
 void gcpi_cuda_mean(gcp_view a, gcp_view b, float *out, void *workspace, cudaStream_t stream);
@@ -540,6 +546,7 @@ GCPI_DEF cudaStream_t gcp_cuda_stream(const gcp_target *target)
 #define GCPI_CUDA_ROW_AS(name, as, cost) \
     GCPI_CUDA_ROW(#name, gcpi_cuda_##as##_forward, gcpi_cuda_##as##_backward, cost, 0)
 #define GCPI_CUDA_ROW_OF(name, cost) GCPI_CUDA_ROW_AS(name, name, cost)
+#define GCPI_CUDA_NO_ROW(name) GCPI_CUDA_ROW(name, NULL, NULL, NULL, 0)         /* refused by name */
 
 /* ==== src/cuda/gpu_pixelwise.h ==== */
 
@@ -643,6 +650,7 @@ static void gcpi_cuda_pair_side(const gcp_call *c, int side)
     operand[2] = c->inputs > 1 ? c->in[1] : gcpi_no_view();
     memset(&p, 0, sizeof p);
     p.loop = step->loop;
+    p.p = (float)gcpi_attr(c->attributes)->pair.p;
     p.to = side ? c->din[side - 1] : c->out[0];
     p.out = c->out[0].shape;
     p.workspace = gcpi_same_shape(p.to.shape, p.out) ? NULL : c->workspace;
@@ -667,6 +675,25 @@ static void gcpi_cuda_pair_cost(const gcp_cost_call *c, gcp_cost *cost)
     for (int i = 0; i < c->inputs && c->backward; i++)
         if (c->wanted >> i & 1 && !gcpi_same_shape(c->in[i], c->out[0]))
             cost->workspace = GCPI_MAX(cost->workspace, gcpi_cuda_pair_workspace(c->in[i], c->out[0]));
+}
+
+/* A sum goes to a dense place behind its workspace, as a pair's kernel asks for, and then to where it belongs. */
+static void gcpi_cuda_sum_forward(const gcp_call *c)
+{
+    gcp_view dense = c->out[0];
+    dense.pitch = dense.shape.d[3];
+    dense.data = (char *)c->workspace + gcpi_cuda_pair_workspace(dense.shape, c->in[0].shape);
+    gcpi_expand_call(c, &dense, &c->in[0], gcpi_cuda_pair_backward);
+    gcpi_cuda_copy(c, c->out[0], dense);
+}
+static void gcpi_cuda_sum_backward(const gcp_call *c)
+{
+    if (c->din[0].data) gcpi_expand_call(c, &c->dout[0], &c->din[0], gcpi_cuda_pair_forward);
+}
+static void gcpi_cuda_sum_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    if (c->backward) return;
+    cost->workspace = gcpi_cuda_pair_workspace(c->out[0], c->in[0]) + gcpi_count(c->out[0]) * sizeof(float);
 }
 
 static void gcpi_cuda_add_bias(const gcp_call *c, gcp_view y, gcp_view x, const gcp_view *bias)
@@ -762,6 +789,9 @@ static void gcpi_cuda_transpose_backward(const gcp_call *c) { gcpi_transpose_run
 #define GCPI_CUDA_ADD GCPI_CUDA_ROW_OF(add, NULL)
 #define GCPI_CUDA_JOIN GCPI_CUDA_ROW_OF(join, NULL)
 #define GCPI_CUDA_CUT GCPI_CUDA_ROW_OF(cut, NULL)
+#define GCPI_CUDA_PAD GCPI_CUDA_NO_ROW("pad")
+#define GCPI_CUDA_SUM GCPI_CUDA_ROW_OF(sum, gcpi_cuda_sum_cost)
+#define GCPI_CUDA_MAX GCPI_CUDA_NO_ROW("max")
 #define GCPI_CUDA_TRANSPOSE GCPI_CUDA_ROW_OF(transpose, NULL)
 #define GCPI_CUDA_PAIR GCPI_CUDA_ROW_OF(pair, gcpi_cuda_pair_cost)
 #define GCPI_CUDA_BIAS GCPI_CUDA_ROW_OF(bias, gcpi_cuda_bias_cost)
@@ -817,7 +847,7 @@ static void gcpi_cuda_avg_pool_backward(const gcp_call *c)
 static void gcpi_cuda_upsampled(const gcp_call *c, gcp_view x, gcp_view y, int back)
 {
     const gcpi_attributes *a = gcpi_attr(c->attributes);
-    gcpi_cuda_upsample(x, y, a->upsample.factor, a->upsample.mode == GCP_UPSAMPLING_BILINEAR, back, gcpi_stream(c));
+    gcpi_cuda_upsample(x, y, a->resize.factor, a->resize.mode == GCP_UPSAMPLING_BILINEAR, back, gcpi_stream(c));
 }
 static void gcpi_cuda_upsample_forward(const gcp_call *c)
 {
@@ -832,6 +862,7 @@ static void gcpi_cuda_upsample_backward(const gcp_call *c)
 #define GCPI_CUDA_AVG_POOL GCPI_CUDA_ROW_OF(avg_pool, NULL)
 #define GCPI_CUDA_GLOBAL_AVG_POOL GCPI_CUDA_ROW_AS(global_avg_pool, avg_pool, NULL)
 #define GCPI_CUDA_UPSAMPLE GCPI_CUDA_ROW_OF(upsample, NULL)
+#define GCPI_CUDA_RESIZE GCPI_CUDA_NO_ROW("resize")
 
 /* ==== src/cuda/gpu_norms.h ==== */
 
@@ -919,7 +950,7 @@ static void gcpi_cuda_layer_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
     if (c->backward) cost->workspace = gcpi_cuda_layer_norm_workspace(c->in[0]);
 }
 
-#define GCPI_CUDA_GROUP_NORM GCPI_CUDA_ROW("group_norm", NULL, NULL, NULL, 0)        /* refused by name */
+#define GCPI_CUDA_GROUP_NORM GCPI_CUDA_NO_ROW("group_norm")
 #define GCPI_CUDA_BATCH_STATS GCPI_CUDA_ROW("batch_stats", gcpi_cuda_batch_stats_forward, NULL, \
                                             gcpi_cuda_batch_stats_cost, 0)
 #define GCPI_CUDA_BATCH_NORM GCPI_CUDA_ROW("batch_norm", gcpi_cuda_batch_norm_forward, gcpi_cuda_batch_norm_backward, \
@@ -1187,6 +1218,7 @@ static void gcpi_cuda_matmul_cost(const gcp_cost_call *c, gcp_cost *cost) { gcpi
                                        gcpi_cuda_conv2d_cost, GCP_FLAG_FUSED)
 #define GCPI_CUDA_CONV_TRANSPOSE2D GCPI_CUDA_ROW_OF(conv_transpose2d, gcpi_cuda_conv_transpose2d_cost)
 #define GCPI_CUDA_LINEAR GCPI_CUDA_ROW_OF(linear, gcpi_cuda_linear_cost)
+#define GCPI_CUDA_MATMULS GCPI_CUDA_NO_ROW("matmul")
 #define GCPI_CUDA_MATMUL GCPI_CUDA_ROW_OF(matmul, gcpi_cuda_matmul_cost)
 
 /* ==== src/cuda/gpu_losses.h ==== */
@@ -1211,21 +1243,30 @@ static void gcpi_cuda_loss_cost(const gcp_cost_call *c, gcp_cost *cost)
     (void)c;
     cost->workspace = GCPI_CUDA_LOSS_BYTES;
 }
-static int gcpi_cuda_ignored(const gcp_call *c)
+static gcpi_cuda_targets gcpi_cuda_targets_of(const gcp_call *c)
 {
-    return gcpi_attr(c->attributes)->labels.ignores ? gcpi_attr(c->attributes)->labels.ignore : -1;
+    const gcpi_attributes *a = gcpi_attr(c->attributes);
+    gcpi_cuda_targets t;
+    memset(&t, 0, sizeof t);
+    if (a->labels.soft) t.soft = c->in[1];
+    else t.labels = (const int *)c->in[1].data;
+    t.ignore = a->labels.ignores ? a->labels.ignore : -1;
+    t.smoothing = a->labels.smoothing;
+    t.classes = (const float *)gcpi_loss_weights(c, a->labels.classes);
+    t.samples = (const float *)gcpi_loss_weights(c, a->labels.samples);
+    return t;
 }
 static void gcpi_cuda_cross_entropy_forward(const gcp_call *c)
 {
-    gcpi_cuda_cross_entropy(c->in[0], c->in[1], gcpi_cuda_ignored(c), gcpi_attr(c->attributes)->labels.smoothing,
-                            (float *)c->out[0].data, c->workspace, gcpi_stream(c));
+    const gcpi_cuda_targets t = gcpi_cuda_targets_of(c);
+    gcpi_cuda_cross_entropy(c->in[0], &t, (float *)c->out[0].data, c->workspace, gcpi_stream(c));
 }
 static void gcpi_cuda_cross_entropy_backward(const gcp_call *c)
 {
+    const gcpi_cuda_targets t = gcpi_cuda_targets_of(c);
     if (c->din[0].data)
-        gcpi_cuda_cross_entropy_back(c->din[0], c->in[0], c->in[1], gcpi_cuda_ignored(c),
-                                     gcpi_attr(c->attributes)->labels.smoothing, (const float *)c->dout[0].data,
-                                     c->workspace, gcpi_stream(c));
+        gcpi_cuda_cross_entropy_back(c->din[0], c->in[0], &t, (const float *)c->dout[0].data, c->workspace,
+                                     gcpi_stream(c));
 }
 static void gcpi_cuda_mse_forward(const gcp_call *c)
 {

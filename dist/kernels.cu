@@ -1186,9 +1186,16 @@ void gcpi_cuda_conv_backward_weights(const gcpi_cuda_conv *c, const float *x, co
 
 /* ==== src/ops/pairs_table.h ==== */
 
-/* The ops of two operands a and b, for both machines. LOOP: what is computed of x, y and z, element by element. PAIR:
+/* The ops of two operands a and b, for both machines. LOOP: what is computed of x, y, z and the op's number p. PAIR:
    which loop, and what its x, y and z are, for the result, for dy times its derivative by a, and by b. prelu: b is the
-   slope where a is below 0. Where both are equal the gradient of maximum and minimum goes to both in halves. */
+   slope where a is below 0. Where both are equal the gradient of maximum and minimum goes to both in halves. huber: of
+   the difference, a square below p and a slope beyond. logits: binary cross-entropy, b a target in [0, 1], of weight p
+   where it is 1. */
+
+#define GCPI_HUBER(d, p) ((d) < (p) ? (gcp_real)0.5 * (d) * (d) / (p) : (d) - (gcp_real)0.5 * (p))
+#define GCPI_HUBER_BACK(d, p) ((d) >= (p) ? (gcp_real)((d) > 0) : (d) <= -(p) ? (gcp_real)-1 : (d) / (p))
+/* log(1 + exp(x)) */
+#define GCPI_SOFT(x) (((x) > 0 ? (x) : 0) + gcpi_log1p1(gcpi_exp1(-gcpi_abs1(x))))
 
 #define GCPI_PAIR_LOOPS(LOOP)                                                                                        \
     LOOP(SUM, sum, x + y)                                                                                            \
@@ -1203,7 +1210,12 @@ void gcpi_cuda_conv_backward_weights(const gcpi_cuda_conv *c, const float *x, co
     LOOP(SHARE, share, y < z ? 0 : y == z ? x * (gcp_real)0.5 : x)                                                   \
     LOOP(BENT, bent, x > 0 ? x : x * y)                                                                              \
     LOOP(BENT_X, bent_x, y > 0 ? x : x * z)                                                                          \
-    LOOP(BENT_SLOPE, bent_slope, y > 0 ? 0 : x * y)
+    LOOP(BENT_SLOPE, bent_slope, y > 0 ? 0 : x * y)                                                                  \
+    LOOP(HUBER, huber, GCPI_HUBER(gcpi_abs1(x - y), p))                                                              \
+    LOOP(HUBER_BACK, huber_back, x * GCPI_HUBER_BACK(y - z, p))                                                      \
+    LOOP(LOGITS, logits, (1 - y) * x + (1 + (p - 1) * y) * GCPI_SOFT(-x))                                            \
+    LOOP(LOGITS_BACK, logits_back, x * ((1 - z) - (1 + (p - 1) * z) * gcpi_sigmoid1(-y)))                            \
+    LOOP(LOGITS_TARGET, logits_target, x * ((p - 1) * GCPI_SOFT(-y) - y))
 
 #define GCPI_PAIRS(PAIR)                                                                                             \
     PAIR(ADD, add, SUM, A, B, A, SAME, DY, DY, DY, SAME, DY, DY, DY)                                                 \
@@ -1213,7 +1225,9 @@ void gcpi_cuda_conv_backward_weights(const gcpi_cuda_conv *c, const float *x, co
     PAIR(MAXIMUM, maximum, LARGER, A, B, A, SHARE, DY, A, B, SHARE, DY, B, A)                                        \
     PAIR(MINIMUM, minimum, SMALLER, A, B, A, SHARE, DY, B, A, SHARE, DY, A, B)                                       \
     PAIR(EXPAND, expand, SAME, A, A, A, SAME, DY, DY, DY, SAME, DY, DY, DY)                                          \
-    PAIR(PRELU, prelu, BENT, A, B, A, BENT_X, DY, A, B, BENT_SLOPE, DY, A, DY)
+    PAIR(PRELU, prelu, BENT, A, B, A, BENT_X, DY, A, B, BENT_SLOPE, DY, A, DY)                                       \
+    PAIR(HUBER, huber, HUBER, A, B, A, HUBER_BACK, DY, A, B, HUBER_BACK, DY, B, A)                                   \
+    PAIR(LOGITS, logits, LOGITS, A, B, A, LOGITS_BACK, DY, A, B, LOGITS_TARGET, DY, A, DY)
 
 /* Their numbers, and the steps of an op as data: which loop, and where its x, y and z come from. */
 #define GCPI_PAIR_NUMBER(NAME, ...) GCPI_PAIR_##NAME,
@@ -1435,9 +1449,9 @@ void gcpi_cuda_dropout(gcp_view to, gcp_view from, double rate, int per_sample, 
 
 /* Ops of two operands, of which one may be spread over the other. A thread an element. */
 
-template <int LOOP> GCPI_DEVICE float gcpi_pair_value(float x, float y, float z)
+template <int LOOP> GCPI_DEVICE float gcpi_pair_value(float x, float y, float z, float p)
 {
-    (void)y; (void)z;
+    (void)y; (void)z; (void)p;
 #define GCPI_PAIR_CASE(NAME, name, value) if (LOOP == GCPI_LOOP_##NAME) return value;
     GCPI_PAIR_LOOPS(GCPI_PAIR_CASE)
 #undef GCPI_PAIR_CASE
@@ -1452,7 +1466,7 @@ GCPI_DEVICE float gcpi_spread(const gcp_view &v, const int *at)
     return ((const float *)v.data)[pixel * v.pitch + (v.shape.d[3] > 1 ? at[3] : 0)];
 }
 
-struct gcpi_pair_map { gcp_view to, x, y, z; size_t count; };
+struct gcpi_pair_map { gcp_view to, x, y, z; size_t count; float p; };
 template <int LOOP> __global__ void gcpi_pair_kernel(gcpi_pair_map m)
 {
     size_t i = gcpi_thread();
@@ -1461,7 +1475,7 @@ template <int LOOP> __global__ void gcpi_pair_kernel(gcpi_pair_map m)
     for (int k = 3; k >= 0; k--) { at[k] = (int)(i % (size_t)m.to.shape.d[k]); i /= (size_t)m.to.shape.d[k]; }
     const ptrdiff_t pixel = ((ptrdiff_t)at[0] * m.to.shape.d[1] + at[1]) * m.to.shape.d[2] + at[2];
     float *to = (float *)m.to.data + pixel * m.to.pitch + at[3];
-    const float value = gcpi_pair_value<LOOP>(gcpi_spread(m.x, at), gcpi_spread(m.y, at), gcpi_spread(m.z, at));
+    const float value = gcpi_pair_value<LOOP>(gcpi_spread(m.x, at), gcpi_spread(m.y, at), gcpi_spread(m.z, at), m.p);
     *to = m.to.accumulate ? *to + value : value;
 }
 
@@ -1479,16 +1493,17 @@ template <int LOOP> struct gcpi_sum_of_pair {
     enum { SUMS = 1 };
     gcp_view x, y, z;
     gcp_shape operand, out;
-    __device__ __forceinline__ void add(double *s, size_t p, int c) const
+    float p;
+    __device__ __forceinline__ void add(double *s, size_t pixel, int c) const
     {
         int at[4];
         for (int k = 3; k >= 0; k--) {
             const int size = out.d[k], kept = operand.d[k] == size;
-            at[k] = kept ? c % size : (int)(p % (size_t)size);
+            at[k] = kept ? c % size : (int)(pixel % (size_t)size);
             if (kept) c /= size;
-            else p /= (size_t)size;
+            else pixel /= (size_t)size;
         }
-        s[0] += (double)gcpi_pair_value<LOOP>(gcpi_spread(x, at), gcpi_spread(y, at), gcpi_spread(z, at));
+        s[0] += (double)gcpi_pair_value<LOOP>(gcpi_spread(x, at), gcpi_spread(y, at), gcpi_spread(z, at), p);
     }
 };
 size_t gcpi_cuda_pair_workspace(gcp_shape operand, gcp_shape out)
@@ -1498,9 +1513,9 @@ size_t gcpi_cuda_pair_workspace(gcp_shape operand, gcp_shape out)
 
 template <int LOOP> static void gcpi_pair_launch(const gcpi_cuda_pair *p, cudaStream_t stream)
 {
-    gcpi_pair_map m = { p->to, p->x, p->y, p->z, gcpi_count_of(p->to.shape) };
+    gcpi_pair_map m = { p->to, p->x, p->y, p->z, gcpi_count_of(p->to.shape), p->p };
     if (!p->workspace) { GCPI_EACH(gcpi_pair_kernel<LOOP>, m.count, m); return; }
-    gcpi_sum_of_pair<LOOP> f = { p->x, p->y, p->z, p->to.shape, p->out };
+    gcpi_sum_of_pair<LOOP> f = { p->x, p->y, p->z, p->to.shape, p->out, p->p };
     gcpi_sums_done<1> done = { { p->to }, NULL, 0, 0 };
     gcpi_sums(f, gcpi_pair_sums_shape(p->to.shape, p->out), p->workspace, done, stream);
 }
@@ -1849,8 +1864,9 @@ template <bool RECTIFIED> static void gcpi_norm_back(const gcp_call *c, const gc
     m.means = means;         /* behind the sums */
     gcpi_sum_of_norm<RECTIFIED> f = { m.x, m.dy, m.mean, m.scale, m.r };
     gcpi_sums_done<2> done = { { c->din[3], c->din[4] }, means, (double)gcpi_pixels_of(m.x.shape), channels };
-    if (c->training) gcpi_sums(f, m.x.shape, c->workspace, done, stream);
-    else cudaMemsetAsync(means, 0, 2 * sizeof(float) * (size_t)channels, stream); /* statistics are constants */
+    if (c->training || c->din[3].data || c->din[4].data) gcpi_sums(f, m.x.shape, c->workspace, done, stream);
+    /* not in training: statistics are constants */
+    if (!c->training) cudaMemsetAsync(means, 0, 2 * sizeof(float) * (size_t)channels, stream);
     if (m.to.data) gcpi_norm_launch<RECTIFIED>(m, stream);
 }
 void gcpi_cuda_batch_norm_back(const gcp_call *c, const gcpi_cuda_rectifier *rectifier, cudaStream_t stream)
@@ -2338,7 +2354,7 @@ __global__ void gcpi_finish_kernel(const double *partial, const double *counts, 
         sum += partial[b];
         if (counts) n += counts[b];
     }
-    if (counts) count = n > 0 ? n : 1;
+    if (counts) count = n != 0 ? n : 1;
     if (out) *out = (float)(sum / count);
     if (into) *into = first ? sum : *into + sum;
 }
@@ -2380,27 +2396,58 @@ GCPI_DEVICE void gcpi_softmax(const float *x, int width, double *top, double *su
     for (int i = lane; i < width; i += 32) *sum += exp((double)x[i] - *top);
     *sum = gcpi_warp_sum(*sum);
 }
-/* A pixel's label, or -1 where it does not count. */
-GCPI_DEVICE int gcpi_label(const int *labels, size_t p, int width, int ignore)
+/* A pixel's label, or -1 where it does not count; 0 where targets are given. */
+GCPI_DEVICE int gcpi_label(const gcpi_cuda_targets &t, size_t p, int width)
 {
-    return labels[p] >= 0 && labels[p] < width && labels[p] != ignore ? labels[p] : -1;
+    if (!t.labels) return 0;
+    return t.labels[p] >= 0 && t.labels[p] < width && t.labels[p] != t.ignore ? t.labels[p] : -1;
 }
-__global__ void gcpi_cross_entropy_kernel(gcp_view x, const int *labels, int ignore, double smoothing, size_t pixels,
-                                          double *partial, double *counts)
+/* A pixel's target of class i, times the class's weight. */
+GCPI_DEVICE double gcpi_target(const gcpi_cuda_targets &t, size_t p, int i, int label, int width)
+{
+    const float *soft = (const float *)t.soft.data;
+    const double hit = t.labels ? (double)(i == label) : (double)soft[(ptrdiff_t)p * t.soft.pitch + i];
+    return ((1 - t.smoothing) * hit + t.smoothing / width) * (t.classes ? (double)t.classes[i] : 1);
+}
+/* The pixel's share of what the loss is divided by. */
+GCPI_DEVICE double gcpi_pixel_counts(const gcpi_cuda_targets &t, size_t p, int label)
+{
+    if (label < 0) return 0;
+    return (t.samples ? (double)t.samples[p] : 1) * (t.classes && t.labels ? (double)t.classes[label] : 1);
+}
+/* A warp's row: the sums over classes of targets, and of targets times x. */
+GCPI_DEVICE void gcpi_target_sums(const gcpi_cuda_targets &t, const float *x, size_t p, int label, int width,
+                                  double *weight, double *all)
+{
+    if (t.labels && t.smoothing == 0) {
+        *weight = label < 0 ? 0 : t.classes ? (double)t.classes[label] : 1;
+        *all = label < 0 ? 0 : *weight * (double)x[label];
+        return;
+    }
+    *weight = *all = 0;
+    for (int i = (int)(threadIdx.x % 32); i < width; i += 32) {
+        const double target = gcpi_target(t, p, i, label, width);
+        *weight += target;
+        *all += target * (double)x[i];
+    }
+    *weight = gcpi_warp_sum(*weight);
+    *all = gcpi_warp_sum(*all);
+}
+__global__ void gcpi_cross_entropy_kernel(gcp_view x, gcpi_cuda_targets t, size_t pixels, double *partial,
+                                          double *counts)
 {
     int width = x.shape.d[3], lane = (int)(threadIdx.x % 32);
     double loss = 0, counted = 0;
     for (size_t p = (size_t)blockIdx.x * 8 + threadIdx.x / 32; p < pixels; p += (size_t)gridDim.x * 8) {
         const float *row = (const float *)x.data + (ptrdiff_t)p * x.pitch;
-        double top, sum, all = 0;
-        int label = gcpi_label(labels, p, width, ignore);
+        double top, sum, weight, all;
+        int label = gcpi_label(t, p, width);
         if (label < 0) continue;
         gcpi_softmax(row, width, &top, &sum);
-        for (int i = lane; smoothing > 0 && i < width; i += 32) all += (double)row[i];
-        all = gcpi_warp_sum(all);
+        gcpi_target_sums(t, row, p, label, width, &weight, &all);
         if (lane) continue;
-        loss += log(sum) + top - (1 - smoothing) * (double)row[label] - smoothing * all / width;
-        counted += 1;
+        loss += (t.samples ? (double)t.samples[p] : 1) * (weight * (log(sum) + top) - all);
+        counted += gcpi_pixel_counts(t, p, label);
     }
     loss = gcpi_block_sum(loss);
     counted = gcpi_block_sum(counted);
@@ -2409,49 +2456,47 @@ __global__ void gcpi_cross_entropy_kernel(gcp_view x, const int *labels, int ign
         counts[blockIdx.x] = counted;
     }
 }
-void gcpi_cuda_cross_entropy(gcp_view x, gcp_view labels, int ignore, double smoothing, float *out, void *workspace,
-                             cudaStream_t stream)
+void gcpi_cuda_cross_entropy(gcp_view x, const gcpi_cuda_targets *t, float *out, void *workspace, cudaStream_t stream)
 {
     size_t pixels = gcpi_pixels_of(x.shape);
     unsigned blocks = gcpi_loss_blocks(pixels * 32);
     double *partial = (double *)workspace, *counts = partial + GCPI_CUDA_LOSS_BLOCKS;
-    GCP_LAUNCH(gcpi_cross_entropy_kernel, blocks, 256, 0, stream, x, (const int *)labels.data, ignore, smoothing,
-               pixels, partial, counts);
+    GCP_LAUNCH(gcpi_cross_entropy_kernel, blocks, 256, 0, stream, x, *t, pixels, partial, counts);
     GCP_LAUNCH(gcpi_finish_kernel, 1, 1, 0, stream, (const double *)partial, (const double *)counts, blocks, 1.0, out,
                (double *)NULL, 0);
 }
-__global__ void gcpi_count_labels_kernel(const int *labels, int ignore, size_t pixels, int width, double *counted)
+__global__ void gcpi_count_pixels_kernel(gcpi_cuda_targets t, size_t pixels, int width, double *counted)
 {
     double n = 0;
-    for (size_t p = threadIdx.x; p < pixels; p += 256) n += gcpi_label(labels, p, width, ignore) >= 0;
+    for (size_t p = threadIdx.x; p < pixels; p += 256) n += gcpi_pixel_counts(t, p, gcpi_label(t, p, width));
     n = gcpi_block_sum(n);
-    if (threadIdx.x == 0) *counted = n > 0 ? n : 1;
+    if (threadIdx.x == 0) *counted = n != 0 ? n : 1;
 }
-__global__ void gcpi_cross_entropy_back_kernel(gcp_view d, gcp_view x, const int *labels, int ignore, double smoothing,
-                                               const float *dout, const double *counted, size_t pixels)
+__global__ void gcpi_cross_entropy_back_kernel(gcp_view d, gcp_view x, gcpi_cuda_targets t, const float *dout,
+                                               const double *counted, size_t pixels)
 {
     size_t p = (size_t)blockIdx.x * 8 + threadIdx.x / 32;
     int width = x.shape.d[3];
     if (p >= pixels) return;
     const float *row = (const float *)x.data + (ptrdiff_t)p * x.pitch;
     float *to = (float *)d.data + (ptrdiff_t)p * d.pitch;
-    int label = gcpi_label(labels, p, width, ignore);
-    double share = (double)*dout / *counted, top, sum;
+    int label = gcpi_label(t, p, width);
+    double share = (double)*dout / *counted * (t.samples ? (double)t.samples[p] : 1), top, sum, weight, all;
     gcpi_softmax(row, width, &top, &sum);
+    gcpi_target_sums(t, row, p, label, width, &weight, &all);
     for (int i = (int)(threadIdx.x % 32); i < width; i += 32) {
-        const double target = (1 - smoothing) * (i == label) + smoothing / width;
-        float g = label < 0 ? 0 : (float)((exp((double)row[i] - top) / sum - target) * share);
+        const double target = gcpi_target(t, p, i, label, width);
+        float g = label < 0 ? 0 : (float)((weight * exp((double)row[i] - top) / sum - target) * share);
         to[i] = d.accumulate ? to[i] + g : g;
     }
 }
-void gcpi_cuda_cross_entropy_back(gcp_view d, gcp_view x, gcp_view labels, int ignore, double smoothing,
-                                  const float *dout, void *workspace, cudaStream_t stream)
+void gcpi_cuda_cross_entropy_back(gcp_view d, gcp_view x, const gcpi_cuda_targets *t, const float *dout,
+                                  void *workspace, cudaStream_t stream)
 {
     size_t pixels = gcpi_pixels_of(x.shape);
-    GCP_LAUNCH(gcpi_count_labels_kernel, 1, 256, 0, stream, (const int *)labels.data, ignore, pixels, x.shape.d[3],
-               (double *)workspace);
-    GCP_LAUNCH(gcpi_cross_entropy_back_kernel, gcpi_blocks(pixels, 8), 256, 0, stream, d, x, (const int *)labels.data,
-               ignore, smoothing, dout, (const double *)workspace, pixels);
+    GCP_LAUNCH(gcpi_count_pixels_kernel, 1, 256, 0, stream, *t, pixels, x.shape.d[3], (double *)workspace);
+    GCP_LAUNCH(gcpi_cross_entropy_back_kernel, gcpi_blocks(pixels, 8), 256, 0, stream, d, x, *t, dout,
+               (const double *)workspace, pixels);
 }
 
 /* ==== src/cuda/kernels/updates.h ==== */

@@ -155,7 +155,9 @@ static gcp_tensor pair(int k)
     case 3: return square(seen(gcp_div(x, gcp_exp(y))));
     case 4: return square(seen(gcp_maximum(x, y)));
     case 5: return square(seen(gcp_minimum(x, y)));
-    default: return square(seen(gcp_prelu(x, y)));
+    case 6: return square(seen(gcp_prelu(x, y)));
+    default: return square(seen(gcp_mul(x, gcp_reduce(gcp_tanh(gcp_add(x, y)), .by = GCP_REDUCE_SUM, .tokens = k % 2,
+                                                      .channels = k % 2, .height = 1))));
     }
 }
 
@@ -185,6 +187,7 @@ static gcp_tensor norms(int k)
     gcp_tensor x = image(3, 7, 5 + k % 4, channels[k % 8]);
     return square(seen(k < 8    ? gcp_batch_norm(x)
                        : k < 16 ? gcp_layer_norm(x)
+                       : k > 27 ? gcp_relu(gcp_batch_norm(x, .frozen = 1))
                        : k > 19 ? gcp_rms_norm(x)
                                 : gcp_relu(gcp_add(gcp_batch_norm(x), x))));
 }
@@ -203,6 +206,19 @@ static gcp_tensor losses(int k)
 {
     gcp_tensor ids = gcp_labels(net, "ids", GCP_SHAPE(6, k ? 100 : 4));     /* 600: runs of the sort are merged twice */
     if (k < 2) return square(seen(gcp_embedding(ids, .entries = 5, .out = 3 + 30 * k)));
+    if (k == 6) return gcp_smooth_l1(seen(gcp_tanh(image(3, 2, 5, 7))), image(3, 2, 5, 7), .beta = 0.3);
+    if (k == 7)
+        return gcp_l1(seen(gcp_tanh(image(3, 2, 5, 7))), image(3, 2, 5, 7), .weights = gcp_exp(image(3, 1, 5, 1)));
+    if (k == 8)
+        return gcp_binary_cross_entropy(seen(gcp_scale(image(3, 2, 5, 8), .by = 3)), gcp_sigmoid(image(3, 2, 5, 8)),
+                                        .positive = 2.5);
+    if (k > 8) {
+        gcp_tensor logits = seen(gcp_tanh(image(40, 1, 1, 70))), classes = gcp_exp(image(1, 1, 1, 70));
+        gcp_tensor targets = k < 11 ? gcp_softmax(image(40, 1, 1, 70)) : gcp_labels(net, "some", GCP_SHAPE(40));
+        return gcp_cross_entropy(logits, targets, .ignore = k < 11 ? 0 : -1, .smoothing = k % 2 ? 0.1 : 0,
+                                 .class_weights = classes,
+                                 .sample_weights = k % 4 ? GCP_NIL : gcp_exp(image(40, 1, 1, 1)));
+    }
     gcp_tensor labels = gcp_labels(net, k < 4 ? "some" : "labels", GCP_SHAPE(40)), x = image(40, 1, 1, k % 2 ? 70 : 5);
     return gcp_cross_entropy(seen(gcp_tanh(x)), labels, .ignore = k < 4 ? -1 : k == 4 ? GCP_ZERO : 3,
                              .smoothing = k % 2 ? 0.1 : 0);
@@ -358,14 +374,14 @@ int main(int argc, char **argv)
                                        { "twice", twice, 6, 1 },
                                        { "pitched", pitched, 6, 1 },
                                        { "elementwise", elementwise, 32, 0 },
-                                       { "pair", pair, 49, 0 },
+                                       { "pair", pair, 56, 0 },
                                        { "attention", attention, 12, 0 },
                                        { "axes", axes, 18, 0 },
                                        { "pointwise", pointwise, 3 * POINTWISE_CALLS, 0 },
                                        { "windows", windows, 30, 0 },
-                                       { "norms", norms, 28, 0 },
+                                       { "norms", norms, 36, 0 },
                                        { "products", products, 8, 1 },
-                                       { "losses", losses, 6, 0 } };
+                                       { "losses", losses, 13, 0 } };
     if (argc > 1 && !strcmp(argv[1], "waves")) { waves(1); return check_done(); }
     int first = argc > 2 ? atoi(argv[2]) : 0, count = argc > 3 ? atoi(argv[3]) : 1 << 20, run = 0;
     for (int math = 0; math < 2; math++) gpus[math] = gcp_gpu_open(.math = (gcp_math)math);

@@ -361,8 +361,8 @@ static void shapes(void)
     BAD(GCP_E_SHAPE, "mse: 2x4 and 2x8x8x6 differ", gcp_mse(flat, x));
     BAD(GCP_E_SHAPE, "bias: 4 values for the 6 channels of 2x8x8x6", gcp_bias(x, weight));
     BAD(GCP_E_SHAPE,
-        "matmul: 2x4 times 2x4; a product is of two matrices, (rows, k) by (k, columns): sizes before the last count "
-        "as rows",
+        "matmul: 2x4 times 2x4; a product is of matrices (rows, k) and (k, columns), one or a batch of as many: of "
+        "(n, k) by (k, m) sizes before the last count as rows",
         gcp_matmul(flat, flat));
     GOOD(gcp_matmul(flat, gcp_input(net, "b", GCP_SHAPE(4, 3))));
     BAD(GCP_E_SHAPE, "reshape: 2x4 into 3x3: 8 and 9 values", gcp_reshape(flat, GCP_SHAPE(3, 3)));
@@ -401,6 +401,7 @@ static void rows_and_labels(void)
 static void dtypes(void)
 {
 #define INTEGERS(i) "input " i " holds integers, not real numbers"
+#define TARGETS "needs real logits, and gcp_labels or real targets of the logits' shape"
     BAD(GCP_E_DTYPE, "relu: " INTEGERS("0"), gcp_relu(ids));
     BAD(GCP_E_DTYPE, "linear: " INTEGERS("0"), gcp_linear(ids, .out = 2));
     BAD(GCP_E_DTYPE, "mean: " INTEGERS("0"), gcp_mean(ids));
@@ -411,9 +412,9 @@ static void dtypes(void)
     BAD(GCP_E_DTYPE, "conv2d: " INTEGERS("0"),
         gcp_conv2d(gcp_labels(net, "i", GCP_SHAPE(1, 3, 3, 1)), .out = 1, .k = 1));
     BAD(GCP_E_DTYPE, "dropout: " INTEGERS("0"), gcp_dropout(ids, .rate = 0.5));
-    BAD(GCP_E_DTYPE, "cross_entropy: needs real logits and gcp_labels",
+    BAD(GCP_E_DTYPE, "cross_entropy: " TARGETS,
         gcp_cross_entropy(flat, gcp_input(net, "y", GCP_SHAPE(2))));
-    BAD(GCP_E_DTYPE, "cross_entropy: needs real logits and gcp_labels", gcp_cross_entropy(ids, ids));
+    BAD(GCP_E_DTYPE, "cross_entropy: " TARGETS, gcp_cross_entropy(ids, ids));
     BAD(GCP_E_DTYPE, "embedding: ids must be gcp_ids", gcp_embedding(flat, .entries = 3, .out = 2));
     BAD(GCP_E_DTYPE, "embedding: " INTEGERS("1"),
         gcp_embedding_op(ids, gcp_labels(net, "table", GCP_SHAPE(3, 2)), .name = "e"));
@@ -548,7 +549,7 @@ static void segments(void)
     works_again(__LINE__);
     begin();
     line = __LINE__ + 1;
-    GCP_SEGMENT(net, "empty", .keep = GCP_KEEP(RELU)) { }
+    GCP_SEGMENT(net, "empty", .keep = GCP_KEEP_POINTWISE) { }
     said(GCP_E_SEGMENT, __LINE__, line, "segment 'empty[0]': its block recorded no op");
     begin();
     segment_left();

@@ -242,6 +242,18 @@ static gcp_tensor custom(gcp_tensor a, gcp_tensor b, int which)
     X(MATMUL, matmul_square, gcp_tensor x = IN(4, 4); return gcp_matmul(x, x);)                                      \
     X(MATMUL, matmul_of_slices, gcp_tensor x = gcp_tanh(IN(3, 7));                                                   \
       return gcp_matmul(gcp_slice(x, .first = 0, .count = 3), gcp_slice(x, .first = 3, .count = 4));)                \
+    X(MATMULS, matmul_batch, gcp_tensor x = gcp_tanh(IN(2, 3, 4)); return gcp_matmul(x, IN(2, 4, 2));)               \
+    X(MATMULS, matmul_ta, gcp_tensor x = gcp_tanh(IN(2, 4, 3)); return gcp_matmul(x, IN(2, 4, 2), .transpose_a = 1);) \
+    X(MATMULS, matmul_tb, gcp_tensor x = gcp_tanh(IN(9, 3, 4)); return gcp_matmul(x, IN(9, 2, 4), .transpose_b = 1);) \
+    X(MATMULS, matmul_tt, gcp_tensor x = gcp_tanh(IN(3, 4, 3));                                                      \
+      return gcp_matmul(x, IN(1, 2, 4), .transpose_a = 1, .transpose_b = 1);)                                        \
+    X(MATMULS, matmul_squares, gcp_tensor x = gcp_tanh(IN(2, 3, 4)); return gcp_matmul(x, x, .transpose_b = 1);)     \
+    X(MATMULS, matmul_spread, gcp_tensor x = gcp_tanh(IN(1, 3, 2, 4)); return gcp_matmul(x, IN(5, 1, 4, 3));)        \
+    X(MATMULS, matmul_rows, gcp_tensor x = gcp_tanh(IN(2, 4, 3)); return gcp_matmul(IN(5, 4), x);)                   \
+    X(MATMULS, matmul_flat, gcp_tensor x = gcp_tanh(IN(5, 4)), y = gcp_tanh(IN(3, 5));                               \
+      return gcp_matmul(x, y, .transpose_a = 1, .transpose_b = 1);)                                                  \
+    X(MATMULS, matmul_slices, gcp_tensor x = gcp_tanh(IN(2, 3, 7));                                                  \
+      return gcp_matmul(gcp_slice(x, .first = 0, .count = 3), gcp_slice(x, .first = 3, .count = 4));)                \
     X(ADD, add, gcp_tensor a = IN(2, 3, 2, 3), b = IN(2, 3, 2, 3); return gcp_add(a, b);)                            \
     X(ADD, add_same, gcp_tensor x = IN(2, 3); return gcp_add(x, x);)                                                 \
     X(ADD, add_same_made, gcp_tensor x = gcp_tanh(IN(2, 3)); return gcp_tanh(gcp_add(gcp_add(x, x), x));)            \
@@ -270,6 +282,34 @@ static gcp_tensor custom(gcp_tensor a, gcp_tensor b, int which)
       return gcp_tanh(gcp_concat(GCP_TENSORS(x, gcp_tanh(x), x), .axis = GCP_AXIS_SAMPLES));)                        \
     X(JOIN, join_rows, gcp_tensor x = gcp_tanh(IN(2, 2, 3, 4)), y = gcp_tanh(IN(2, 1, 3, 4));                        \
       return gcp_concat(GCP_TENSORS(x, y), .axis = GCP_AXIS_HEIGHT);)                                                \
+    X(PAD, pad_zeros, return gcp_pad(gcp_tanh(IN(2, 3, 2, 3)), .before = 1, .after = 2, .axis = GCP_AXIS_HEIGHT);)   \
+    X(PAD, pad_edge, gcp_tensor x = gcp_tanh(IN(2, 3, 2, 3));                                                        \
+      return gcp_pad(gcp_mul(x, x), .before = 3, .after = 2, .axis = GCP_AXIS_WIDTH, .mode = GCP_PAD_EDGE);)         \
+    X(PAD, pad_reflect, gcp_tensor x = gcp_tanh(IN(2, 2, 4, 3));                                                     \
+      return gcp_pad(x, .before = 3, .after = 2, .axis = GCP_AXIS_TOKENS, .mode = GCP_PAD_REFLECT);)                 \
+    X(PAD, pad_channels, gcp_tensor x = gcp_tanh(IN(2, 2, 2, 4)), y = gcp_pad(x, .after = 1);                        \
+      return gcp_mul(gcp_pad(x, .before = 1), gcp_add(y, gcp_pad(x, .before = 1, .mode = GCP_PAD_REFLECT)));)        \
+    X(PAD, pad_samples, gcp_tensor x = gcp_tanh(IN(2, 5));                                                           \
+      return gcp_pad(x, .before = 1, .axis = GCP_AXIS_SAMPLES, .mode = GCP_PAD_EDGE);)                               \
+    X(PAD, pad_one, return gcp_pad(gcp_tanh(IN(3, 4, 1)), .before = 2, .mode = GCP_PAD_EDGE);)                       \
+    X(SUM, sum_pixels, gcp_tensor x = IN(2, 3, 4, 3);                                                                \
+      return gcp_mul(x, gcp_reduce(gcp_tanh(x), .by = GCP_REDUCE_SUM, .height = 1, .width = 1));)                    \
+    X(SUM, sum_mixed, return gcp_reduce(gcp_tanh(IN(2, 3, 4, 3)), .samples = 1, .width = 1);)                        \
+    X(SUM, sum_channels, return gcp_reduce(gcp_tanh(IN(2, 3, 2, 9)), .by = GCP_REDUCE_SUM, .channels = 1);)          \
+    X(SUM, sum_all, gcp_tensor x = gcp_tanh(IN(3, 5)); return gcp_mul(gcp_reduce(x), gcp_reduce(x, .tokens = 1));)    \
+    X(MAX, max_pixels, gcp_tensor x = FAR(2, 3, 4, 3);                                                               \
+      return gcp_reduce(gcp_mul(x, x), .by = GCP_REDUCE_MAX, .height = 1, .width = 1);)                              \
+    X(MAX, max_channels, return gcp_reduce(gcp_tanh(FAR(3, 2, 2, 5)), .by = GCP_REDUCE_MAX, .channels = 1);)         \
+    X(MAX, max_samples, gcp_tensor x = FAR(3, 4);                                                                    \
+      return gcp_sub(x, gcp_reduce(x, .by = GCP_REDUCE_MAX, .samples = 1));)                                         \
+    X(MAX, max_all, return gcp_reduce(FAR(2, 2, 3, 3), .by = GCP_REDUCE_MAX);)                                       \
+    X(TRANSPOSE, pixel_shuffle, return gcp_pixel_shuffle(gcp_tanh(IN(2, 2, 3, 8)));)                                 \
+    X(TRANSPOSE, pixel_unshuffle, return gcp_pixel_unshuffle(gcp_tanh(IN(1, 6, 3, 2)), .factor = 3);)                \
+    X(RESIZE, resize_down, return gcp_resize(gcp_tanh(IN(2, 5, 4, 3)), .height = 3, .width = 5);)                    \
+    X(RESIZE, resize_bilinear, gcp_tensor x = gcp_tanh(IN(2, 3, 4, 2));                                              \
+      return gcp_resize(gcp_mul(x, x), .height = 5, .width = 3, .mode = GCP_UPSAMPLING_BILINEAR);)                   \
+    X(RESIZE, resize_corners, return gcp_resize(gcp_tanh(IN(2, 3, 4, 2)), .height = 1, .width = 7,                   \
+                                                .mode = GCP_UPSAMPLING_BILINEAR, .corners = 1);)                     \
     X(CUT, cut_token, return gcp_slice(gcp_tanh(IN(2, 5, 3)), .first = 0, .count = 1, .axis = GCP_AXIS_TOKENS);)     \
     X(CUT, cut_steps, gcp_tensor x = gcp_tanh(IN(2, 5, 6, 3));                                                       \
       return gcp_add(gcp_slice(x, .first = 1, .count = 3, .step = 2, .axis = GCP_AXIS_WIDTH),                        \
@@ -445,6 +485,28 @@ static gcp_tensor custom(gcp_tensor a, gcp_tensor b, int which)
       return gcp_cross_entropy(IN(6, 5), labels(IDS, S(6)), .ignore = GCP_ZERO);)                                      \
     X(CROSS_ENTROPY, cross_entropy_tied, gcp_tensor x = IN(4, 5), l = labels(IDS, S(4));                               \
       return gcp_add(gcp_cross_entropy(x, l), gcp_mean(gcp_mul(x, x)));)                                               \
+    X(CROSS_ENTROPY, cross_entropy_weights, gcp_tensor x = gcp_scale(IN(6, 19), .by = 3);                              \
+      return gcp_cross_entropy(x, labels(SOME_IDS, S(6)), .ignore = -1, .smoothing = 0.2,                              \
+                               .class_weights = gcp_exp(fixed(S(19))), .sample_weights = gcp_exp(fixed(S(6))));)       \
+    X(CROSS_ENTROPY, cross_entropy_classes, gcp_tensor x = gcp_tanh(IN(6, 5));                                         \
+      return gcp_add(gcp_cross_entropy(x, labels(IDS, S(6)), .class_weights = gcp_exp(fixed(S(5)))), gcp_mean(x));)    \
+    X(CROSS_ENTROPY, cross_entropy_targets, gcp_tensor x = gcp_scale(IN(4, 19), .by = 3);                              \
+      return gcp_cross_entropy(x, gcp_softmax(fixed(S(4, 19))), .sample_weights = gcp_exp(fixed(S(4))));)              \
+    X(CROSS_ENTROPY, cross_entropy_long, gcp_tensor x = gcp_slice(gcp_tanh(IN(1, 605)), .first = 2, .count = 601);     \
+      return gcp_scale(gcp_cross_entropy(x, gcp_softmax(fixed(S(1, 601))), .smoothing = 0.1,                           \
+                                         .class_weights = gcp_exp(fixed(S(601)))), .by = 40);)                         \
+    X(PAIR, binary_cross_entropy, gcp_tensor x = gcp_scale(IN(3, 4), .by = 4), t = gcp_sigmoid(IN(3, 4));              \
+      return gcp_binary_cross_entropy(x, t, .positive = 3);)                                                           \
+    X(PAIR, binary_cross_entropy_weights, gcp_tensor x = gcp_scale(IN(3, 4), .by = 4);                                 \
+      return gcp_binary_cross_entropy(x, gcp_sigmoid(fixed(S(3, 4))), .weights = gcp_exp(fixed(S(3, 1))));)            \
+    X(PAIR, l1, gcp_tensor a = FAR(3, 4); return gcp_l1(a, gcp_scale(FAR(3, 4), .by = 0.51));)                         \
+    X(PAIR, smooth_l1, gcp_tensor a = IN(3, 4), b = IN(3, 4); return gcp_smooth_l1(a, b, .beta = 0.7);)                \
+    X(PAIR, smooth_l1_weights, gcp_tensor a = IN(3, 4), b = IN(3, 4);                                                  \
+      return gcp_smooth_l1(a, b, .weights = gcp_exp(fixed(S(3, 4))));)                                                 \
+    X(PAIR, mse_weights, gcp_tensor a = IN(3, 4), b = IN(3, 4);                                                        \
+      return gcp_mse(a, b, .weights = gcp_exp(fixed(S(1, 4))));)                                                       \
+    X(BATCH_NORM, batch_norm_frozen, gcp_tensor x = gcp_tanh(IN(2, 2, 3, 4));                                          \
+      return gcp_relu(gcp_add(gcp_batch_norm(x, .frozen = 1), x));)                                                    \
     X(MSE, mse, gcp_tensor a = IN(3, 4), b = IN(3, 4); return gcp_mse(a, b);)                                          \
     X(MSE, mse_target, gcp_tensor a = gcp_tanh(IN(3, 4)); return gcp_mse(a, fixed(S(3, 4)));)                          \
     X(MSE, mse_second, gcp_tensor b = gcp_tanh(IN(2, 3, 3, 4));                                                        \

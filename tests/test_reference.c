@@ -115,6 +115,14 @@ static gcp_tensor batch_norm(void)                 /* a layer makes its gamma an
     X(linear_bias, IN(1, 4, 5); PAR(2, 3, 5); PAR(3, 3);                                                         \
       return gcp_linear_op(operand[1], operand[2], operand[3], .out = 3);)                                       \
     X(matmul, IN(1, 3, 4); IN(2, 4, 5); return gcp_matmul(operand[1], operand[2]);)                              \
+    X(matmul_batch, IN(1, 2, 3, 4); IN(2, 2, 4, 5); return gcp_matmul(operand[1], operand[2]);)                  \
+    X(matmul_batch_ta, IN(1, 2, 4, 3); IN(2, 2, 4, 5);                                                           \
+      return gcp_matmul(operand[1], operand[2], .transpose_a = 1);)                                              \
+    X(matmul_batch_tb, IN(1, 2, 3, 2, 4); IN(2, 2, 3, 5, 4);                                                     \
+      return gcp_matmul(operand[1], operand[2], .transpose_b = 1);)                                              \
+    X(matmul_batch_tt, IN(1, 2, 4, 3); IN(2, 1, 5, 4);                                                           \
+      return gcp_matmul(operand[1], operand[2], .transpose_a = 1, .transpose_b = 1);)                            \
+    X(matmul_ta, IN(1, 4, 3); IN(2, 4, 5); return gcp_matmul(operand[1], operand[2], .transpose_a = 1);)         \
     X(add, IMAGE; IN(2, 2, 3, 4, 3); return gcp_add(operand[1], operand[2]);)                                    \
     X(mul, IMAGE; IN(2, 2, 3, 4, 3); return gcp_mul(operand[1], operand[2]);)                                    \
     X(bias, IMAGE; PAR(2, 3); return gcp_bias(operand[1], operand[2]);)                                          \
@@ -151,6 +159,20 @@ static gcp_tensor batch_norm(void)                 /* a layer makes its gamma an
     X(transpose, return gcp_transpose(IN(1, 2, 3, 4, 5), 3, 0, 2, 1);)                                           \
     X(channel_shuffle, return gcp_channel_shuffle(IN(1, 2, 3, 2, 6), .groups = 3);)                              \
     X(slice_step, return gcp_slice(IN(1, 2, 7, 3), .first = 1, .count = 3, .step = 2, .axis = GCP_AXIS_TOKENS);) \
+    X(pad_zeros, return gcp_pad(IMAGE, .before = 1, .after = 2, .axis = GCP_AXIS_HEIGHT);)                       \
+    X(pad_edge, return gcp_pad(IMAGE, .before = 2, .after = 1, .axis = GCP_AXIS_WIDTH, .mode = GCP_PAD_EDGE);)   \
+    X(pad_reflect,                                                                                               \
+      return gcp_pad(IMAGE, .before = 3, .after = 2, .axis = GCP_AXIS_WIDTH, .mode = GCP_PAD_REFLECT);)          \
+    X(reduce_mean, return gcp_reduce(IMAGE, .height = 1, .width = 1);)                                           \
+    X(reduce_sum, return gcp_reduce(IMAGE, .by = GCP_REDUCE_SUM, .samples = 1, .channels = 1);)                  \
+    X(reduce_max, return gcp_reduce(IMAGE, .by = GCP_REDUCE_MAX, .width = 1, .channels = 1);)                    \
+    X(pixel_shuffle, return gcp_pixel_shuffle(IN(1, 2, 2, 3, 12));)                                              \
+    X(pixel_unshuffle, return gcp_pixel_unshuffle(IN(1, 2, 4, 6, 3), .factor = 2);)                              \
+    X(resize_nearest, return gcp_resize(IN(1, 1, 5, 4, 2), .height = 7, .width = 3);)                            \
+    X(resize_bilinear,                                                                                           \
+      return gcp_resize(IN(1, 1, 5, 4, 2), .height = 7, .width = 3, .mode = GCP_UPSAMPLING_BILINEAR);)           \
+    X(resize_corners, return gcp_resize(IN(1, 1, 5, 4, 2), .height = 8, .width = 3,                              \
+                                        .mode = GCP_UPSAMPLING_BILINEAR, .corners = 1);)                         \
     X(class_token, IN(1, 2, 3, 4); PAR(2, 1, 1, 4);                                                              \
       return gcp_concat(GCP_TENSORS(gcp_expand(operand[2], GCP_SHAPE(2, 1, 4)), operand[1]),                     \
                         .axis = GCP_AXIS_TOKENS);)                                                               \
@@ -179,6 +201,20 @@ static gcp_tensor batch_norm(void)                 /* a layer makes its gamma an
     X(softmax_cross_entropy, IN(1, 4, 5); return gcp_cross_entropy(operand[1], labels(GCP_SHAPE(4), 5));)        \
     X(cross_entropy_smooth, IN(1, 4, 5);                                                                         \
       return gcp_cross_entropy(operand[1], labels(GCP_SHAPE(4), 5), .smoothing = 0.1);)                          \
+    X(cross_entropy_weights, IN(1, 4, 5); operand[2] = gcp_input(net, "w", GCP_SHAPE(5));                        \
+      return gcp_cross_entropy(operand[1], labels(GCP_SHAPE(4), 5), .smoothing = 0.2,                            \
+                               .class_weights = gcp_exp(operand[2]));)                                           \
+    X(cross_entropy_targets, IN(1, 4, 5); operand[2] = gcp_input(net, "w", GCP_SHAPE(5));                        \
+      operand[3] = gcp_input(net, "t", GCP_SHAPE(4, 5));                                                         \
+      return gcp_cross_entropy(operand[1], gcp_softmax(operand[3]), .smoothing = 0.2,                            \
+                               .class_weights = gcp_exp(operand[2]));)                                           \
+    X(binary_cross_entropy, IN(1, 3, 4); IN(2, 3, 4);                                                            \
+      return gcp_binary_cross_entropy(gcp_scale(operand[1], .by = 4), operand[2], .positive = 2.5);)             \
+    X(binary_cross_entropy_weights, IN(1, 3, 4); IN(2, 3, 4); operand[3] = gcp_input(net, "w", GCP_SHAPE(3, 1)); \
+      return gcp_binary_cross_entropy(gcp_scale(operand[1], .by = 4), operand[2],                                \
+                                      .weights = gcp_exp(operand[3]));)                                          \
+    X(l1, IN(1, 3, 4); IN(2, 3, 4); return gcp_l1(operand[1], operand[2]);)                                      \
+    X(smooth_l1, IN(1, 3, 4); IN(2, 3, 4); return gcp_smooth_l1(operand[1], operand[2], .beta = 0.4);)           \
     X(mse, IN(1, 3, 4); IN(2, 3, 4); return gcp_mse(operand[1], operand[2]);)                                    \
     X(embedding, PAR(1, 7, 3); return gcp_embedding_op(labels(GCP_SHAPE(2, 4), 7), operand[1]);)                 \
     X(embedding_vocab5, PAR(1, 5, 3); return gcp_embedding_op(labels(GCP_SHAPE(2, 4), 5), operand[1]);)          \

@@ -99,10 +99,81 @@ static void deep(void)
     CHECK(loss[0] > 0 && loss[0] == loss[1]);
 }
 
+/* ---- what segments and plans keep ----------------------------------------------------------------------------- */
+
+typedef struct text { char at[1 << 14]; size_t size; } text;
+static void collect(void *context, const char *piece, size_t size)
+{
+    text *t = (text *)context;
+    if (t->size + size >= sizeof t->at) size = 0;
+    memcpy(t->at + t->size, piece, size);
+    t->at[t->size += size] = 0;
+}
+/* How many of the ops that run again have `op` in their path. */
+static int reruns(const gcp_plan *plan, const char *op)
+{
+    static text t;
+    int count = 0;
+    t.size = 0; t.at[0] = 0;
+    gcp_list_print(plan, (gcp_writer){ collect, &t });
+    for (char *line = strtok(t.at, "\n"); line; line = strtok(NULL, "\n"))
+        count += line[0] == 'R' && strstr(line, op) != NULL;
+    return count;
+}
+static gcp_tensor kept_net(gcp_segment_opts o)
+{
+    gcp_tape *net = fresh();
+    gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(4, 8));
+    for (int i = 0; i < 2; i++) {
+        const int segment = gcp_segment_begin(net, "block", o);
+        int state = 2;
+        x = gcp_linear(x, .out = 8);
+        GCP_SEGMENT(net, "inner") x = gcp_tanh(gcp_layer_norm(x));
+        x = gcp_sigmoid(gcp_linear(x, .out = 8, .name = "last"));
+        gcp_segment_end(net, segment, &state);
+    }
+    return gcp_mean(x);
+}
+static void keeping(void)
+{
+    static const struct { unsigned keep; const char *named; int linear, norm, tanh; } cases[] = {
+        { 0, NULL, 1, 1, 1 },                                /* the last block's inside is not run again */
+        { GCP_KEEP_PRODUCTS, NULL, 0, 1, 1 },
+        { GCP_KEEP_NORMS | GCP_KEEP_POINTWISE, NULL, 1, 0, 0 },
+        { 0, "inner*", 1, 0, 0 },
+        { 0, "linear[0-0] *tanh*", 0, 0, 0 },                /* nobody needs the norm */
+        { GCP_KEEP_PRODUCTS, "\n *layer_norm[0]\n", 0, 0, 1 },
+    };
+    char paths[64];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (cases[i].named) snprintf(paths, sizeof paths, "%s", cases[i].named);
+        gcp_tensor loss = kept_net((gcp_segment_opts) { .at = GCP_AT, .keep = cases[i].keep,
+                                                        .keep_named = cases[i].named ? paths : NULL });
+        memset(paths, 'x', sizeof paths - 1);                /* the text may go when the segment has ended */
+        gcp_plan plan = gcp_plan_make(loss);
+        CHECK(plan.core && !gcp_error(loss.tape));
+        if (gcp_error(loss.tape)) fprintf(stderr, "%s\n", gcp_error(loss.tape));
+        CHECK_INT(reruns(&plan, "/linear"), ==, cases[i].linear);
+        CHECK_INT(reruns(&plan, "layer_norm"), ==, cases[i].norm);
+        CHECK_INT(reruns(&plan, "tanh"), ==, cases[i].tanh);
+    }
+    gcp_tensor loss = kept_net((gcp_segment_opts) { .at = GCP_AT });
+    gcp_plan plan = gcp_plan_make(loss, .keep = "block[0-0]/linear* *norm*");
+    CHECK(reruns(&plan, "linear") == 0 && reruns(&plan, "norm") == 0 && reruns(&plan, "tanh") == 1);
+    plan = gcp_plan_make(loss, .keep = "*norm* inner*");
+    CHECK(!plan.core && strstr(gcp_error(loss.tape), ".keep: 'inner*' fits no op"));
+    gcp_error_clear(loss.tape);
+    plan = gcp_plan_make(loss, .keep = "*", .inference = 1);
+    CHECK(!plan.core && strstr(gcp_error(loss.tape), "an inference plan keeps nothing: no .keep"));
+    loss = kept_net((gcp_segment_opts) { .at = GCP_AT, .keep_named = "inner* soft*" });
+    CHECK(strstr(gcp_error(loss.tape), "segment 'block[0]': .keep_named: 'soft*' fits no op in it") != NULL);
+}
+
 int main(void)
 {
     numbering();
     misuse();
     deep();
+    keeping();
     return check_done();
 }

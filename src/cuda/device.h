@@ -291,3 +291,4 @@ GCPI_DEF cudaStream_t gcp_cuda_stream(const gcp_target *target)
 #define GCPI_CUDA_ROW_AS(name, as, cost) \
     GCPI_CUDA_ROW(#name, gcpi_cuda_##as##_forward, gcpi_cuda_##as##_backward, cost, 0)
 #define GCPI_CUDA_ROW_OF(name, cost) GCPI_CUDA_ROW_AS(name, name, cost)
+#define GCPI_CUDA_NO_ROW(name) GCPI_CUDA_ROW(name, NULL, NULL, NULL, 0)         /* refused by name */

@@ -149,4 +149,5 @@ static void gcpi_cuda_matmul_cost(const gcp_cost_call *c, gcp_cost *cost) { gcpi
                                        gcpi_cuda_conv2d_cost, GCP_FLAG_FUSED)
 #define GCPI_CUDA_CONV_TRANSPOSE2D GCPI_CUDA_ROW_OF(conv_transpose2d, gcpi_cuda_conv_transpose2d_cost)
 #define GCPI_CUDA_LINEAR GCPI_CUDA_ROW_OF(linear, gcpi_cuda_linear_cost)
+#define GCPI_CUDA_MATMULS GCPI_CUDA_NO_ROW("matmul")
 #define GCPI_CUDA_MATMUL GCPI_CUDA_ROW_OF(matmul, gcpi_cuda_matmul_cost)

@@ -18,21 +18,30 @@ static void gcpi_cuda_loss_cost(const gcp_cost_call *c, gcp_cost *cost)
     (void)c;
     cost->workspace = GCPI_CUDA_LOSS_BYTES;
 }
-static int gcpi_cuda_ignored(const gcp_call *c)
+static gcpi_cuda_targets gcpi_cuda_targets_of(const gcp_call *c)
 {
-    return gcpi_attr(c->attributes)->labels.ignores ? gcpi_attr(c->attributes)->labels.ignore : -1;
+    const gcpi_attributes *a = gcpi_attr(c->attributes);
+    gcpi_cuda_targets t;
+    memset(&t, 0, sizeof t);
+    if (a->labels.soft) t.soft = c->in[1];
+    else t.labels = (const int *)c->in[1].data;
+    t.ignore = a->labels.ignores ? a->labels.ignore : -1;
+    t.smoothing = a->labels.smoothing;
+    t.classes = (const float *)gcpi_loss_weights(c, a->labels.classes);
+    t.samples = (const float *)gcpi_loss_weights(c, a->labels.samples);
+    return t;
 }
 static void gcpi_cuda_cross_entropy_forward(const gcp_call *c)
 {
-    gcpi_cuda_cross_entropy(c->in[0], c->in[1], gcpi_cuda_ignored(c), gcpi_attr(c->attributes)->labels.smoothing,
-                            (float *)c->out[0].data, c->workspace, gcpi_stream(c));
+    const gcpi_cuda_targets t = gcpi_cuda_targets_of(c);
+    gcpi_cuda_cross_entropy(c->in[0], &t, (float *)c->out[0].data, c->workspace, gcpi_stream(c));
 }
 static void gcpi_cuda_cross_entropy_backward(const gcp_call *c)
 {
+    const gcpi_cuda_targets t = gcpi_cuda_targets_of(c);
     if (c->din[0].data)
-        gcpi_cuda_cross_entropy_back(c->din[0], c->in[0], c->in[1], gcpi_cuda_ignored(c),
-                                     gcpi_attr(c->attributes)->labels.smoothing, (const float *)c->dout[0].data,
-                                     c->workspace, gcpi_stream(c));
+        gcpi_cuda_cross_entropy_back(c->din[0], c->in[0], &t, (const float *)c->dout[0].data, c->workspace,
+                                     gcpi_stream(c));
 }
 static void gcpi_cuda_mse_forward(const gcp_call *c)
 {

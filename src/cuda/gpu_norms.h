@@ -82,7 +82,7 @@ static void gcpi_cuda_layer_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
     if (c->backward) cost->workspace = gcpi_cuda_layer_norm_workspace(c->in[0]);
 }
 
-#define GCPI_CUDA_GROUP_NORM GCPI_CUDA_ROW("group_norm", NULL, NULL, NULL, 0)        /* refused by name */
+#define GCPI_CUDA_GROUP_NORM GCPI_CUDA_NO_ROW("group_norm")
 #define GCPI_CUDA_BATCH_STATS GCPI_CUDA_ROW("batch_stats", gcpi_cuda_batch_stats_forward, NULL, \
                                             gcpi_cuda_batch_stats_cost, 0)
 #define GCPI_CUDA_BATCH_NORM GCPI_CUDA_ROW("batch_norm", gcpi_cuda_batch_norm_forward, gcpi_cuda_batch_norm_backward, \

@@ -98,6 +98,7 @@ static void gcpi_cuda_pair_side(const gcp_call *c, int side)
     operand[2] = c->inputs > 1 ? c->in[1] : gcpi_no_view();
     memset(&p, 0, sizeof p);
     p.loop = step->loop;
+    p.p = (float)gcpi_attr(c->attributes)->pair.p;
     p.to = side ? c->din[side - 1] : c->out[0];
     p.out = c->out[0].shape;
     p.workspace = gcpi_same_shape(p.to.shape, p.out) ? NULL : c->workspace;
@@ -122,6 +123,25 @@ static void gcpi_cuda_pair_cost(const gcp_cost_call *c, gcp_cost *cost)
     for (int i = 0; i < c->inputs && c->backward; i++)
         if (c->wanted >> i & 1 && !gcpi_same_shape(c->in[i], c->out[0]))
             cost->workspace = GCPI_MAX(cost->workspace, gcpi_cuda_pair_workspace(c->in[i], c->out[0]));
+}
+
+/* A sum goes to a dense place behind its workspace, as a pair's kernel asks for, and then to where it belongs. */
+static void gcpi_cuda_sum_forward(const gcp_call *c)
+{
+    gcp_view dense = c->out[0];
+    dense.pitch = dense.shape.d[3];
+    dense.data = (char *)c->workspace + gcpi_cuda_pair_workspace(dense.shape, c->in[0].shape);
+    gcpi_expand_call(c, &dense, &c->in[0], gcpi_cuda_pair_backward);
+    gcpi_cuda_copy(c, c->out[0], dense);
+}
+static void gcpi_cuda_sum_backward(const gcp_call *c)
+{
+    if (c->din[0].data) gcpi_expand_call(c, &c->dout[0], &c->din[0], gcpi_cuda_pair_forward);
+}
+static void gcpi_cuda_sum_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    if (c->backward) return;
+    cost->workspace = gcpi_cuda_pair_workspace(c->out[0], c->in[0]) + gcpi_count(c->out[0]) * sizeof(float);
 }
 
 static void gcpi_cuda_add_bias(const gcp_call *c, gcp_view y, gcp_view x, const gcp_view *bias)
@@ -217,6 +237,9 @@ static void gcpi_cuda_transpose_backward(const gcp_call *c) { gcpi_transpose_run
 #define GCPI_CUDA_ADD GCPI_CUDA_ROW_OF(add, NULL)
 #define GCPI_CUDA_JOIN GCPI_CUDA_ROW_OF(join, NULL)
 #define GCPI_CUDA_CUT GCPI_CUDA_ROW_OF(cut, NULL)
+#define GCPI_CUDA_PAD GCPI_CUDA_NO_ROW("pad")
+#define GCPI_CUDA_SUM GCPI_CUDA_ROW_OF(sum, gcpi_cuda_sum_cost)
+#define GCPI_CUDA_MAX GCPI_CUDA_NO_ROW("max")
 #define GCPI_CUDA_TRANSPOSE GCPI_CUDA_ROW_OF(transpose, NULL)
 #define GCPI_CUDA_PAIR GCPI_CUDA_ROW_OF(pair, gcpi_cuda_pair_cost)
 #define GCPI_CUDA_BIAS GCPI_CUDA_ROW_OF(bias, gcpi_cuda_bias_cost)

@@ -38,7 +38,7 @@ static void gcpi_cuda_avg_pool_backward(const gcp_call *c)
 static void gcpi_cuda_upsampled(const gcp_call *c, gcp_view x, gcp_view y, int back)
 {
     const gcpi_attributes *a = gcpi_attr(c->attributes);
-    gcpi_cuda_upsample(x, y, a->upsample.factor, a->upsample.mode == GCP_UPSAMPLING_BILINEAR, back, gcpi_stream(c));
+    gcpi_cuda_upsample(x, y, a->resize.factor, a->resize.mode == GCP_UPSAMPLING_BILINEAR, back, gcpi_stream(c));
 }
 static void gcpi_cuda_upsample_forward(const gcp_call *c)
 {
@@ -53,3 +53,4 @@ static void gcpi_cuda_upsample_backward(const gcp_call *c)
 #define GCPI_CUDA_AVG_POOL GCPI_CUDA_ROW_OF(avg_pool, NULL)
 #define GCPI_CUDA_GLOBAL_AVG_POOL GCPI_CUDA_ROW_AS(global_avg_pool, avg_pool, NULL)
 #define GCPI_CUDA_UPSAMPLE GCPI_CUDA_ROW_OF(upsample, NULL)
+#define GCPI_CUDA_RESIZE GCPI_CUDA_NO_ROW("resize")

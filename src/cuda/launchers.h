@@ -33,7 +33,9 @@ typedef enum gcpi_cuda_fn {
 void gcpi_cuda_map(gcpi_cuda_fn fn, gcp_view to, gcp_view a, gcp_view b, float p, float q, cudaStream_t stream);
 /* to = the loop of GCPI_PAIR_LOOPS, of x, y and z (data NULL: not read), each spread where its sizes are 1. With
    workspace, of gcpi_cuda_pair_workspace bytes: to, dense, is summed over what it is spread over in out. */
-typedef struct gcpi_cuda_pair { int loop; gcp_view to, x, y, z; gcp_shape out; void *workspace; } gcpi_cuda_pair;
+typedef struct gcpi_cuda_pair {
+    int loop; float p; gcp_view to, x, y, z; gcp_shape out; void *workspace;
+} gcpi_cuda_pair;
 void gcpi_cuda_pair_run(const gcpi_cuda_pair *p, cudaStream_t stream);
 size_t gcpi_cuda_pair_workspace(gcp_shape operand, gcp_shape out);
 /* y = rectify(normalise(x) + other), each where it is there: mean NULL, other.data NULL, rectifier.rectify 0. */
@@ -98,11 +100,15 @@ void gcpi_cuda_embedding_back(gcp_view dtable, gcp_view ids, gcp_view dy, void *
 
 /* Losses: out is one value. Their workspace: GCPI_CUDA_LOSS_BYTES. */
 enum { GCPI_CUDA_LOSS_BLOCKS = 256, GCPI_CUDA_LOSS_BYTES = 2 * GCPI_CUDA_LOSS_BLOCKS * 8 };
-/* ignore: a label that does not count, -1: none (as all out of range) */
-void gcpi_cuda_cross_entropy(gcp_view x, gcp_view labels, int ignore, double smoothing, float *out, void *workspace,
+/* labels, or soft: targets; ignore: a label that does not count, -1: none (as all out of range); classes, samples:
+   weights, or NULL */
+typedef struct gcpi_cuda_targets {
+    const int *labels; gcp_view soft; const float *classes, *samples; int ignore; double smoothing;
+} gcpi_cuda_targets;
+void gcpi_cuda_cross_entropy(gcp_view x, const gcpi_cuda_targets *targets, float *out, void *workspace,
                              cudaStream_t stream);
-void gcpi_cuda_cross_entropy_back(gcp_view d, gcp_view x, gcp_view labels, int ignore, double smoothing,
-                                  const float *dout, void *workspace, cudaStream_t stream);
+void gcpi_cuda_cross_entropy_back(gcp_view d, gcp_view x, const gcpi_cuda_targets *targets, const float *dout,
+                                  void *workspace, cudaStream_t stream);
 void gcpi_cuda_mse_back(gcp_view d, gcp_view a, gcp_view b, const float *dout, cudaStream_t stream);
 /* the mean of a, or of (a - b) squared where b has data */
 void gcpi_cuda_mean(gcp_view a, gcp_view b, float *out, void *workspace, cudaStream_t stream);

@@ -33,17 +33,6 @@ static int gcpi_attention_cuts(const gcpi_attention *a) { return a->causal && !a
 
 /* What a worker holds: scratch of products, scores and their gradients [rows][tile], sums of results, a value a row. */
 typedef struct gcpi_attention_room { ptrdiff_t scratch, scores, sums, bytes; } gcpi_attention_room;
-static void gcpi_serial_for(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg)
-{
-    (void)context;
-    for (int i = 0; i < tasks; i++) task(arg, i, 0);
-}
-static gcpi_par gcpi_serial_par(const gcp_target *target)
-{
-    gcpi_par par = gcpi_par_of(target);
-    par.context = NULL; par.threads = 1; par.parallel_for = gcpi_serial_for;
-    return par;
-}
 /* Of the products of a block of m rows and n keys. */
 static size_t gcpi_attention_scratch(const gcpi_attention *a, int m, int n, int backward, const gcpi_par *par)
 {

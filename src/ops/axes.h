@@ -1,4 +1,4 @@
-/* Along any of the four axes: concat and slice that are no views, transpose. Elements are moved by strides. */
+/* Along any axis: concat and slice that are no views, pad, transpose. Elements are moved by strides. */
 
 /* Copies size[0] * ... * size[3] elements, by a step in each of both tensors for each axis. */
 typedef struct gcpi_moved {
@@ -136,6 +136,81 @@ static void gcpi_cut_backward(const gcp_call *c)
     gcpi_cut_run(c, &c->din[0], &c->dout[0], 1, gcpi_moved_run);
 }
 
+/* ---- pad ---- */
+
+static int gcpi_pad_shape(gcp_shape_call *s)
+{
+    const gcpi_attributes *a = gcpi_attr(s->attributes);
+    const int axis = a->pad.axis, size = s->in[0].d[axis];
+    const int64_t padded = (int64_t)size + a->pad.before + a->pad.after;
+    if (a->pad.mode == GCP_PAD_REFLECT && GCPI_MAX(a->pad.before, a->pad.after) >= size)
+        return gcpi_refuse(s, "%d before and %d after %s along its size of %d; a reflection is shorter than that",
+                           a->pad.before, a->pad.after, GCPI_SHAPE_TEXT(s->in[0]), size);
+    if (padded > INT32_MAX) return gcpi_refuse(s, "a size of %lld", (long long)padded);
+    s->out[0] = s->in[0];
+    s->out[0].d[axis] = (int)padded;
+    s->out[0].rank = GCPI_MAX(s->out[0].rank, axis == 1 ? 4 : axis == 2 ? 3 : 2);
+    return gcpi_all_real(s);
+}
+/* `count` elements of the padded tensor from `at` on, beside those of x from `from` on by `step`, or 0 where x is NULL;
+   back: the gradient of x. */
+static void gcpi_pad_part(const gcp_call *c, const gcp_view *padded, const gcp_view *x, int at, int count, int from,
+                          int step, int back)
+{
+    static const gcp_real zero = 0;
+    const int axis = gcpi_attr(c->attributes)->pad.axis;
+    gcpi_moved m;
+    ptrdiff_t ps[4], xs[4] = { 0, 0, 0, 0 };
+    gcpi_axis_steps(padded, ps);
+    if (x) gcpi_axis_steps(x, xs);
+    gcp_real *inside = (gcp_real *)padded->data + at * ps[axis];
+    gcp_real *there = x ? (gcp_real *)x->data + from * xs[axis] : NULL;
+    xs[axis] *= step;
+    m.call = c; m.accumulate = back && x->accumulate;
+    m.to = back ? there : inside;
+    m.from = back ? inside : x ? there : &zero;
+    memcpy(m.size, padded->shape.d, sizeof m.size);
+    m.size[axis] = count;
+    memcpy(m.ts, back ? xs : ps, sizeof xs);
+    memcpy(m.fs, back ? ps : xs, sizeof xs);
+    if (count > 0) gcpi_moved_run(&m);
+}
+/* What x gives, or in backward gets, outside of its own place: an edge gets its sum an element at a time. */
+static void gcpi_pad_sides(const gcp_call *c, const gcp_view *padded, const gcp_view *x, int back)
+{
+    const gcpi_attributes *a = gcpi_attr(c->attributes);
+    const int size = c->in[0].shape.d[a->pad.axis], before = a->pad.before, after = a->pad.after;
+    if (a->pad.mode == GCP_PAD_ZEROS && back) return;
+    if (a->pad.mode == GCP_PAD_ZEROS) x = NULL;
+    if (a->pad.mode == GCP_PAD_REFLECT) {
+        gcpi_pad_part(c, padded, x, 0, before, before, -1, back);
+        gcpi_pad_part(c, padded, x, before + size, after, size - 2, -1, back);
+    }
+    else if (!back) {
+        gcpi_pad_part(c, padded, x, 0, before, 0, 0, 0);
+        gcpi_pad_part(c, padded, x, before + size, after, size - 1, 0, 0);
+    }
+    else {
+        for (int i = 0; i < before; i++) gcpi_pad_part(c, padded, x, i, 1, 0, 0, 1);
+        for (int i = 0; i < after; i++) gcpi_pad_part(c, padded, x, before + size + i, 1, size - 1, 0, 1);
+    }
+}
+static void gcpi_pad_forward(const gcp_call *c)
+{
+    const gcpi_attributes *a = gcpi_attr(c->attributes);
+    gcpi_pad_part(c, &c->out[0], &c->in[0], a->pad.before, c->in[0].shape.d[a->pad.axis], 0, 1, 0);
+    gcpi_pad_sides(c, &c->out[0], &c->in[0], 0);
+}
+static void gcpi_pad_backward(const gcp_call *c)
+{
+    const gcpi_attributes *a = gcpi_attr(c->attributes);
+    gcp_view dx = c->din[0];
+    if (!dx.data) return;
+    gcpi_pad_part(c, &c->dout[0], &dx, a->pad.before, dx.shape.d[a->pad.axis], 0, 1, 1);
+    dx.accumulate = 1;
+    gcpi_pad_sides(c, &c->dout[0], &dx, 1);
+}
+
 /* ---- transpose ---- */
 
 /* Axis k of a result is axis from[k] of what it is made of. */
@@ -177,6 +252,11 @@ static void gcpi_join_facts(const gcpi_op *op, gcpi_facts *f)
     f->apart = op->attributes.axes.axis != 0;
     f->channels = op->attributes.axes.axis != 3 ? GCPI_CHANNELS_SAME : GCPI_CHANNELS_UNKNOWN;
 }
+static void gcpi_pad_facts(const gcpi_op *op, gcpi_facts *f)
+{
+    f->apart = op->attributes.pad.axis != 0;
+    f->channels = op->attributes.pad.axis != 3 ? GCPI_CHANNELS_SAME : GCPI_CHANNELS_UNKNOWN;
+}
 static void gcpi_transpose_facts(const gcpi_op *op, gcpi_facts *f)
 {
     f->apart = op->attributes.axes.from[0] == 0;
@@ -190,6 +270,7 @@ static void gcpi_transpose_facts(const gcpi_op *op, gcpi_facts *f)
     };
 GCPI_AXES_ROW(JOIN, join, "concat", gcpi_join_facts)
 GCPI_AXES_ROW(CUT, cut, "slice", gcpi_join_facts)
+GCPI_AXES_ROW(PAD, pad, "pad", gcpi_pad_facts)
 GCPI_AXES_ROW(TRANSPOSE, transpose, "transpose", gcpi_transpose_facts)
 
 /* The stored axis; -1: there is none. */
@@ -216,6 +297,18 @@ GCPI_DEF gcp_tensor gcp_slice_at(gcp_tensor x, gcp_slice_opts o)
     a.axes.step = GCPI_MAX(o.step, 1);
     a.axes.count = o.count;
     return gcpi_simple(&gcpi_cut_row, &x, 1, &a, o.name, o.at);
+}
+GCPI_DEF gcp_tensor gcp_pad_at(gcp_tensor x, gcp_pad_opts o)
+{
+    gcpi_attributes a = gcpi_no_attributes();
+    const int axis = gcpi_axis(x, o.axis, "pad", o.at);
+    if (axis < 0) return gcpi_nil(x.tape);
+    if (o.before < 0) return gcpi_bad_option(x, o.at, "pad", ".before", o.before, "at least 0");
+    if (o.after < 0) return gcpi_bad_option(x, o.at, "pad", ".after", o.after, "at least 0");
+    if (o.mode < GCP_PAD_ZEROS || o.mode > GCP_PAD_REFLECT)
+        return gcpi_bad_option(x, o.at, "pad", ".mode", (double)o.mode, "one of GCP_PAD_ZEROS, EDGE, REFLECT");
+    a.pad.axis = axis; a.pad.before = o.before; a.pad.after = o.after; a.pad.mode = (int)o.mode;
+    return gcpi_simple(&gcpi_pad_row, &x, 1, &a, o.name, o.at);
 }
 GCPI_DEF gcp_tensor gcp_concat_at(const gcp_tensor *inputs, int count, gcp_concat_opts o)
 {
@@ -258,4 +351,47 @@ GCPI_DEF gcp_tensor gcp_channel_shuffle_at(gcp_tensor x, gcp_shuffle_opts o)
     gcp_tensor y = gcpi_reshape(x, gcpi_raw(4, s.d[0], s.d[1] * s.d[2], o.groups, s.d[3] / o.groups), NULL, o.at);
     y = gcp_transpose_at(y, 0, 1, 3, 2, named);
     return gcpi_reshape(y, gcpi_raw(4, s.d[0], s.d[1], s.d[2], s.d[3]), NULL, o.at);
+}
+/* Reshape, transpose, reshape: rows of y by x by (b, c) become rows of y by b by x by c, or the reverse. */
+static gcp_tensor gcpi_regroup(gcp_tensor x, gcp_shape as, int turn, gcp_shape to, const char *named, gcp_at at)
+{
+    gcp_op_opts o;
+    o.at = at; o.name = named;
+    x = gcpi_reshape(x, as, NULL, at);
+    x = turn ? gcp_transpose_at(x, 0, 2, 1, 3, o) : gcp_transpose_at(x, 0, 1, 3, 2, o);
+    return gcpi_reshape(x, to, NULL, at);
+}
+/* Channels (c, i, j) of a pixel become pixels (i, j): first (i, j, c), then each row of an image becomes r rows. */
+static gcp_tensor gcpi_pixel_shuffle(gcp_tensor x, int r, const char *named, gcp_at at)
+{
+    const gcp_shape s = gcp_shape_of(x);
+    const int n = s.d[0], h = s.d[1], w = s.d[2], c = s.d[3] / r / r;
+    x = gcpi_regroup(x, gcpi_raw(4, n, h * w, c, r * r), 0, gcpi_raw(4, n, h, w, s.d[3]), NULL, at);
+    return gcpi_regroup(x, gcpi_raw(4, n * h, w, r, r * c), 1, gcpi_raw(4, n, h * r, w * r, c), named, at);
+}
+static gcp_tensor gcpi_pixel_unshuffle(gcp_tensor x, int r, const char *named, gcp_at at)
+{
+    const gcp_shape s = gcp_shape_of(x);
+    const int n = s.d[0], h = s.d[1] / r, w = s.d[2] / r, c = s.d[3];
+    x = gcpi_regroup(x, gcpi_raw(4, n * h, r, w, r * c), 1, gcpi_raw(4, n, h, w, r * r * c), NULL, at);
+    return gcpi_regroup(x, gcpi_raw(4, n, h * w, r * r, c), 0, gcpi_raw(4, n, h, w, r * r * c), named, at);
+}
+static gcp_tensor gcpi_pixels_shuffled(gcp_tensor x, gcp_pixel_shuffle_opts o, int back, const char *what)
+{
+    const gcp_shape s = gcp_shape_of(x);
+    const int64_t r = o.factor ? o.factor : 2, images = (int64_t)s.d[0] * s.d[1], pixels = (int64_t)s.d[1] * s.d[2];
+    if (!gcpi_enter(x, o.at, what)) return gcpi_nil(x.tape);
+    if (r < 1 || r > 32768 || (back ? s.d[1] % r || s.d[2] % r || s.d[3] * r * r > INT32_MAX : s.d[3] % (r * r)) ||
+        images > INT32_MAX || pixels > INT32_MAX || GCPI_MAX(s.d[1], s.d[2]) * r > INT32_MAX)
+        return gcpi_bad_option(x, o.at, what, ".factor", (double)r,
+                               back ? "a divisor of height and width" : "its square a divisor of the channels");
+    return back ? gcpi_pixel_unshuffle(x, (int)r, o.name, o.at) : gcpi_pixel_shuffle(x, (int)r, o.name, o.at);
+}
+GCPI_DEF gcp_tensor gcp_pixel_shuffle_at(gcp_tensor x, gcp_pixel_shuffle_opts o)
+{
+    return gcpi_pixels_shuffled(x, o, 0, "pixel_shuffle");
+}
+GCPI_DEF gcp_tensor gcp_pixel_unshuffle_at(gcp_tensor x, gcp_pixel_shuffle_opts o)
+{
+    return gcpi_pixels_shuffled(x, o, 1, "pixel_unshuffle");
 }

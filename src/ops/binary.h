@@ -38,23 +38,27 @@ static gcpi_pair_loops gcpi_pair_loops_of(gcp_shape a, gcp_shape b)
 
 /* A run of up to GCPI_PAIR_RUN elements, side by side. */
 typedef struct gcpi_pair_run {
-    gcp_real *to; const gcp_real *x[3]; size_t n; const gcp_target *target;
+    gcp_real *to, p; const gcp_real *x[3]; size_t n; const gcp_target *target;
 } gcpi_pair_run;
 typedef void (*gcpi_pair_fn)(const gcpi_pair_run *r);
 
 #define GCPI_PAIR_LOOP(NAME, name, value)                                                               \
-    GCPI_BODY void gcpi_pair_##name##_body(const gcpi_pair_run *r)                                      \
+    GCPI_BODY void gcpi_pair_##name##_body(const gcpi_pair_run *r, int fused)                           \
     {                                                                                                   \
         gcp_real *to = r->to;                                                                           \
+        const gcp_real p = r->p;                                                                        \
         const gcp_real *xs = r->x[0], *ys = r->x[1], *zs = r->x[2];                                     \
         GCPI_EACH for (size_t i = 0; i < r->n; i++) {                                                   \
             const gcp_real x = xs[i], y = ys[i], z = zs[i];                                             \
-            (void)x; (void)y; (void)z;                                                                  \
+            (void)x; (void)y; (void)z; (void)p; (void)fused;                                            \
             to[i] = (value);                                                                            \
         }                                                                                               \
     }                                                                                                   \
-    GCPI_WIDE(gcpi_pair_##name, (const gcpi_pair_run *r), (r), r->target)
+    GCPI_EACH_SET(gcpi_pair_##name, (const gcpi_pair_run *r), (r), r->target,                           \
+                  gcpi_pair_##name##_body(r, 0), gcpi_pair_##name##_body(r, 1))
+GCPI_CALLS
 GCPI_PAIR_LOOPS(GCPI_PAIR_LOOP)
+GCPI_CALLS_END
 #define GCPI_PAIR_LOOP_AT(NAME, name, value) gcpi_pair_##name,
 static const gcpi_pair_fn gcpi_pair_fns[] = { GCPI_PAIR_LOOPS(GCPI_PAIR_LOOP_AT) };
 static const gcpi_pair_step gcpi_pair_steps[][3] = { GCPI_PAIRS(GCPI_PAIR_STEPS) };     /* y; gradients of a and b */
@@ -140,6 +144,7 @@ static gcpi_pair_run gcpi_pair_run_at(const gcpi_pair_job *j, const size_t *e, s
     gcpi_pair_run r;
     views[0] = j->side ? &c->dout[0] : NULL; views[1] = &c->in[0]; views[2] = c->inputs > 1 ? &c->in[1] : NULL;
     r.to = NULL; r.n = n; r.target = c->target;
+    r.p = (gcp_real)gcpi_attr(c->attributes)->pair.p;
     for (int k = 0; k < 3; k++) {
         const int o = j->step->x[k];
         r.x[k] = gcpi_pair_load(views[o], e[o], j->loops.step[o][0], n, hold[k]);
@@ -329,15 +334,17 @@ GCPI_PAIR_ROW(maximum, gcpi_pair_shape, GCPI_IN(0) | GCPI_IN(1), 0)
 GCPI_PAIR_ROW(minimum, gcpi_pair_shape, GCPI_IN(0) | GCPI_IN(1), 0)
 GCPI_PAIR_ROW(prelu, gcpi_pair_shape, GCPI_IN(0) | GCPI_IN(1), 0)
 GCPI_PAIR_ROW(expand, gcpi_expand_shape, 0, 0)
+GCPI_PAIR_ROW(huber, gcpi_pair_shape, GCPI_IN(0) | GCPI_IN(1), 0)
+GCPI_PAIR_ROW(logits, gcpi_pair_shape, GCPI_IN(0) | GCPI_IN(1), 0)
 #define gcpi_pair_row gcpi_mul_pair_row            /* the table's: facts and functions are those of all */
 
-static gcp_tensor gcpi_pair(const gcpi_op_row *row, int fn, gcp_tensor a, gcp_tensor b, gcp_op_opts o)
+static gcp_tensor gcpi_pair(const gcpi_op_row *row, int fn, double p, gcp_tensor a, gcp_tensor b, gcp_op_opts o)
 {
     const gcp_shape x = gcp_shape_of(a), y = gcp_shape_of(b);
     gcpi_attributes attributes = gcpi_no_attributes();
     gcp_tensor in[2];
     in[0] = a; in[1] = b;
-    attributes.pair.fn = fn;
+    attributes.pair.fn = fn; attributes.pair.p = p;
     for (int k = 0; k < 4; k++)
         attributes.pair.spread |= (x.d[k] < y.d[k] ? GCPI_IN(0) : 0) | (y.d[k] < x.d[k] ? GCPI_IN(1) : 0);
     attributes.pair.whole = (x.d[0] < y.d[0] ? GCPI_IN(0) : 0) | (y.d[0] < x.d[0] ? GCPI_IN(1) : 0);
@@ -375,12 +382,12 @@ static const gcpi_op_row gcpi_add_row = {
 GCPI_DEF gcp_tensor gcp_add_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o)
 {
     const int equal = gcpi_same_shape(gcp_shape_of(a), gcp_shape_of(b));
-    return equal ? gcpi_binary(&gcpi_add_row, a, b, o) : gcpi_pair(&gcpi_add_pair_row, GCPI_PAIR_ADD, a, b, o);
+    return equal ? gcpi_binary(&gcpi_add_row, a, b, o) : gcpi_pair(&gcpi_add_pair_row, GCPI_PAIR_ADD, 0, a, b, o);
 }
 #define GCPI_PAIR_OP(NAME, op) \
     GCPI_DEF gcp_tensor gcp_##op##_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o) \
     { \
-        return gcpi_pair(&gcpi_##op##_pair_row, GCPI_PAIR_##NAME, a, b, o); \
+        return gcpi_pair(&gcpi_##op##_pair_row, GCPI_PAIR_##NAME, 0, a, b, o); \
     }
 GCPI_PAIR_OP(SUB, sub)
 GCPI_PAIR_OP(MUL, mul)

@@ -1,68 +1,40 @@
-/* Matrix products: linear, matmul. linear: y = x W' + b; matmul: y = a b. */
-static int gcpi_product_fits(gcp_shape_call *s)
-{
-    if (gcpi_pixels(s->in[0]) <= INT32_MAX && s->in[0].d[3] <= GCPI_CHANNELS_MAX && s->out[0].d[3] <= GCPI_CHANNELS_MAX)
-        return 1;
-    return gcpi_refuse(s, "%s to %d is too large: at most 2^31 - 1 rows and 2^30 columns", GCPI_SHAPE_TEXT(s->in[0]),
-                       s->out[0].d[3]);
-}
-
+/* A product with weights: linear. y = x W' + b. */
 static int gcpi_linear_shape(gcp_shape_call *s)
 {
     int out = gcpi_attr(s->attributes)->linear.out;
     s->out[0] = s->in[0];
     s->out[0].d[3] = out;
-    if (!gcpi_product_fits(s)) return 0;
+    if (gcpi_pixels(s->in[0]) > INT32_MAX || s->in[0].d[3] > GCPI_CHANNELS_MAX || out > GCPI_CHANNELS_MAX)
+        return gcpi_refuse(s, "%s to %d is too large: at most 2^31 - 1 rows and 2^30 columns",
+                           GCPI_SHAPE_TEXT(s->in[0]), out);
     if (gcpi_pixels(s->in[1]) != (size_t)out || s->in[1].d[3] != s->in[0].d[3])
         return gcpi_refuse(s, "weights of %s for %s and .out = %d", GCPI_SHAPE_TEXT(s->in[1]),
                            GCPI_SHAPE_TEXT(s->in[0]), out);
     return gcpi_bias_fits(s, out);
 }
 
-static int gcpi_matmul_shape(gcp_shape_call *s)
-{
-    s->out[0] = s->in[0];
-    s->out[0].d[3] = s->in[1].d[3];
-    if ((size_t)s->in[0].d[3] != gcpi_pixels(s->in[1]))
-        return gcpi_refuse(
-            s,
-            "%s times %s; a product is of two matrices, (rows, k) by (k, columns): sizes before the last count as rows",
-            GCPI_SHAPE_TEXT(s->in[0]), GCPI_SHAPE_TEXT(s->in[1]));
-    return gcpi_product_fits(s) && gcpi_all_real(s);
-}
-
-/* m x k times k x n, forward and backward; tb: the second operand is stored as n x k. */
-static void gcpi_product_cost(const gcp_cost_call *c, gcp_cost *cost, int tb)
+/* m x k times the transpose of n x k, forward and backward. */
+static void gcpi_linear_cost(const gcp_cost_call *c, gcp_cost *cost)
 {
     gcpi_par par = gcpi_par_of(c->target);
     int m = (int)gcpi_pixels(c->in[0]), k = c->in[0].d[3], n = c->out[0].d[3];
     double one = 2.0 * m * k * n;
-    if (!c->backward) { cost->flops = one; cost->workspace = gcpi_gemm_scratch(0, tb, m, n, k, &par); return; }
+    if (!c->backward) { cost->flops = one; cost->workspace = gcpi_gemm_scratch(0, 1, m, n, k, &par); return; }
     cost->flops = one * ((c->wanted & 1) + (c->wanted >> 1 & 1));
-    if (c->wanted & 1) cost->workspace = gcpi_gemm_scratch(0, !tb, m, k, n, &par);
-    if (c->wanted & 2) {
-        size_t weights = tb ? gcpi_gemm_scratch(1, 0, n, k, m, &par) : gcpi_gemm_scratch(1, 0, k, n, m, &par);
-        cost->workspace = GCPI_MAX(cost->workspace, weights);
-    }
+    if (c->wanted & 1) cost->workspace = gcpi_gemm_scratch(0, 0, m, k, n, &par);
+    if (c->wanted & 2) cost->workspace = GCPI_MAX(cost->workspace, gcpi_gemm_scratch(1, 0, n, k, m, &par));
     if (c->wanted & 4) cost->workspace = GCPI_MAX(cost->workspace, gcpi_sum_workspace(c->out[0], 1));
 }
-static void gcpi_linear_cost(const gcp_cost_call *c, gcp_cost *cost) { gcpi_product_cost(c, cost, 1); }
-static void gcpi_matmul_cost(const gcp_cost_call *c, gcp_cost *cost) { gcpi_product_cost(c, cost, 0); }
 
-static void gcpi_product_forward(const gcp_call *c, int tb, const gcp_real *bias)
-{
-    gcpi_par par = gcpi_par_of(c->target);
-    gcpi_gemm(0, tb, (int)gcpi_pixels(c->in[0].shape), c->out[0].shape.d[3], c->in[0].shape.d[3],
-              (const gcp_real *)c->in[0].data, c->in[0].pitch, (const gcp_real *)c->in[1].data, c->in[1].pitch, bias,
-              (gcp_real *)c->out[0].data, c->out[0].pitch, 0, c->workspace, &par);
-}
 static void gcpi_linear_forward(const gcp_call *c)
 {
-    gcpi_product_forward(c, 1, c->inputs > 2 ? (const gcp_real *)c->in[2].data : NULL);
+    gcpi_par par = gcpi_par_of(c->target);
+    gcpi_gemm(0, 1, (int)gcpi_pixels(c->in[0].shape), c->out[0].shape.d[3], c->in[0].shape.d[3],
+              (const gcp_real *)c->in[0].data, c->in[0].pitch, (const gcp_real *)c->in[1].data, c->in[1].pitch,
+              c->inputs > 2 ? (const gcp_real *)c->in[2].data : NULL, (gcp_real *)c->out[0].data, c->out[0].pitch, 0,
+              c->workspace, &par);
 }
-static void gcpi_matmul_forward(const gcp_call *c) { gcpi_product_forward(c, 0, NULL); }
-
-static void gcpi_product_backward(const gcp_call *c, int tb)
+static void gcpi_linear_backward(const gcp_call *c)
 {
     gcpi_par par = gcpi_par_of(c->target);
     const gcp_view *a = &c->in[0], *b = &c->in[1], *dy = &c->dout[0];
@@ -70,17 +42,12 @@ static void gcpi_product_backward(const gcp_call *c, int tb)
     int m = (int)gcpi_pixels(dy->shape), n = dy->shape.d[3], k = a->shape.d[3];
     if (c->inputs > 2) gcpi_bias_gradient(c, &c->din[2]);
     if (c->din[0].data)
-        gcpi_gemm(0, !tb, m, k, n, g, dy->pitch, (const gcp_real *)b->data, b->pitch, NULL, (gcp_real *)c->din[0].data,
+        gcpi_gemm(0, 0, m, k, n, g, dy->pitch, (const gcp_real *)b->data, b->pitch, NULL, (gcp_real *)c->din[0].data,
                   c->din[0].pitch, c->din[0].accumulate, c->workspace, &par);
-    if (c->din[1].data && tb)
+    if (c->din[1].data)
         gcpi_gemm(1, 0, n, k, m, g, dy->pitch, (const gcp_real *)a->data, a->pitch, NULL, (gcp_real *)c->din[1].data,
                   c->din[1].pitch, c->din[1].accumulate, c->workspace, &par);
-    else if (c->din[1].data)
-        gcpi_gemm(1, 0, k, n, m, (const gcp_real *)a->data, a->pitch, g, dy->pitch, NULL, (gcp_real *)c->din[1].data,
-                  c->din[1].pitch, c->din[1].accumulate, c->workspace, &par);
 }
-static void gcpi_linear_backward(const gcp_call *c) { gcpi_product_backward(c, 1); }
-static void gcpi_matmul_backward(const gcp_call *c) { gcpi_product_backward(c, 0); }
 
 static void gcpi_linear_facts(const gcpi_op *op, gcpi_facts *f)
 {
@@ -90,24 +57,12 @@ static void gcpi_linear_facts(const gcpi_op *op, gcpi_facts *f)
     f->dense = f->early = GCPI_IN(2);
     f->dense_on_device = GCPI_IN(1);
 }
-static void gcpi_matmul_facts(const gcpi_op *op, gcpi_facts *f)
-{
-    (void)op;
-    f->shared = f->dense_on_device = GCPI_IN(1);
-}
 static const gcpi_op_row gcpi_linear_row = {
     GCP_OP_LINEAR,
     { "linear", gcpi_linear_shape, gcpi_linear_forward, gcpi_linear_backward, gcpi_linear_cost, GCPI_IN(0) | GCPI_IN(1),
       0, GCPI_PRODUCT, 1, NULL },
     gcpi_linear_facts
 };
-static const gcpi_op_row gcpi_matmul_row = {
-    GCP_OP_MATMUL,
-    { "matmul", gcpi_matmul_shape, gcpi_matmul_forward, gcpi_matmul_backward, gcpi_matmul_cost, GCPI_IN(0) | GCPI_IN(1),
-      0, GCPI_PRODUCT, 1, NULL },
-    gcpi_matmul_facts
-};
-
 GCPI_COLD
 
 static gcp_tensor gcpi_linear_record(gcp_tensor x, int name, gcp_tensor weight, gcp_tensor bias, int out, gcp_at at)
@@ -140,16 +95,5 @@ GCPI_DEF gcp_tensor gcp_linear_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor
     if (!gcpi_given_ok(x, bias, "linear", o.init, o.no_bias, o.at)) return gcpi_nil(x.tape);
     if (!o.out) o.out = w ? w->shape.d[0] : 1;
     return gcpi_linear_record(x, gcpi_op_name(x.tape, "linear", o.name, o.at), weight, bias, o.out, o.at);
-}
-
-GCPI_DEF gcp_tensor gcp_matmul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o)
-{
-    gcp_tensor y = gcpi_binary(&gcpi_matmul_row, a, b, o);
-    const gcpi_tensor *right = gcp_is_nil(y) ? NULL : gcpi_get(b);
-    if (!right || right->kind != GCPI_PARAMETER) return y;
-    gcpi_parameter *p = &b.tape->parameters[right->parameter];
-    if (p->fan_in == 0) p->fan_in = (int)gcpi_pixels(right->shape);        /* not given: k of (k, m) */
-    if (p->fan_out == 0) p->fan_out = right->shape.d[3];
-    return y;
 }
 GCPI_WARM

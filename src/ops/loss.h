@@ -1,4 +1,4 @@
-/* Losses: cross_entropy, mse, mean. */
+/* Losses: cross_entropy, mse, mean, and those made of other ops. */
 
 /* One sum per block of pixels. The shape fixes the blocks; their sums are added in order, in double. */
 typedef struct gcpi_loss_job {
@@ -31,55 +31,123 @@ static void gcpi_loss_cost(const gcp_cost_call *c, gcp_cost *cost)
     if (!c->backward) cost->workspace = gcpi_loss_blocks(c->in[0]) * sizeof(double);
 }
 
+/* ---- cross-entropy: of a pixel, weight times the sum over classes of target (log of the sum of exp(x) - x) ---- */
+
+/* The input with weights, whose number `at` is an attribute; NULL: there are none. */
+static const gcp_real *gcpi_loss_weights(const gcp_call *c, int at)
+{
+    return at ? (const gcp_real *)c->in[at].data : NULL;
+}
 static int gcpi_cross_entropy_shape(gcp_shape_call *s)
 {
+    const gcpi_attributes *a = gcpi_attr(s->attributes);
+    const size_t pixels = gcpi_pixels(s->in[0]);
     s->out[0] = gcpi_scalar();
-    if (s->in_dtype[0] != GCP_DTYPE_REAL || s->in_dtype[1] != GCP_DTYPE_I32)
-        return gcpi_refuse_type(s, "needs real logits and gcp_labels");
-    if (gcpi_count(s->in[1]) != gcpi_pixels(s->in[0]))
-        return gcpi_refuse(s, "%zu labels for the %zu rows of %s", gcpi_count(s->in[1]), gcpi_pixels(s->in[0]),
+    if (s->in_dtype[0] != GCP_DTYPE_REAL || (a->labels.soft && !gcpi_same_shape(s->in[0], s->in[1])))
+        return gcpi_refuse_type(s, "needs real logits, and gcp_labels or real targets of the logits' shape");
+    if (!a->labels.soft && gcpi_count(s->in[1]) != pixels)
+        return gcpi_refuse(s, "%zu labels for the %zu rows of %s", gcpi_count(s->in[1]), pixels,
                            GCPI_SHAPE_TEXT(s->in[0]));
+    for (int i = 2; i < s->inputs; i++) {
+        const size_t found = gcpi_count(s->in[i]), wanted = i == a->labels.classes ? (size_t)s->in[0].d[3] : pixels;
+        if (s->in_dtype[i] != GCP_DTYPE_REAL) return gcpi_refuse_type(s, "weights are real numbers, not integers");
+        if (found != wanted)
+            return gcpi_refuse(s, "%zu %s for the %zu %s of %s", found,
+                               i == a->labels.classes ? ".class_weights" : ".sample_weights", wanted,
+                               i == a->labels.classes ? "classes" : "rows", GCPI_SHAPE_TEXT(s->in[0]));
+    }
     return 1;
 }
-static int gcpi_label(const gcp_call *c, size_t pixel)                       /* -1: ignored, or out of range */
+/* -1: ignored, or out of range */
+static int gcpi_label(const gcp_call *c, size_t pixel)
 {
     const gcpi_attributes *a = gcpi_attr(c->attributes);
     int32_t label = ((const int32_t *)c->in[1].data)[pixel];
     return label >= 0 && label < c->in[0].shape.d[3] && !(a->labels.ignores && label == a->labels.ignore) ? label : -1;
 }
-static double gcpi_labels_counted(const gcp_call *c)
+/* The pixel's share of what the loss is divided by. */
+static double gcpi_pixel_counts(const gcp_call *c, size_t pixel)
 {
-    size_t n = gcpi_pixels(c->in[0].shape), counted = 0;
-    for (size_t p = 0; p < n; p++) counted += gcpi_label(c, p) >= 0;
-    return counted ? (double)counted : 1;
+    const gcpi_attributes *a = gcpi_attr(c->attributes);
+    const gcp_real *samples = gcpi_loss_weights(c, a->labels.samples);
+    const gcp_real *classes = gcpi_loss_weights(c, a->labels.classes);
+    const int label = a->labels.soft ? 0 : gcpi_label(c, pixel);
+    if (label < 0) return 0;
+    return (samples ? (double)samples[pixel] : 1) * (classes && !a->labels.soft ? (double)classes[label] : 1);
 }
-/* A row of logits: its largest, the sum of exponentials above that, the sum of all; in backward the gradient, dx =
-   share (softmax - even) and at the label `hit` less. */
+static double gcpi_pixels_count(const gcp_call *c)
+{
+    size_t n = gcpi_pixels(c->in[0].shape);
+    double counted = 0;
+    for (size_t p = 0; p < n; p++) counted += gcpi_pixel_counts(c, p);
+    return counted != 0 ? counted : 1;
+}
+/* A row of logits. Targets are `even` for all classes, or of a class (keep targets + even) classes; and `hit` for the
+   label besides. The largest x, the sum of exp(x - top), of targets, of targets times x. In backward dx is
+   share (weight softmax - target). */
 typedef struct gcpi_logits {
     const gcp_target *target;
-    const gcp_real *x;
-    gcp_real *dx, top, share, even;
-    int n, accumulate;
-    double sum, all;
+    const gcp_real *x, *targets, *classes;
+    gcp_real *dx, top, keep, even;
+    int n, label, accumulate;
+    double sum, weight, all, hit, share;
 } gcpi_logits;
+/* Targets of classes from `first` on; n: at most GCPI_SOFTMAX_PART. */
+GCPI_BODY void gcpi_logits_targets(const gcpi_logits *l, int first, int n, gcp_real *part)
+{
+    const gcp_real *t = l->targets ? l->targets + first : NULL, *classes = l->classes ? l->classes + first : NULL;
+    if (t) GCPI_EACH for (int i = 0; i < n; i++) part[i] = l->keep * t[i] + l->even;
+    else GCPI_EACH for (int i = 0; i < n; i++) part[i] = l->even;
+    if (classes) GCPI_EACH for (int i = 0; i < n; i++) part[i] *= classes[i];
+}
 GCPI_BODY void gcpi_logits_sum_body(gcpi_logits *l, int fused)
 {
     gcp_real part[GCPI_SOFTMAX_PART];
     const gcp_real *x = l->x;
+    const int plain = !l->targets && !l->classes;
     l->top = gcpi_row_top(x, l->n);
-    l->sum = 0;
+    l->sum = l->weight = l->all = 0;
     for (int i = 0; i < l->n; i += GCPI_SOFTMAX_PART)
         l->sum += gcpi_row_exp(fused, x + i, part, l->top, GCPI_MIN(l->n - i, (int)GCPI_SOFTMAX_PART));
-    l->all = 0;
-    if (l->even > 0) GCPI_ROW_SUM(l->all, l->n, i, (double)x[i])
+    if (plain && l->even > 0) {
+        GCPI_ROW_SUM(l->all, l->n, i, (double)x[i])
+        l->all *= (double)l->even;
+        l->weight = (double)l->even * l->n;
+    }
+    for (int i = 0, n; !plain && i < l->n; i += n) {
+        const gcp_real *from = x + i;
+        double weight, all;
+        n = GCPI_MIN(l->n - i, (int)GCPI_SOFTMAX_PART);
+        gcpi_logits_targets(l, i, n, part);
+        GCPI_ROW_SUM(weight, n, e, (double)part[e])
+        GCPI_ROW_SUM(all, n, e, (double)(part[e] * from[e]))
+        l->weight += weight; l->all += all;
+    }
 }
 GCPI_BODY void gcpi_logits_back_body(gcpi_logits *l, int fused)
 {
-    const gcp_real *x = l->x, top = l->top, scale = (gcp_real)((double)l->share / l->sum), even = l->share * l->even;
-    gcp_real *dx = l->dx;
+    const gcp_real top = l->top, scale = (gcp_real)(l->share * l->weight / l->sum), share = (gcp_real)l->share,
+                   even = share * l->even;
+    gcp_real part[GCPI_SOFTMAX_PART];
+    const int plain = !l->targets && !l->classes;
     (void)fused;
-    if (l->accumulate) GCPI_EACH for (int i = 0; i < l->n; i++) dx[i] += gcpi_exp1(x[i] - top) * scale - even;
-    else GCPI_EACH for (int i = 0; i < l->n; i++) dx[i] = gcpi_exp1(x[i] - top) * scale - even;
+    for (int first = 0, n; first < l->n; first += n) {
+        const gcp_real *x = l->x + first;
+        gcp_real *dx = l->dx + first;
+        n = GCPI_MIN(l->n - first, (int)GCPI_SOFTMAX_PART);
+        if (!plain) gcpi_logits_targets(l, first, n, part);
+        else if (l->accumulate) {
+            GCPI_EACH for (int i = 0; i < n; i++) dx[i] += gcpi_exp1(x[i] - top) * scale - even;
+            continue;
+        }
+        else {
+            GCPI_EACH for (int i = 0; i < n; i++) dx[i] = gcpi_exp1(x[i] - top) * scale - even;
+            continue;
+        }
+        GCPI_EACH for (int i = 0; i < n; i++) part[i] = gcpi_exp1(x[i] - top) * scale - share * part[i];
+        if (l->accumulate) GCPI_EACH for (int i = 0; i < n; i++) dx[i] += part[i];
+        else memcpy(dx, part, (size_t)n * sizeof *dx);
+    }
 }
 GCPI_CALLS
 GCPI_EACH_SET(gcpi_logits_sum, (gcpi_logits *l), (l), l->target, gcpi_logits_sum_body(l, 0), gcpi_logits_sum_body(l, 1))
@@ -89,26 +157,35 @@ GCPI_CALLS_END
 
 static gcpi_logits gcpi_logits_of(const gcp_call *c, size_t pixel)
 {
+    const gcpi_attributes *a = gcpi_attr(c->attributes);
+    const gcp_real *samples = gcpi_loss_weights(c, a->labels.samples);
+    const double keep = 1 - a->labels.smoothing, weight = samples ? (double)samples[pixel] : 1;
     gcpi_logits l;
     memset(&l, 0, sizeof l);
     l.target = c->target;
     l.x = gcpi_row(&c->in[0], pixel);
     l.n = c->in[0].shape.d[3];
-    l.even = (gcp_real)(gcpi_attr(c->attributes)->labels.smoothing / l.n);
+    l.label = a->labels.soft ? -1 : gcpi_label(c, pixel);
+    l.targets = a->labels.soft ? gcpi_row(&c->in[1], pixel) : NULL;
+    l.classes = a->labels.soft || a->labels.smoothing > 0 ? gcpi_loss_weights(c, a->labels.classes) : NULL;
+    l.keep = (gcp_real)keep;
+    l.even = (gcp_real)(a->labels.smoothing / l.n);
+    l.share = weight;
+    if (l.label < 0 && !a->labels.soft) return l;
     gcpi_logits_sum(&l);
+    if (l.label < 0) return l;
+    l.hit = keep * (a->labels.classes ? (double)gcpi_loss_weights(c, a->labels.classes)[l.label] : 1);
+    l.weight += l.hit; l.all += l.hit * (double)l.x[l.label];
     return l;
 }
 static double gcpi_cross_entropy_value(const gcp_call *c, size_t pixel)
 {
-    const double smoothing = gcpi_attr(c->attributes)->labels.smoothing;
-    const int label = gcpi_label(c, pixel);
-    if (label < 0) return 0;
     const gcpi_logits l = gcpi_logits_of(c, pixel);
-    return log(l.sum) + (double)l.top - (1 - smoothing) * (double)l.x[label] - smoothing * l.all / l.n;
+    return l.label >= 0 || l.targets ? l.share * (l.weight * (log(l.sum) + (double)l.top) - l.all) : 0;
 }
 static void gcpi_cross_entropy_forward(const gcp_call *c)
 {
-    gcpi_loss(c, gcpi_cross_entropy_value, gcpi_labels_counted(c));
+    gcpi_loss(c, gcpi_cross_entropy_value, gcpi_pixels_count(c));
 }
 typedef struct gcpi_cross_entropy_job {
     const gcp_call *call; double share; size_t pixels, chunk;
@@ -116,19 +193,16 @@ typedef struct gcpi_cross_entropy_job {
 static void gcpi_cross_entropy_task_back(void *arg, int index, int worker)
 {
     const gcpi_cross_entropy_job *job = (const gcpi_cross_entropy_job *)arg;
-    const gcp_call *c = job->call;
-    const gcp_view *d = &c->din[0];
-    const gcp_real hit = (gcp_real)((1 - gcpi_attr(c->attributes)->labels.smoothing) * job->share);
+    const gcp_view *d = &job->call->din[0];
     size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
     for (size_t p = first; p < last; p++) {
-        const int label = gcpi_label(c, p);
-        gcp_real *dx = gcpi_row_out(d, p);
-        if (label < 0 && !d->accumulate) memset(dx, 0, (size_t)d->shape.d[3] * sizeof *dx);
-        if (label < 0) continue;
-        gcpi_logits l = gcpi_logits_of(c, p);
-        l.dx = dx; l.accumulate = d->accumulate; l.share = (gcp_real)job->share;
+        gcpi_logits l = gcpi_logits_of(job->call, p);
+        l.dx = gcpi_row_out(d, p); l.accumulate = d->accumulate; l.share *= job->share;
+        const int counts = l.label >= 0 || l.targets;
+        if (!counts && !d->accumulate) memset(l.dx, 0, (size_t)d->shape.d[3] * sizeof *l.dx);
+        if (!counts) continue;
         gcpi_logits_back(&l);
-        dx[label] -= hit;
+        if (l.label >= 0) l.dx[l.label] -= (gcp_real)(l.hit * l.share);
     }
     (void)worker;
 }
@@ -137,7 +211,7 @@ static void gcpi_cross_entropy_backward(const gcp_call *c)
     gcpi_cross_entropy_job job;
     if (!c->din[0].data) return;
     job.call = c; job.pixels = gcpi_pixels(c->in[0].shape);
-    job.share = (double)*(const gcp_real *)c->dout[0].data / gcpi_labels_counted(c);
+    job.share = (double)*(const gcp_real *)c->dout[0].data / gcpi_pixels_count(c);
     job.chunk = GCPI_MAX((size_t)1, GCPI_CHUNK / (size_t)c->in[0].shape.d[3]);
     gcpi_parallel(c->target, (int)((job.pixels + job.chunk - 1) / job.chunk), gcpi_cross_entropy_task_back, &job);
 }
@@ -196,14 +270,16 @@ static gcpi_label_range gcpi_cross_entropy_labels(const gcpi_attributes *a, gcp_
 }
 static void gcpi_cross_entropy_facts(const gcpi_op *op, gcpi_facts *f)
 {
-    (void)op;
-    f->labels = gcpi_cross_entropy_labels;
-    f->leaves_out = 1;
+    const int classes = op->attributes.labels.classes;
+    f->labels = op->attributes.labels.soft ? NULL : gcpi_cross_entropy_labels;
+    f->leaves_out = !op->attributes.labels.soft;
+    f->shared = classes ? GCPI_IN(classes) : 0;
+    f->dense = GCPI_IN(2) | GCPI_IN(3);
 }
 static const gcpi_op_row gcpi_cross_entropy_row = {
     GCP_OP_CROSS_ENTROPY,
     { "cross_entropy", gcpi_cross_entropy_shape, gcpi_cross_entropy_forward, gcpi_cross_entropy_backward,
-      gcpi_loss_cost, GCPI_IN(0) | GCPI_IN(1), 0, GCPI_LOSS, 1, NULL },
+      gcpi_loss_cost, GCPI_IN(0) | GCPI_IN(1) | GCPI_IN(2) | GCPI_IN(3), 0, GCPI_LOSS, 1, NULL },
     gcpi_cross_entropy_facts
 };
 static const gcpi_op_row gcpi_mse_row = {
@@ -218,20 +294,100 @@ static const gcpi_op_row gcpi_mean_row = {
     NULL
 };
 
+/* What gives a loss its targets or weights: no gradient goes there. */
+static gcp_tensor gcpi_constant(gcp_tensor x, gcp_at at)
+{
+    const gcpi_tensor *e = gcpi_get(x);
+    gcp_op_opts o;
+    if (!e || e->dtype != GCP_DTYPE_REAL || e->kind == GCPI_INPUT) return x;
+    o.at = at; o.name = NULL;
+    return gcp_stop_gradient_at(x, o);
+}
 GCPI_DEF gcp_tensor gcp_cross_entropy_at(gcp_tensor x, gcp_tensor labels, gcp_cross_entropy_opts o)
 {
-    gcp_tensor in[2];
+    const gcpi_tensor *given = gcpi_get(labels);
+    gcp_tensor in[4];
     gcpi_attributes a = gcpi_no_attributes();
-    in[0] = x; in[1] = labels;
+    int count = 2;
+    if (!(o.smoothing >= 0 && o.smoothing < 1))
+        return gcpi_bad_option(x, o.at, "cross_entropy", ".smoothing", o.smoothing, "at least 0 and less than 1");
+    a.labels.soft = given && given->dtype == GCP_DTYPE_REAL;
+    if (a.labels.soft && o.ignore)
+        return gcpi_bad_option(x, o.at, "cross_entropy", ".ignore", o.ignore, "targets that are no labels have none");
     a.labels.ignore = o.ignore == GCP_ZERO ? 0 : o.ignore;
     a.labels.ignores = o.ignore != 0;
     a.labels.smoothing = o.smoothing;
-    if (!(o.smoothing >= 0 && o.smoothing < 1))
-        return gcpi_bad_option(x, o.at, "cross_entropy", ".smoothing", o.smoothing, "at least 0 and less than 1");
-    return gcpi_simple(&gcpi_cross_entropy_row, in, 2, &a, o.name, o.at);
-}
-GCPI_DEF gcp_tensor gcp_mse_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o)
-{
-    return gcpi_binary(&gcpi_mse_row, a, b, o);
+    in[0] = x; in[1] = gcpi_constant(labels, o.at);
+    if (o.class_weights.id) a.labels.classes = count, in[count++] = gcpi_constant(o.class_weights, o.at);
+    if (o.sample_weights.id) a.labels.samples = count, in[count++] = gcpi_constant(o.sample_weights, o.at);
+    return gcpi_simple(&gcpi_cross_entropy_row, in, count, &a, o.name, o.at);
 }
 GCPI_DEF gcp_tensor gcp_mean_at(gcp_tensor x, gcp_op_opts o) { return gcpi_unary(&gcpi_mean_row, x, o); }
+
+/* ---- losses that are made of other ops ---- */
+
+/* The mean of a loss that was made value by value; with weights, divided by their sum. */
+static gcp_tensor gcpi_weighted(gcp_tensor x, gcp_tensor weights, const char *named, gcp_at at)
+{
+    gcp_op_opts o, plain;
+    gcp_reduce_opts sum;
+    o.at = plain.at = sum.at = at; o.name = named; plain.name = sum.name = NULL;
+    if (!weights.id) return gcp_mean_at(x, o);
+    weights = gcpi_constant(weights, at);
+    sum.by = GCP_REDUCE_SUM; sum.samples = sum.height = sum.width = sum.channels = 1; sum.tokens = 0;
+    x = gcp_mul_at(x, weights, plain);
+    if (gcpi_count(gcp_shape_of(weights)) < gcpi_count(gcp_shape_of(x)))
+        weights = gcp_expand_at(weights, gcp_shape_of(x), plain);
+    return gcp_div_at(gcp_reduce_at(x, sum), gcp_reduce_at(weights, sum), o);
+}
+/* They go to the shape of the loss at once, so that a wrong shape is refused under the loss's name. */
+static int gcpi_weights_fit(gcp_tensor a, gcp_tensor b, gcp_tensor weights, const char *what, gcp_at at)
+{
+    const gcp_shape x = gcp_shape_of(a), y = gcp_shape_of(b), w = gcp_shape_of(weights);
+    if (!gcpi_enter(a, at, what)) return 0;
+    if (!gcpi_usable(a.tape, b, at, what) || (weights.id && !gcpi_usable(a.tape, weights, at, what))) return 0;
+    int fits = gcpi_same_shape(x, y);
+    if (!fits) gcpi_fail(a.tape, GCP_E_SHAPE, at, what, "%s and %s differ", GCPI_SHAPE_TEXT(x), GCPI_SHAPE_TEXT(y));
+    for (int k = 0; k < 4 && weights.id; k++) fits &= w.d[k] == x.d[k] || w.d[k] == 1;
+    if (!fits)
+        gcpi_fail(a.tape, GCP_E_SHAPE, at, what, "weights of %s for %s: each size must be equal, or 1",
+                  GCPI_SHAPE_TEXT(w), GCPI_SHAPE_TEXT(x));
+    return fits;
+}
+GCPI_DEF gcp_tensor gcp_mse_at(gcp_tensor a, gcp_tensor b, gcp_loss_opts o)
+{
+    gcp_op_opts plain;
+    plain.at = o.at; plain.name = o.weights.id ? NULL : o.name;
+    if (!gcpi_weights_fit(a, b, o.weights, "mse", o.at)) return gcpi_nil(a.tape);
+    if (!o.weights.id) return gcpi_binary(&gcpi_mse_row, a, b, plain);
+    return gcpi_weighted(gcp_square_at(gcp_sub_at(a, b, plain), plain), o.weights, o.name, o.at);
+}
+static gcp_tensor gcpi_pair_loss(const gcpi_op_row *row, int fn, double p, gcp_tensor a, gcp_tensor b,
+                                 gcp_tensor weights, const char *what, const char *named, gcp_at at)
+{
+    gcp_op_opts plain;
+    plain.at = at; plain.name = NULL;
+    if (!gcpi_weights_fit(a, b, weights, what, at)) return gcpi_nil(a.tape);
+    gcp_tensor each = gcpi_pair(row, fn, p, a, b, plain);
+    return gcp_is_nil(each) ? each : gcpi_weighted(each, weights, named, at);
+}
+GCPI_DEF gcp_tensor gcp_l1_at(gcp_tensor a, gcp_tensor b, gcp_loss_opts o)
+{
+    return gcpi_pair_loss(&gcpi_huber_pair_row, GCPI_PAIR_HUBER, 0, a, b, o.weights, "l1", o.name, o.at);
+}
+GCPI_DEF gcp_tensor gcp_smooth_l1_at(gcp_tensor a, gcp_tensor b, gcp_smooth_l1_opts o)
+{
+    o.beta = gcpi_option(o.beta, 1);
+    if (!(o.beta >= 0) || !gcpi_finite(o.beta))
+        return gcpi_bad_option(a, o.at, "smooth_l1", ".beta", o.beta, "at least 0, and finite");
+    return gcpi_pair_loss(&gcpi_huber_pair_row, GCPI_PAIR_HUBER, o.beta, a, b, o.weights, "smooth_l1", o.name, o.at);
+}
+GCPI_DEF gcp_tensor gcp_binary_cross_entropy_at(gcp_tensor logits, gcp_tensor targets, gcp_binary_cross_entropy_opts o)
+{
+    const char *what = "binary_cross_entropy";
+    o.positive = gcpi_option(o.positive, 1);
+    if (!(o.positive >= 0) || !gcpi_finite(o.positive))
+        return gcpi_bad_option(logits, o.at, what, ".positive", o.positive, "at least 0, and finite");
+    return gcpi_pair_loss(&gcpi_logits_pair_row, GCPI_PAIR_LOGITS, o.positive, logits, targets, o.weights, what, o.name,
+                          o.at);
+}

@@ -3,7 +3,8 @@
 /* Batch-norm is two ops. Statistics: in: x, running mean, running variance; out: mean, scale = 1 / sqrt(variance +
    epsilon). It runs once a step and commits the running values (PyTorch's rule: unbiased variance). Application: in: x,
    mean, scale, gamma, beta. Its backward is that of both ops, so that x is read once:
-   dx = gamma scale (dy - mean(dy) - xhat mean(dy xhat)); with running statistics (.frozen_norms) gamma scale dy. */
+   dx = gamma scale (dy - mean(dy) - xhat mean(dy xhat)); with running statistics (.frozen, .frozen_norms) it is
+   gamma scale dy. */
 static int gcpi_batch_stats_shape(gcp_shape_call *s) { s->out[0] = s->out[1] = s->in[1]; return gcpi_all_real(s); }
 GCPI_BODY void gcpi_sum_x_pixels(const gcp_call *c, size_t pixel, const int n, ptrdiff_t far, double *sums)
 {
@@ -147,11 +148,12 @@ GCPI_WIDE_TASK(gcpi_batch_norm_task_back, gcpi_norm_job)
 static void gcpi_batch_norm_backward(const gcp_call *c)
 {
     const double n = (double)gcpi_pixels(c->in[0].shape);
-    /* not in training: the statistics are constants, and gamma and beta are frozen */
-    double *sums = c->training ? gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_norm)
-                               : (double *)memset(c->workspace, 0, 2 * (size_t)c->in[0].shape.d[3] * sizeof(double));
+    const int wanted = c->training || c->din[3].data || c->din[4].data;
+    double *sums = wanted ? gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_norm) : (double *)c->workspace;
     if (c->din[3].data) gcpi_store_sums(&c->din[3], sums);
     if (c->din[4].data) gcpi_store_sums(&c->din[4], sums + c->in[0].shape.d[3]);
+    /* not in training: the statistics are constants */
+    if (!c->training) memset(sums, 0, 2 * (size_t)c->in[0].shape.d[3] * sizeof *sums);
     /* the means overwrite the sums: a gcp_real is no wider than a double */
     for (int i = 0; i < 2 * c->in[0].shape.d[3]; i++) {
         gcp_real mean = (gcp_real)(sums[i] / n);
@@ -253,10 +255,14 @@ static void gcpi_layer_norm_backward(const gcp_call *c)
     if (c->din[0].data) gcpi_norm_rows(c, c->din[0].shape, NULL, gcpi_layer_norm_task_back);
 }
 
-static void gcpi_batch_stats_facts(const gcpi_op *op, gcpi_facts *f) { (void)op; f->stats = 1; }
+static void gcpi_batch_stats_facts(const gcpi_op *op, gcpi_facts *f)
+{
+    f->stats = 1;
+    f->fixed = op->attributes.norm.frozen;
+}
 static void gcpi_batch_norm_facts(const gcpi_op *op, gcpi_facts *f)
 {
-    (void)op;
+    f->fixed = op->attributes.norm.frozen;
     f->part = GCPI_PART_NORM;
     f->early = GCPI_IN(3) | GCPI_IN(GCPI_NORM_BETA);
     f->shared = f->dense = GCPI_IN(1) | GCPI_IN(2) | f->early;
@@ -328,7 +334,7 @@ static gcp_tensor gcpi_batch_norm(gcp_tensor x, gcp_tensor gamma, gcp_tensor bet
     if (t && t->full_ops) t->full_ops++;                             /* two ops: gcpi_enter counts one */
     if (!gcpi_norm_options(x, "batch_norm", &o)) return gcpi_nil(t);
     if (given && (!gcpi_channels_ok(x, gamma, o.at) || !gcpi_channels_ok(x, beta, o.at))) return gcpi_nil(t);
-    a.norm.epsilon = o.epsilon; a.norm.momentum = o.momentum;
+    a.norm.epsilon = o.epsilon; a.norm.momentum = o.momentum; a.norm.frozen = o.frozen != 0;
     gcp_shape channels = gcpi_raw(1, gcpi_get(x)->shape.d[3], 0, 0, 0);
     gcp_param_opts ones = gcpi_weight_options(GCP_INIT_ONES, GCP_INIT_ONES, 1, 1, o.at),
                    zeros = gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at);
@@ -382,6 +388,8 @@ static gcp_tensor gcpi_layer_norm(const gcpi_op_row *row, gcp_tensor x, gcp_tens
     gcpi_attributes a = gcpi_no_attributes();
     if (o.momentum != 0)
         return gcpi_bad_option(x, o.at, row->op.name, ".momentum", o.momentum, "it belongs to gcp_batch_norm");
+    if (o.frozen)
+        return gcpi_bad_option(x, o.at, row->op.name, ".frozen", o.frozen, "it belongs to gcp_batch_norm");
     if (!gcpi_norm_options(x, row->op.name, &o)) return gcpi_nil(x.tape);
     a.norm.epsilon = o.epsilon;
     a.norm.rms = row == &gcpi_rms_norm_row;

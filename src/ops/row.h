@@ -18,6 +18,7 @@ typedef struct gcpi_label_range { int count, ignores, ignore; } gcpi_label_range
 typedef struct gcpi_facts {
     int part, view, channels;
     int custom;                                 /* the user's op: outputs are made even if no op reads them */
+    int fixed;                                  /* a batch-norm that takes its running statistics in every plan */
     int stats;                                  /* statistics: the op that makes the tensor can make them, too */
     int first;                                  /* GCPI_VIEW_PART: the first channel */
     /* bits of inputs: read as one run of bytes, as is a gradient; besides where the target has a device */
@@ -50,9 +51,6 @@ typedef struct gcpi_op_row {
 #define GCPI_OVER     (GCP_FLAG_IN_PLACE | GCP_FLAG_GRAD_IN_PLACE | GCPI_EACH_ONE)
 #define GCPI_PRODUCT  (GCP_FLAG_COSTLY | GCP_FLAG_CROSS | GCP_FLAG_SAMPLES_APART)
 #define GCPI_LOSS     (GCP_FLAG_LOSS | GCP_FLAG_SAME_CHANNELS)
-
-/* A mask of .keep has a bit for each kind. */
-typedef char gcpi_kinds_fit[GCP_OP_COUNT <= 64 ? 1 : -1];
 
 /* ---- recording ---- */
 

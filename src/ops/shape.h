@@ -1,4 +1,4 @@
-/* Views: concat, slice, reshape. Nothing is copied where output and input are the same bytes. */
+/* Views: concat, slice, reshape, stop_gradient. Nothing is copied where output and input are the same bytes. */
 static int gcpi_concat_shape(gcp_shape_call *s)
 {
     long long channels = 0;
@@ -104,6 +104,20 @@ static const gcpi_op_row gcpi_reshape_row = {
       GCP_FLAG_VIEW | GCP_FLAG_GRAD_VIEW | GCP_FLAG_SAMPLES_APART, 1, NULL },
     gcpi_reshape_facts
 };
+
+/* A reshape to the same shape, through which no gradient comes back. */
+static const gcpi_op_row gcpi_stop_row = {
+    GCP_OP_RESHAPE,
+    { "stop_gradient", gcpi_reshape_shape, gcpi_reshape_forward, NULL, NULL, 0, 0,
+      GCP_FLAG_VIEW | GCP_FLAG_NO_GRADIENT | GCPI_EACH_ONE, 1, NULL },
+    gcpi_reshape_facts
+};
+GCPI_DEF gcp_tensor gcp_stop_gradient_at(gcp_tensor x, gcp_op_opts o)
+{
+    gcpi_attributes a = gcpi_no_attributes();
+    a.shape = gcp_shape_of(x);
+    return gcpi_simple(&gcpi_stop_row, &x, 1, &a, o.name, o.at);
+}
 
 static gcp_tensor gcpi_reshape(gcp_tensor x, gcp_shape raw, const char *named, gcp_at at)
 {

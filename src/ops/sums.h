@@ -89,14 +89,14 @@ enum { GCPI_LANES = 16 };
 #define GCPI_ROW_SUM(sum, n, i, value)                                        \
     {                                                                         \
         double lane[GCPI_LANES] = { 0 };                                      \
-        int from = 0;                                                         \
-        for (; from + GCPI_LANES <= (n); from += GCPI_LANES)                  \
+        int lanes_from = 0;                                                   \
+        for (; lanes_from + GCPI_LANES <= (n); lanes_from += GCPI_LANES)      \
             GCPI_EACH for (int k = 0; k < GCPI_LANES; k++) {                  \
-                const int i = from + k;                                       \
+                const int i = lanes_from + k;                                 \
                 lane[k] += (value);                                           \
             }                                                                 \
-        for (int k = 0; from < (n); from++, k++) {                            \
-            const int i = from;                                               \
+        for (int k = 0; lanes_from < (n); lanes_from++, k++) {                \
+            const int i = lanes_from;                                         \
             lane[k] += (value);                                               \
         }                                                                     \
         sum = 0;                                                              \

@@ -50,6 +50,32 @@ static gcpi_facts gcpi_facts_of(const gcpi_op *op)
     return f;
 }
 
+/* GCP_KEEP_... */
+static unsigned gcpi_class_of(int kind)
+{
+#define GCPI_CASE(NAME, name) case GCP_OP_##NAME:
+    switch ((gcp_op_kind)kind) {
+    case GCP_OP_CONV2D: case GCP_OP_CONV_TRANSPOSE2D: case GCP_OP_LINEAR: case GCP_OP_MATMUL: case GCP_OP_MATMULS:
+        return GCP_KEEP_PRODUCTS;
+    case GCP_OP_ATTENTION: case GCP_OP_SOFTMAX: return GCP_KEEP_ATTENTION;
+    case GCP_OP_BATCH_STATS: case GCP_OP_BATCH_NORM: case GCP_OP_LAYER_NORM: case GCP_OP_GROUP_NORM:
+        return GCP_KEEP_NORMS;
+    case GCP_OP_MAX_POOL: case GCP_OP_AVG_POOL: case GCP_OP_GLOBAL_AVG_POOL: case GCP_OP_UPSAMPLE: case GCP_OP_RESIZE:
+    case GCP_OP_SUM: case GCP_OP_MAX: case GCP_OP_MEAN: case GCP_OP_CROSS_ENTROPY: case GCP_OP_MSE:
+        return GCP_KEEP_POOLS;
+    case GCP_OP_ADD: case GCP_OP_PAIR: case GCP_OP_BIAS: return GCP_KEEP_PAIRS;
+    GCP_POINTWISE_OPS(GCPI_CASE)
+    case GCP_OP_RELU: case GCP_OP_LEAKY_RELU: case GCP_OP_RELU6: case GCP_OP_CLAMP: case GCP_OP_DROPOUT:
+        return GCP_KEEP_POINTWISE;
+    case GCP_OP_CONCAT: case GCP_OP_SLICE: case GCP_OP_RESHAPE: case GCP_OP_JOIN: case GCP_OP_CUT: case GCP_OP_PAD:
+    case GCP_OP_TRANSPOSE: case GCP_OP_EMBEDDING:
+        return GCP_KEEP_MOVES;
+    case GCP_OP_CUSTOM: case GCP_OP_COUNT: return GCP_KEEP_CUSTOM;
+    }
+#undef GCPI_CASE
+    return 0;
+}
+
 static int gcpi_label_ok(const gcpi_label_range *r, int32_t label)
 {
     return (label >= 0 && label < r->count) || (r->ignores && label == r->ignore);

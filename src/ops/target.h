@@ -86,6 +86,19 @@ static gcpi_par gcpi_par_of(const gcp_target *target)
     return par;
 }
 
+/* For products that are a task's own: on its thread. */
+static void gcpi_serial_for(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg)
+{
+    (void)context;
+    for (int i = 0; i < tasks; i++) task(arg, i, 0);
+}
+static gcpi_par gcpi_serial_par(const gcp_target *target)
+{
+    gcpi_par par = gcpi_par_of(target);
+    par.context = NULL; par.threads = 1; par.parallel_for = gcpi_serial_for;
+    return par;
+}
+
 static void gcpi_parallel(const gcp_target *target, int tasks, void (*task)(void *arg, int index, int worker),
                           void *arg)
 {

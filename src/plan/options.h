@@ -35,6 +35,7 @@ static int gcpi_plan_applies(gcp_tape *t, const gcp_plan_opts *o)
                     { gcpi_integer(o->accumulate) > 1, !o->inference, "an inference plan has no .accumulate" },
                     { o->on_gradient != NULL, !o->inference, "an inference plan has no .on_gradient" },
                     { o->fuse_update > 0, !o->inference, "an inference plan has no .fuse_update" },
+                    { o->keep != NULL, !o->inference, "an inference plan keeps nothing: no .keep" },
                     { o->train || o->freeze || gcpi_integer(o->frozen_norms), !o->inference,
                       "an inference plan trains nothing: no .train, .freeze or .frozen_norms" },
                     { o->rates || o->decays, o->optimizer != GCP_OPTIMIZER_NONE, ".rates and .decays need .optimizer" },
@@ -140,6 +141,24 @@ static int gcpi_plan_patterns_ok(gcp_tape *t, const gcp_plan_opts *o)
     return 1;
 }
 
+/* Each pattern of .keep fits an op. */
+static int gcpi_plan_keep_ok(gcp_tape *t, const gcp_plan_opts *o)
+{
+    const char *text = o->keep;
+    char path[256], wrong[200];
+    for (gcpi_word w; text;) {
+        if ((w = gcpi_word_next(&text)).length == 0 && !gcpi_line_next(&text)) break;
+        int fits = w.length == 0;
+        for (int i = 0; i < t->op_count && !fits; i++) {
+            gcpi_name_text(t, t->ops[i].name, path, sizeof path);
+            fits = gcpi_pattern_fits(w, path);
+        }
+        snprintf(wrong, sizeof wrong, ".keep: '%.*s' fits no op", (int)GCPI_MIN(w.length, 120u), w.at);
+        if (!fits) return gcpi_plan_bad(t, o, wrong);
+    }
+    return 1;
+}
+
 /* An option that changes nothing was given by mistake. */
 static int gcpi_plan_effects_ok(gcp_tape *t, const gcp_plan_opts *o)
 {
@@ -163,7 +182,7 @@ static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
     if ((int)o->policy < 0 || o->policy > GCP_POLICY_BUDGET) return gcpi_plan_bad(t, o, "unknown .policy");
     if ((int)o->effort < 0 || o->effort > GCP_EFFORT_THOROUGH) return gcpi_plan_bad(t, o, "unknown .effort");
     if ((int)o->optimizer < 0 || o->optimizer > GCP_OPTIMIZER_ADAMW) return gcpi_plan_bad(t, o, "unknown .optimizer");
-    if (!gcpi_plan_applies(t, o) || !gcpi_plan_patterns_ok(t, o)) return 0;
+    if (!gcpi_plan_applies(t, o) || !gcpi_plan_patterns_ok(t, o) || !gcpi_plan_keep_ok(t, o)) return 0;
     gcpi_plan_defaults(o);
     if (!gcpi_plan_numbers_ok(t, o) || !gcpi_plan_effects_ok(t, o)) return 0;
     if (o->far && (o->policy != GCP_POLICY_BUDGET || o->list || o->inference))

@@ -1,12 +1,13 @@
 /* What tasks cost. FLOPs and bytes moved, or seconds from a table that a measured plan has written. */
 
-/* Whether an op is one of the two of a batch-norm that takes its running statistics although the plan trains: gamma and
-   beta are frozen. */
+/* Whether an op is one of the two of a batch-norm that takes its running statistics although the plan trains: it is
+   recorded so, or the plan says so of those whose gamma and beta are frozen. */
 static int gcpi_norm_is_fixed(const gcpi_problem *p, const gcpi_op *op)
 {
     const gcpi_op *norm = gcpi_facts_of(op).stats ? op + 1 : op;
     const gcpi_facts facts = gcpi_facts_of(norm);
     int trained = 0;
+    if (facts.fixed) return 1;
     if (!p->frozen_norms || facts.part != GCPI_PART_NORM) return 0;
     for (int i = 0; i <= GCPI_NORM_BETA; i++)
         trained |= facts.early >> i & 1 && p->items[p->tensors + gcpi_edge(p->tape, norm, i)].active;

@@ -76,7 +76,7 @@ typedef struct gcpi_problem {
     int optimizer, costed;                            /* costed: how many tasks have their seconds from .costs, */
     double costed_share;                              /* and which share of all tasks' seconds that is */
     int far_slots;                                    /* slots per parameter that wait in far memory */
-    int frozen_norms;                                 /* the option */
+    int frozen_norms; const char *keep;               /* options */
     size_t guard;                                     /* .check: bytes on each side of an op's workspace; else 0 */
     double (*rates)[2];                               /* of each parameter: what multiplies .lr, and its weight decay;
                                                          NULL: 1 and the option, for all */
@@ -263,18 +263,27 @@ static void gcpi_items_dense(gcpi_problem *p)
     }
 }
 
+/* Whether its outputs are stored under every policy. */
+static int gcpi_op_kept(const gcpi_problem *p, const gcpi_op *op)
+{
+    char path[256];
+    if (op->kept || p->tape->segments[op->segment].keep & gcpi_class_of(op->kind)) return 1;
+    if (!p->keep) return 0;
+    gcpi_name_text(p->tape, op->name, path, sizeof path);
+    return gcpi_patterns_fit(p->keep, path);
+}
+
 static void gcpi_forward_output(gcpi_problem *p, gcpi_task *task, int op, int j, const unsigned char *read)
 {
     const gcp_tape *t = p->tape;
-    int kind = t->ops[op].kind, tensor = t->ops[op].out + j;
+    int tensor = t->ops[op].out + j;
     const unsigned flags = t->ops[op].row->flags;
-    const uint64_t keep = t->segments[t->ops[op].segment].keep;
     gcpi_item *item = &p->items[tensor];
     item->producer = (int)(task - p->tasks);
     item->active = j == 0 || gcpi_facts_of(&t->ops[op]).custom || flags & GCP_FLAG_ONCE || read[tensor];
     item->kept = !!(t->tensors[tensor].flags & GCPI_KEPT);
     item->pinned = item->kept || tensor == p->root;
-    item->stored = item->kept || flags & GCP_FLAG_ONCE || keep >> kind & 1;
+    item->stored = item->kept || flags & GCP_FLAG_ONCE || gcpi_op_kept(p, &t->ops[op]);
     if (item->active)
         gcpi_operand_add(p, task, tensor, flags & GCP_FLAG_VIEW ? GCPI_ALIAS : GCPI_WRITE, GCPI_ROLE_OUT + j);
 }

@@ -12,7 +12,7 @@ static int gcpi_swallowed(const gcpi_problem *p, int o, const unsigned char *rea
     if (o + 1 >= t->op_count || op->segment != next->segment || read[op->out] ||
         t->tensors[op->out].flags & GCPI_KEPT || op->out == p->root)
         return 0;
-    return !(t->segments[op->segment].keep >> op->kind & 1) && u->first[op->out + 1] - u->first[op->out] == 1 &&
+    return !gcpi_op_kept(p, op) && u->first[op->out + 1] - u->first[op->out] == 1 &&
            u->consumers[u->first[op->out]] == o + 1;
 }
 
@@ -392,7 +392,7 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
     ptrdiff_t scratch = a->scratch;
     p->target = *target; p->root = root; p->training = !opts->inference;
     p->numbers = GCPI_NUMBERS_BYTES;
-    p->frozen_norms = opts->frozen_norms;
+    p->frozen_norms = opts->frozen_norms; p->keep = opts->keep;
     p->guard = opts->check ? target->align : 0;
     if (!gcpi_rates_make(p, opts, a)) return 0;
     p->far_slots = t->far_slots ? gcpi_slots_of(opts) : 0;

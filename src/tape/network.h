@@ -9,8 +9,11 @@ typedef struct gcpi_name {
     const char *label; uint64_t hash;
 } gcpi_name;
 
-/* outer: the outermost segment around it, or itself; keep: with what those around it keep */
-typedef struct gcpi_segment { int parent, outer, name, depth, open, ops; uint64_t keep; gcp_at at; } gcpi_segment;
+/* outer: the outermost segment around it, or itself; keep: with the classes that those around it keep; named: patterns
+   of what it keeps, while it is open */
+typedef struct gcpi_segment {
+    int parent, outer, name, depth, open, ops; unsigned keep; const char *named; gcp_at at;
+} gcpi_segment;
 
 enum { GCPI_INPUT = 1, GCPI_PARAMETER, GCPI_STATISTIC, GCPI_ACTIVATION };
 enum { GCPI_KEPT = 1, GCPI_WANTED = 2, GCPI_FROZEN = 4 };
@@ -43,17 +46,22 @@ typedef union gcpi_attributes {
     double pointwise[2];                          /* the numbers p and q */
     struct { double low, high, slope; } rectifier;   /* slope: below low; 0: low itself */
     /* fn: of GCPI_PAIRS; bits of inputs that are spread, and of those spread over samples */
-    struct { int fn; unsigned spread, whole; gcp_shape to; } pair;    /* to: of expand */
+    struct { int fn; unsigned spread, whole; gcp_shape to; double p; } pair;    /* to: of expand */
     struct { int logarithm; } softmax;
     /* lengths, bias: the input, 0: none; shared: all samples have one bias */
     struct { int heads, causal, lengths, bias, keys, shared; double scale; } attention;
     struct { double rate; int per_sample; } dropout;
-    struct { double epsilon, momentum; int groups, rms; } norm;
+    struct { double epsilon, momentum; int groups, rms, frozen; } norm;
     struct { int first, count; } slice;
     struct { int axis, first, count, step, from[4]; } axes;
-    struct { int factor, mode; } upsample;
+    struct { int axis, before, after, mode; } pad;
+    struct { int h, w, mode, corners, factor; } resize;            /* factor: of upsample */
+    struct { int axes; } reduce;                   /* bits of the stored axes */
     struct { int out; } linear;
-    struct { int ignore, ignores; double smoothing; } labels;      /* of cross_entropy: the label that does not count */
+    struct { int ta, tb, many; unsigned shared; } matmul;   /* as options; batches; bits of inputs that serve all */
+    /* of cross_entropy. ignore: the label that does not count; soft: targets are given; classes, samples: the input
+       with their weights, 0: none */
+    struct { int ignore, ignores, soft, classes, samples; double smoothing; } labels;
     gcp_shape shape;
 } gcpi_attributes;
 
@@ -61,6 +69,7 @@ typedef struct gcpi_op {
     const gcp_op *row;
     int kind, name, segment;
     int in, inputs, out, outputs;                 /* in: its first input in tape->edges; out: its first tensor */
+    int kept;                                     /* a segment around it keeps it by name */
     gcp_at at;
     const void *context;
     gcpi_attributes attributes;

@@ -15,7 +15,7 @@ GCPI_DEF int gcp_segment_begin(gcp_tape *t, const char *label, gcp_segment_opts 
     const gcpi_segment *around = &t->segments[t->open];
     s->parent = t->open; s->name = name; s->at = o.at; s->open = 1;
     s->outer = t->open ? around->outer : t->segment_count;
-    s->keep = o.keep | around->keep;
+    s->keep = o.keep | around->keep; s->named = o.keep_named;
     s->depth = around->depth + 1;
     s->ops = t->op_count;                         /* the segment's first op */
     gcpi_recorded(t);
@@ -41,6 +41,40 @@ static void gcpi_segments_close(gcp_tape *t, int segment)
     }
 }
 
+/* The op's path behind that of the segment. */
+static const char *gcpi_path_in(const gcp_tape *t, const gcpi_op *op, int segment, char *buffer, size_t size)
+{
+    const int outer = gcpi_name_text(t, t->segments[segment].name, buffer, size),
+              whole = gcpi_name_text(t, op->name, buffer, size);
+    return buffer + GCPI_MIN(outer + (outer > 0), whole);
+}
+static int gcpi_kept_by_name(const gcp_tape *t, const gcpi_op *op)
+{
+    char path[256];
+    int kept = 0;
+    for (int s = op->segment; s > 0 && !kept; s = t->segments[s].parent)
+        kept = t->segments[s].named &&
+               gcpi_patterns_fit(t->segments[s].named, gcpi_path_in(t, op, s, path, sizeof path));
+    return kept;
+}
+/* Each pattern of .keep_named fits an op of the segment. */
+static void gcpi_segment_named_ok(gcp_tape *t, int segment)
+{
+    gcpi_segment *s = &t->segments[segment];
+    const char *text = s->named;
+    char path[256], wrong[200];
+    int fits = 1;
+    for (gcpi_word w; text && fits && !t->code;) {
+        if ((w = gcpi_word_next(&text)).length == 0 && !gcpi_line_next(&text)) break;
+        fits = w.length == 0;
+        for (int o = s->ops; o < t->op_count && !fits; o++)
+            fits = gcpi_pattern_fits(w, gcpi_path_in(t, &t->ops[o], segment, path, sizeof path));
+        snprintf(wrong, sizeof wrong, ".keep_named: '%.*s' fits no op in it", (int)GCPI_MIN(w.length, 120u), w.at);
+        if (!fits) gcpi_segment_error(t, segment, wrong);
+    }
+    s->named = NULL;
+}
+
 GCPI_DEF void gcp_segment_end(gcp_tape *t, int segment, int *state)
 {
     int left = *state == 1;                       /* a break: the loop of GCP_SEGMENT did not end by itself */
@@ -52,6 +86,7 @@ GCPI_DEF void gcp_segment_end(gcp_tape *t, int segment, int *state)
         gcpi_segment *s = &t->segments[segment];
         if (left) gcpi_segment_error(t, segment, "a break left its block");
         else if (s->ops == t->op_count && !t->code) gcpi_segment_error(t, segment, "its block recorded no op");
+        gcpi_segment_named_ok(t, segment);
         s->open = 0;
         t->open = s->parent;
     }
@@ -138,6 +173,7 @@ static int gcpi_op_new(gcp_tape *t, const gcp_op *row, int kind, int name, const
     op->out = t->tensor_count;
     for (int j = 0; j < op->outputs; j++)
         t->tensors[gcpi_tensor_new(t, GCPI_ACTIVATION, type[j], shape[j], name, at, row->name)].producer = t->op_count;
+    op->kept = gcpi_kept_by_name(t, op);
     t->edge_count += count;
     t->op_count++;
     gcpi_recorded(t);

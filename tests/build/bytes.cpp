@@ -196,18 +196,18 @@ static void losses(void)
 {
     const gcp_shape logits = shape(12544, 1, 1, 64);
     const double LABELS = 4.0 * 12544;
+    const gcpi_cuda_targets labels = { (const int *)view(shape(12544, 1, 1, 1)).data, {}, NULL, NULL, -1, 0 };
     row("mean", E, [&] {
         gcpi_cuda_mean(view(S), gcp_view{}, channels(1, 0), take(GCPI_CUDA_LOSS_BYTES), stream);
     });
     row("mse", 2 * E, [&] { gcpi_cuda_mean(view(S), view(S), channels(1, 0), take(GCPI_CUDA_LOSS_BYTES), stream); });
     row("mse backward", 3 * E, [&] { gcpi_cuda_mse_back(view(S), view(S), view(S), channels(1, 1), stream); });
     row("cross_entropy", E + LABELS, [&] {
-        gcpi_cuda_cross_entropy(view(logits), view(shape(12544, 1, 1, 1)), -1, 0, channels(1, 0),
-                                take(GCPI_CUDA_LOSS_BYTES), stream);
+        gcpi_cuda_cross_entropy(view(logits), &labels, channels(1, 0), take(GCPI_CUDA_LOSS_BYTES), stream);
     });
     row("cross_entropy backward", 2 * E + LABELS, [&] {
-        gcpi_cuda_cross_entropy_back(view(logits), view(logits), view(shape(12544, 1, 1, 1)), -1, 0, channels(1, 1),
-                                     take(GCPI_CUDA_LOSS_BYTES), stream);
+        gcpi_cuda_cross_entropy_back(view(logits), view(logits), &labels, channels(1, 1), take(GCPI_CUDA_LOSS_BYTES),
+                                     stream);
     });
 }
 

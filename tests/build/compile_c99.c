@@ -13,7 +13,7 @@ int main(void)
     gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(2, 4, 4, 2)), label = gcp_labels(net, "label", GCP_SHAPE(2)),
                x = image;
     gcp_tensor scale = gcp_param(net, "scale", GCP_SHAPE(4), .init = GCP_INIT_ONES);
-    GCP_SEGMENT(net, "block", .keep = GCP_KEEP(CONV2D) | GCP_KEEP(ADD)) {
+    GCP_SEGMENT(net, "block", .keep = GCP_KEEP_PRODUCTS | GCP_KEEP_PAIRS) {
         x = gcp_relu(gcp_bias(gcp_conv2d(x, .out = 4, .k = 3, .pad = 1), scale));
         GCP_SEGMENT(net, "inner")
             x = gcp_concat(GCP_TENSORS(gcp_slice(x, .count = 2), gcp_tanh(gcp_slice(x, .first = 2, .count = 2))));

@@ -46,6 +46,11 @@ CASES = {
     "upsample_bilinear2": case("upsample", dict(x=(2, 3, 2, 2)), scale=2, mode="bilinear"),
     "linear_bias": case("linear", dict(x=(4, 5), w=(3, 5), bias=(3,))),
     "matmul": case("matmul", dict(a=(3, 4), b=(4, 5))),
+    "matmul_batch": case("matmul", dict(a=(2, 3, 4), b=(2, 4, 5))),
+    "matmul_batch_ta": case("matmul_t", dict(a=(2, 4, 3), b=(2, 4, 5)), ta=True),
+    "matmul_batch_tb": case("matmul_t", dict(a=(2, 3, 2, 4), b=(2, 3, 5, 4)), tb=True),
+    "matmul_batch_tt": case("matmul_t", dict(a=(2, 4, 3), b=(1, 5, 4)), ta=True, tb=True),
+    "matmul_ta": case("matmul_t", dict(a=(4, 3), b=(4, 5)), ta=True),
     "add": case("add", dict(a=X, b=X)),
     "mul": case("mul", dict(a=X, b=X)),
     "bias": case("bias", dict(x=X, bias=(3,))),
@@ -80,6 +85,17 @@ CASES = {
     "transpose": case("transpose", dict(x=(2, 3, 4, 5)), axes=(3, 0, 2, 1)),
     "channel_shuffle": case("channel_shuffle", dict(x=(2, 3, 2, 6)), groups=3),
     "slice_step": case("slice_step", dict(x=(2, 7, 3)), begin=1, step=2),
+    "pad_zeros": case("pad", dict(x=X), pad=(0, 0, 1, 2), mode="constant", axis="height"),
+    "pad_edge": case("pad", dict(x=X), pad=(2, 1, 0, 0), mode="replicate", axis="width"),
+    "pad_reflect": case("pad", dict(x=X), pad=(3, 2, 0, 0), mode="reflect", axis="width"),
+    "reduce_mean": case("reduce_mean", dict(x=X), axes=(1, 2)),
+    "reduce_sum": case("reduce_sum", dict(x=X), axes=(0, 3)),
+    "reduce_max": case("reduce_max", dict(x=X), axes=(2, 3)),
+    "pixel_shuffle": case("pixel_shuffle", dict(x=(2, 2, 3, 12)), factor=2),
+    "pixel_unshuffle": case("pixel_unshuffle", dict(x=(2, 4, 6, 3)), factor=2),
+    "resize_nearest": case("resize", dict(x=(1, 5, 4, 2)), to=(7, 3), mode="nearest"),
+    "resize_bilinear": case("resize", dict(x=(1, 5, 4, 2)), to=(7, 3), mode="bilinear"),
+    "resize_corners": case("resize", dict(x=(1, 5, 4, 2)), to=(8, 3), mode="bilinear", corners=True),
     "class_token": case("class_token", dict(x=(2, 3, 4), token=(1, 1, 4))),
     "group_norm": case("group_norm", dict(x=(2, 2, 3, 6), gamma=(6,), beta=(6,)), groups=3, eps=1e-5),
     "instance_norm": case("group_norm", dict(x=(2, 2, 3, 4), gamma=(4,), beta=(4,)), groups=4, eps=1e-5),
@@ -103,6 +119,14 @@ CASES = {
     "softmax_cross_entropy": case("cross_entropy", dict(logits=(4, 5))),
     "cross_entropy_smooth": case("smooth_cross_entropy", dict(logits=(4, 5)), smoothing=0.1),
     "mse": case("mse", dict(prediction=(3, 4), target=(3, 4))),
+    "cross_entropy_weights": case("weighted_cross_entropy", dict(logits=(4, 5)), smoothing=0.2, weights="exp, seed 2"),
+    "cross_entropy_targets": case("soft_cross_entropy", dict(logits=(4, 5)), smoothing=0.2, weights="exp, seed 2",
+                                  targets="softmax, seed 3"),
+    "binary_cross_entropy": case("binary_cross_entropy", dict(logits=(3, 4), target=(3, 4)), positive=2.5, of="4 x"),
+    "binary_cross_entropy_weights": case("binary_cross_entropy", dict(logits=(3, 4), target=(3, 4)), positive=1.0,
+                                         of="4 x", weights="exp, seed 3, a row"),
+    "l1": case("l1", dict(a=(3, 4), b=(3, 4))),
+    "smooth_l1": case("smooth_l1", dict(a=(3, 4), b=(3, 4)), beta=0.4),
     "embedding": case("embedding", dict(table=(7, 3)), ids=(2, 4)),
     "embedding_vocab5": case("embedding", dict(table=(5, 3)), ids=(2, 4)),
     "mean": case("mean", dict(x=X)),
@@ -115,7 +139,8 @@ CASES = {
 }
 
 OPTIMISERS = dict(sgd=torch.optim.SGD, adam=torch.optim.Adam, adamw=torch.optim.AdamW)
-LOSSES = ("cross_entropy", "smooth_cross_entropy", "mse", "mean")
+LOSSES = ("cross_entropy", "smooth_cross_entropy", "weighted_cross_entropy", "soft_cross_entropy",
+          "binary_cross_entropy", "l1", "smooth_l1", "mse", "mean")
 
 
 def value(seed, shape):
@@ -173,12 +198,27 @@ def attention(c, q, k, v):
     return y.transpose(1, 2).flatten(2)
 
 
+def binary_cross_entropy(c, x, t):  # with weights: over their sum, not over their number as PyTorch does
+    each = F.binary_cross_entropy_with_logits(4 * x, t, pos_weight=torch.tensor(c["positive"]), reduction="none")
+    weights = value(3, (x.shape[0], 1)).exp().expand_as(x) if "weights" in c else torch.ones_like(x)
+    return (weights * each).sum() / weights.sum()
+
+
 OPS = dict(
     conv2d=conv2d,
     conv_transpose2d=conv_transpose2d,
     upsample=upsample,
     linear=lambda c, x, w, bias: F.linear(x, w, bias),
     matmul=lambda c, a, b: a @ b,
+    matmul_t=lambda c, a, b: (a.mT if c.get("ta") else a) @ (b.mT if c.get("tb") else b),
+    pad=lambda c, x: nhwc(F.pad(nchw(x), c["pad"], c["mode"])),
+    reduce_mean=lambda c, x: x.mean(c["axes"], keepdim=True),
+    reduce_sum=lambda c, x: x.sum(c["axes"], keepdim=True),
+    reduce_max=lambda c, x: x.amax(c["axes"], keepdim=True),
+    pixel_shuffle=lambda c, x: nhwc(F.pixel_shuffle(nchw(x), c["factor"])),
+    pixel_unshuffle=lambda c, x: nhwc(F.pixel_unshuffle(nchw(x), c["factor"])),
+    resize=lambda c, x: nhwc(F.interpolate(nchw(x), c["to"], mode=c["mode"],
+                                           align_corners=c.get("corners", None))),
     add=lambda c, a, b: a + b,
     mul=lambda c, a, b: a * b,
     bias=lambda c, x, b: x + b,
@@ -199,6 +239,13 @@ OPS = dict(
     cross_entropy=lambda c, x: F.cross_entropy(x, index(x.shape[:1], x.shape[1])),
     smooth_cross_entropy=lambda c, x: F.cross_entropy(x, index(x.shape[:1], x.shape[1]),
                                                       label_smoothing=c["smoothing"]),
+    weighted_cross_entropy=lambda c, x: F.cross_entropy(x, index(x.shape[:1], x.shape[1]), value(2, x.shape[1:]).exp(),
+                                                        label_smoothing=c["smoothing"]),
+    soft_cross_entropy=lambda c, x: F.cross_entropy(x, value(3, x.shape).softmax(-1), value(2, x.shape[1:]).exp(),
+                                                    label_smoothing=c["smoothing"]),
+    binary_cross_entropy=binary_cross_entropy,
+    l1=lambda c, a, b: F.l1_loss(a, b),
+    smooth_l1=lambda c, a, b: F.smooth_l1_loss(a, b, beta=c["beta"]),
     mse=lambda c, p, t: F.mse_loss(p, t),
     embedding=lambda c, t: F.embedding(index(c["ids"], t.shape[0]), t),
     mean=lambda c, x: x.mean(),

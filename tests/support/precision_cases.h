@@ -12,6 +12,7 @@ typedef enum precision_kind {
     ADD, MUL, GATE, SPREAD, BIAS, RELU, LEAKY, RELU6, CLAMP, MAX_POOL, AVG_POOL, GLOBAL_POOL, NEAREST, BILINEAR,
     BATCH_NORM, LAYER_NORM, DROPOUT, CONCAT, SLICE, RESHAPE, EMBEDDING, CROSS_ENTROPY, MSE, MEAN,
     SOFTMAX, LOG_SOFTMAX, RMS_NORM, GROUP_NORM, RESIDUAL,
+    SUMMED, LARGEST, PADDED, RESIZED, MATRICES, TARGETS, LOGITS, SMOOTH,
     POINTWISE, KINDS = POINTWISE GCPI_POINTWISE(AND_ONE, AND_ONE, AND_ONE)   /* each line of the table */
 } precision_kind;
 
@@ -110,6 +111,12 @@ static gcp_tensor shifted_norm(const precision_case *c, gcp_tensor x)
     return gcp_group_norm_op(x, g, b, .groups = 1, .epsilon = 1e-3);
 }
 
+static gcp_tensor padded(const precision_case *c, gcp_tensor x)
+{
+    x = gcp_pad(x, .before = c->kh, .after = 1, .axis = GCP_AXIS_HEIGHT, .mode = GCP_PAD_EDGE);
+    return gcp_pad(x, .before = c->w > 1, .axis = GCP_AXIS_WIDTH, .mode = GCP_PAD_REFLECT);
+}
+
 static gcp_tensor other(const precision_case *c, gcp_tensor x)
 {
     int pixels = c->n * c->h * c->w;
@@ -143,6 +150,16 @@ static gcp_tensor other(const precision_case *c, gcp_tensor x)
     case MSE: return gcp_mse(x, wanted(2, c->n, c->h, c->w, c->ci));
     case MEAN: return gcp_mean(x);
     case RESIDUAL: return residual(c, x);
+    case SUMMED: return gcp_reduce(x, .by = GCP_REDUCE_SUM, .height = 1, .samples = c->kh > 1, .channels = c->kw > 1);
+    case LARGEST: return gcp_reduce(x, .by = GCP_REDUCE_MAX, .width = 1, .channels = c->kw > 1);
+    case PADDED: return padded(c, x);
+    case RESIZED:
+        return gcp_resize(x, .height = c->h * c->sh / 2 + 1, .width = c->w + c->kw, .mode = GCP_UPSAMPLING_BILINEAR);
+    case MATRICES: return gcp_matmul(x, wanted(2, c->n, c->h, c->co, c->ci), .transpose_b = 1);
+    case TARGETS: return gcp_cross_entropy(gcp_scale(x, .by = 4), gcp_softmax(x), .smoothing = 0.1);
+    case LOGITS:
+        return gcp_binary_cross_entropy(gcp_scale(x, .by = 5), wanted(2, c->n, c->h, c->w, c->ci), .positive = 2);
+    case SMOOTH: return gcp_smooth_l1(x, wanted(2, c->n, c->h, c->w, c->ci), .beta = 0.5);
     default: return pointwise_calls[c->kind - POINTWISE](x);
     }
 }

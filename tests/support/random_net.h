@@ -180,11 +180,34 @@ static inline gcp_tensor net_attention(random_net *r, gcp_tensor x)
     return gcp_linear(y, .out = 1 + (int)roll(&r->d, 4));
 }
 
+/* Products of matrices, sums, edges, other sizes, and what no gradient comes back from. */
+static inline gcp_tensor net_matrices(random_net *r, gcp_tensor x)
+{
+    const gcp_shape s = gcp_shape_of(x);
+    const int most = s.d[1] * s.d[2] > 40;
+    char name[24];                                       /* none of what test_dags.c lets copy */
+    snprintf(name, sizeof name, "part%d", r->named++);
+    switch (roll(&r->d, 9)) {
+    case 0: return most ? gcp_relu(x) : gcp_matmul(gcp_softmax(gcp_matmul(x, gcp_tanh(x), .transpose_b = 1)), x);
+    case 1: return most ? gcp_tanh(x) : gcp_matmul(x, gcp_scale(x, .by = 0.5), .transpose_a = 1);
+    case 2: return gcp_mul(x, gcp_reduce(x, .height = 1, .channels = (int)roll(&r->d, 2)));
+    case 3: return gcp_sub(x, gcp_reduce(gcp_tanh(x), .by = GCP_REDUCE_MAX, .tokens = 1));
+    case 4: return most ? gcp_relu(x) : gcp_pad(x, .before = 1, .axis = GCP_AXIS_WIDTH,
+                                                .mode = (gcp_pad_mode)roll(&r->d, 2), .name = name);
+    case 5: return gcp_resize(x, .height = 1 + (int)roll(&r->d, 5), .width = 1 + (int)roll(&r->d, 5),
+                              .mode = (gcp_upsampling)roll(&r->d, 2));
+    case 6: return s.d[3] % 4 || most ? gcp_silu(x) : gcp_pixel_shuffle(x, .name = name);
+    case 7: return gcp_add(x, gcp_stop_gradient(gcp_tanh(x)));
+    default: return net_group(r, gcp_batch_norm(x, .frozen = 1));
+    }
+}
+
 static inline gcp_tensor net_op(random_net *r)
 {
     gcp_tensor x = net_pick(r);
     gcp_shape s = gcp_shape_of(x);
-    switch (roll(&r->d, 19)) {
+    switch (roll(&r->d, 20)) {
+    case 19: return net_matrices(r, x);
     case 17: return net_axes(r, x);
     case 18: return gcp_transpose(x, 0, 2, 1, 3);
     case 14: return net_spread(r, x);
@@ -316,7 +339,7 @@ static inline void net_blocks(random_net *r, int ops, int depth)
     while (ops > 0) {
         int inside = 1 + (int)roll(&r->d, 5);
         if (depth < 3 && roll(&r->d, 3) == 0)
-            GCP_SEGMENT(r->tape, "block", .keep = roll(&r->d, 6) == 0 ? GCP_KEEP(CONV2D) | GCP_KEEP(ADD) : 0)
+            GCP_SEGMENT(r->tape, "block", .keep = roll(&r->d, 6) == 0 ? GCP_KEEP_PRODUCTS | GCP_KEEP_PAIRS : 0)
                 {
                 net_push(r, net_op(r));
                 net_blocks(r, inside - 1, depth + 1);

@@ -41,7 +41,7 @@ __global__ void gcpi_finish_kernel(const double *partial, const double *counts, 
         sum += partial[b];
         if (counts) n += counts[b];
     }
-    if (counts) count = n > 0 ? n : 1;
+    if (counts) count = n != 0 ? n : 1;
     if (out) *out = (float)(sum / count);
     if (into) *into = first ? sum : *into + sum;
 }
@@ -83,27 +83,58 @@ GCPI_DEVICE void gcpi_softmax(const float *x, int width, double *top, double *su
     for (int i = lane; i < width; i += 32) *sum += exp((double)x[i] - *top);
     *sum = gcpi_warp_sum(*sum);
 }
-/* A pixel's label, or -1 where it does not count. */
-GCPI_DEVICE int gcpi_label(const int *labels, size_t p, int width, int ignore)
+/* A pixel's label, or -1 where it does not count; 0 where targets are given. */
+GCPI_DEVICE int gcpi_label(const gcpi_cuda_targets &t, size_t p, int width)
 {
-    return labels[p] >= 0 && labels[p] < width && labels[p] != ignore ? labels[p] : -1;
+    if (!t.labels) return 0;
+    return t.labels[p] >= 0 && t.labels[p] < width && t.labels[p] != t.ignore ? t.labels[p] : -1;
 }
-__global__ void gcpi_cross_entropy_kernel(gcp_view x, const int *labels, int ignore, double smoothing, size_t pixels,
-                                          double *partial, double *counts)
+/* A pixel's target of class i, times the class's weight. */
+GCPI_DEVICE double gcpi_target(const gcpi_cuda_targets &t, size_t p, int i, int label, int width)
+{
+    const float *soft = (const float *)t.soft.data;
+    const double hit = t.labels ? (double)(i == label) : (double)soft[(ptrdiff_t)p * t.soft.pitch + i];
+    return ((1 - t.smoothing) * hit + t.smoothing / width) * (t.classes ? (double)t.classes[i] : 1);
+}
+/* The pixel's share of what the loss is divided by. */
+GCPI_DEVICE double gcpi_pixel_counts(const gcpi_cuda_targets &t, size_t p, int label)
+{
+    if (label < 0) return 0;
+    return (t.samples ? (double)t.samples[p] : 1) * (t.classes && t.labels ? (double)t.classes[label] : 1);
+}
+/* A warp's row: the sums over classes of targets, and of targets times x. */
+GCPI_DEVICE void gcpi_target_sums(const gcpi_cuda_targets &t, const float *x, size_t p, int label, int width,
+                                  double *weight, double *all)
+{
+    if (t.labels && t.smoothing == 0) {
+        *weight = label < 0 ? 0 : t.classes ? (double)t.classes[label] : 1;
+        *all = label < 0 ? 0 : *weight * (double)x[label];
+        return;
+    }
+    *weight = *all = 0;
+    for (int i = (int)(threadIdx.x % 32); i < width; i += 32) {
+        const double target = gcpi_target(t, p, i, label, width);
+        *weight += target;
+        *all += target * (double)x[i];
+    }
+    *weight = gcpi_warp_sum(*weight);
+    *all = gcpi_warp_sum(*all);
+}
+__global__ void gcpi_cross_entropy_kernel(gcp_view x, gcpi_cuda_targets t, size_t pixels, double *partial,
+                                          double *counts)
 {
     int width = x.shape.d[3], lane = (int)(threadIdx.x % 32);
     double loss = 0, counted = 0;
     for (size_t p = (size_t)blockIdx.x * 8 + threadIdx.x / 32; p < pixels; p += (size_t)gridDim.x * 8) {
         const float *row = (const float *)x.data + (ptrdiff_t)p * x.pitch;
-        double top, sum, all = 0;
-        int label = gcpi_label(labels, p, width, ignore);
+        double top, sum, weight, all;
+        int label = gcpi_label(t, p, width);
         if (label < 0) continue;
         gcpi_softmax(row, width, &top, &sum);
-        for (int i = lane; smoothing > 0 && i < width; i += 32) all += (double)row[i];
-        all = gcpi_warp_sum(all);
+        gcpi_target_sums(t, row, p, label, width, &weight, &all);
         if (lane) continue;
-        loss += log(sum) + top - (1 - smoothing) * (double)row[label] - smoothing * all / width;
-        counted += 1;
+        loss += (t.samples ? (double)t.samples[p] : 1) * (weight * (log(sum) + top) - all);
+        counted += gcpi_pixel_counts(t, p, label);
     }
     loss = gcpi_block_sum(loss);
     counted = gcpi_block_sum(counted);
@@ -112,47 +143,45 @@ __global__ void gcpi_cross_entropy_kernel(gcp_view x, const int *labels, int ign
         counts[blockIdx.x] = counted;
     }
 }
-void gcpi_cuda_cross_entropy(gcp_view x, gcp_view labels, int ignore, double smoothing, float *out, void *workspace,
-                             cudaStream_t stream)
+void gcpi_cuda_cross_entropy(gcp_view x, const gcpi_cuda_targets *t, float *out, void *workspace, cudaStream_t stream)
 {
     size_t pixels = gcpi_pixels_of(x.shape);
     unsigned blocks = gcpi_loss_blocks(pixels * 32);
     double *partial = (double *)workspace, *counts = partial + GCPI_CUDA_LOSS_BLOCKS;
-    GCP_LAUNCH(gcpi_cross_entropy_kernel, blocks, 256, 0, stream, x, (const int *)labels.data, ignore, smoothing,
-               pixels, partial, counts);
+    GCP_LAUNCH(gcpi_cross_entropy_kernel, blocks, 256, 0, stream, x, *t, pixels, partial, counts);
     GCP_LAUNCH(gcpi_finish_kernel, 1, 1, 0, stream, (const double *)partial, (const double *)counts, blocks, 1.0, out,
                (double *)NULL, 0);
 }
-__global__ void gcpi_count_labels_kernel(const int *labels, int ignore, size_t pixels, int width, double *counted)
+__global__ void gcpi_count_pixels_kernel(gcpi_cuda_targets t, size_t pixels, int width, double *counted)
 {
     double n = 0;
-    for (size_t p = threadIdx.x; p < pixels; p += 256) n += gcpi_label(labels, p, width, ignore) >= 0;
+    for (size_t p = threadIdx.x; p < pixels; p += 256) n += gcpi_pixel_counts(t, p, gcpi_label(t, p, width));
     n = gcpi_block_sum(n);
-    if (threadIdx.x == 0) *counted = n > 0 ? n : 1;
+    if (threadIdx.x == 0) *counted = n != 0 ? n : 1;
 }
-__global__ void gcpi_cross_entropy_back_kernel(gcp_view d, gcp_view x, const int *labels, int ignore, double smoothing,
-                                               const float *dout, const double *counted, size_t pixels)
+__global__ void gcpi_cross_entropy_back_kernel(gcp_view d, gcp_view x, gcpi_cuda_targets t, const float *dout,
+                                               const double *counted, size_t pixels)
 {
     size_t p = (size_t)blockIdx.x * 8 + threadIdx.x / 32;
     int width = x.shape.d[3];
     if (p >= pixels) return;
     const float *row = (const float *)x.data + (ptrdiff_t)p * x.pitch;
     float *to = (float *)d.data + (ptrdiff_t)p * d.pitch;
-    int label = gcpi_label(labels, p, width, ignore);
-    double share = (double)*dout / *counted, top, sum;
+    int label = gcpi_label(t, p, width);
+    double share = (double)*dout / *counted * (t.samples ? (double)t.samples[p] : 1), top, sum, weight, all;
     gcpi_softmax(row, width, &top, &sum);
+    gcpi_target_sums(t, row, p, label, width, &weight, &all);
     for (int i = (int)(threadIdx.x % 32); i < width; i += 32) {
-        const double target = (1 - smoothing) * (i == label) + smoothing / width;
-        float g = label < 0 ? 0 : (float)((exp((double)row[i] - top) / sum - target) * share);
+        const double target = gcpi_target(t, p, i, label, width);
+        float g = label < 0 ? 0 : (float)((weight * exp((double)row[i] - top) / sum - target) * share);
         to[i] = d.accumulate ? to[i] + g : g;
     }
 }
-void gcpi_cuda_cross_entropy_back(gcp_view d, gcp_view x, gcp_view labels, int ignore, double smoothing,
-                                  const float *dout, void *workspace, cudaStream_t stream)
+void gcpi_cuda_cross_entropy_back(gcp_view d, gcp_view x, const gcpi_cuda_targets *t, const float *dout,
+                                  void *workspace, cudaStream_t stream)
 {
     size_t pixels = gcpi_pixels_of(x.shape);
-    GCP_LAUNCH(gcpi_count_labels_kernel, 1, 256, 0, stream, (const int *)labels.data, ignore, pixels, x.shape.d[3],
-               (double *)workspace);
-    GCP_LAUNCH(gcpi_cross_entropy_back_kernel, gcpi_blocks(pixels, 8), 256, 0, stream, d, x, (const int *)labels.data,
-               ignore, smoothing, dout, (const double *)workspace, pixels);
+    GCP_LAUNCH(gcpi_count_pixels_kernel, 1, 256, 0, stream, *t, pixels, x.shape.d[3], (double *)workspace);
+    GCP_LAUNCH(gcpi_cross_entropy_back_kernel, gcpi_blocks(pixels, 8), 256, 0, stream, d, x, *t, dout,
+               (const double *)workspace, pixels);
 }

@@ -114,8 +114,9 @@ template <bool RECTIFIED> static void gcpi_norm_back(const gcp_call *c, const gc
     m.means = means;         /* behind the sums */
     gcpi_sum_of_norm<RECTIFIED> f = { m.x, m.dy, m.mean, m.scale, m.r };
     gcpi_sums_done<2> done = { { c->din[3], c->din[4] }, means, (double)gcpi_pixels_of(m.x.shape), channels };
-    if (c->training) gcpi_sums(f, m.x.shape, c->workspace, done, stream);
-    else cudaMemsetAsync(means, 0, 2 * sizeof(float) * (size_t)channels, stream); /* statistics are constants */
+    if (c->training || c->din[3].data || c->din[4].data) gcpi_sums(f, m.x.shape, c->workspace, done, stream);
+    /* not in training: statistics are constants */
+    if (!c->training) cudaMemsetAsync(means, 0, 2 * sizeof(float) * (size_t)channels, stream);
     if (m.to.data) gcpi_norm_launch<RECTIFIED>(m, stream);
 }
 void gcpi_cuda_batch_norm_back(const gcp_call *c, const gcpi_cuda_rectifier *rectifier, cudaStream_t stream)

@@ -1,8 +1,8 @@
 /* Ops of two operands, of which one may be spread over the other. A thread an element. */
 
-template <int LOOP> GCPI_DEVICE float gcpi_pair_value(float x, float y, float z)
+template <int LOOP> GCPI_DEVICE float gcpi_pair_value(float x, float y, float z, float p)
 {
-    (void)y; (void)z;
+    (void)y; (void)z; (void)p;
 #define GCPI_PAIR_CASE(NAME, name, value) if (LOOP == GCPI_LOOP_##NAME) return value;
     GCPI_PAIR_LOOPS(GCPI_PAIR_CASE)
 #undef GCPI_PAIR_CASE
@@ -17,7 +17,7 @@ GCPI_DEVICE float gcpi_spread(const gcp_view &v, const int *at)
     return ((const float *)v.data)[pixel * v.pitch + (v.shape.d[3] > 1 ? at[3] : 0)];
 }
 
-struct gcpi_pair_map { gcp_view to, x, y, z; size_t count; };
+struct gcpi_pair_map { gcp_view to, x, y, z; size_t count; float p; };
 template <int LOOP> __global__ void gcpi_pair_kernel(gcpi_pair_map m)
 {
     size_t i = gcpi_thread();
@@ -26,7 +26,7 @@ template <int LOOP> __global__ void gcpi_pair_kernel(gcpi_pair_map m)
     for (int k = 3; k >= 0; k--) { at[k] = (int)(i % (size_t)m.to.shape.d[k]); i /= (size_t)m.to.shape.d[k]; }
     const ptrdiff_t pixel = ((ptrdiff_t)at[0] * m.to.shape.d[1] + at[1]) * m.to.shape.d[2] + at[2];
     float *to = (float *)m.to.data + pixel * m.to.pitch + at[3];
-    const float value = gcpi_pair_value<LOOP>(gcpi_spread(m.x, at), gcpi_spread(m.y, at), gcpi_spread(m.z, at));
+    const float value = gcpi_pair_value<LOOP>(gcpi_spread(m.x, at), gcpi_spread(m.y, at), gcpi_spread(m.z, at), m.p);
     *to = m.to.accumulate ? *to + value : value;
 }
 
@@ -44,16 +44,17 @@ template <int LOOP> struct gcpi_sum_of_pair {
     enum { SUMS = 1 };
     gcp_view x, y, z;
     gcp_shape operand, out;
-    __device__ __forceinline__ void add(double *s, size_t p, int c) const
+    float p;
+    __device__ __forceinline__ void add(double *s, size_t pixel, int c) const
     {
         int at[4];
         for (int k = 3; k >= 0; k--) {
             const int size = out.d[k], kept = operand.d[k] == size;
-            at[k] = kept ? c % size : (int)(p % (size_t)size);
+            at[k] = kept ? c % size : (int)(pixel % (size_t)size);
             if (kept) c /= size;
-            else p /= (size_t)size;
+            else pixel /= (size_t)size;
         }
-        s[0] += (double)gcpi_pair_value<LOOP>(gcpi_spread(x, at), gcpi_spread(y, at), gcpi_spread(z, at));
+        s[0] += (double)gcpi_pair_value<LOOP>(gcpi_spread(x, at), gcpi_spread(y, at), gcpi_spread(z, at), p);
     }
 };
 size_t gcpi_cuda_pair_workspace(gcp_shape operand, gcp_shape out)
@@ -63,9 +64,9 @@ size_t gcpi_cuda_pair_workspace(gcp_shape operand, gcp_shape out)
 
 template <int LOOP> static void gcpi_pair_launch(const gcpi_cuda_pair *p, cudaStream_t stream)
 {
-    gcpi_pair_map m = { p->to, p->x, p->y, p->z, gcpi_count_of(p->to.shape) };
+    gcpi_pair_map m = { p->to, p->x, p->y, p->z, gcpi_count_of(p->to.shape), p->p };
     if (!p->workspace) { GCPI_EACH(gcpi_pair_kernel<LOOP>, m.count, m); return; }
-    gcpi_sum_of_pair<LOOP> f = { p->x, p->y, p->z, p->to.shape, p->out };
+    gcpi_sum_of_pair<LOOP> f = { p->x, p->y, p->z, p->to.shape, p->out, p->p };
     gcpi_sums_done<1> done = { { p->to }, NULL, 0, 0 };
     gcpi_sums(f, gcpi_pair_sums_shape(p->to.shape, p->out), p->workspace, done, stream);
 }
