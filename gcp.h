@@ -267,7 +267,7 @@ typedef struct gcp_view { void *data; gcp_shape shape; ptrdiff_t pitch; gcp_dtyp
 
 /* What changes from step to step. It lies in the slab: a step that a device recorded reads the new numbers there. */
 typedef struct gcp_step_numbers {
-    double   lr, gradient_scale;        /* gradient_scale: 1 / micro-batches, times the clip factor */
+    double   lr, gradient_scale;        /* gradient_scale: 1 / micro-batches (or their labels), times the clip factor */
     uint64_t step, updates, seed;       /* steps and updates before this one */
     uint64_t first_sample;              /* number of this batch's first sample among all workers' */
     int      micro, micros;             /* which micro-batch of how many */
@@ -664,7 +664,12 @@ typedef struct gcp_plan_opts {
                                                nothing can tell: no clip_norm, no accumulation, no hooks; GCP_NEVER
                                                forbids it, GCP_ZERO too */
     int accumulate GCPI_Z;                  /* micro-batches per update, a gcp_step each; gradients are averaged. Each
-                                               step takes .lr; the last one's counts */
+                                               step takes .lr; the last one's counts. gcp_step(.last = 1) ends them
+                                               early */
+    int accumulate_labels GCPI_Z;           /* 1: the update takes the mean over all labels that count in all
+                                               micro-batches, where these have different numbers of them (ignored
+                                               labels, gcp_write_some). The loss must be a gcp_cross_entropy of labels,
+                                               without weights */
 
     gcp_gradient_hook on_gradient GCPI_Z, on_wait GCPI_Z; void *hook_context GCPI_Z;
 
@@ -728,6 +733,8 @@ typedef struct gcp_step_opts {
        the loss is the mean of (samples, or labels that count), by which its gradients are multiplied, so that all
        workers' add up to those of the whole (default 1; GCP_ZERO: a worker without any). The loss is not multiplied */
     uint64_t first_sample GCPI_Z; double share GCPI_Z;
+    int last GCPI_Z;                    /* 1: the last micro-batch of its update, though .accumulate says more: at an
+                                           epoch's end */
     /* called once the step was issued, while a device still computes it (on the CPU: when it is done); not where it has
        failed by then. It may gcp_write and gcp_write_some the inputs of this plan, for the next step: what they are
        given has been taken when they return. Calls that run, bind, read or free a plan of this tape, or change its
@@ -956,6 +963,11 @@ GCP_API gcp_tensor gcp_mean_at(gcp_tensor x, gcp_op_opts opts);
 /* A user's own op, planned like a built-in one. op and context must live until the tape is reset. Returns the first
    output; all of them go to opts.outputs if given. A time step of an adjoint computation can be such an op. */
 GCP_API gcp_tensor gcp_custom_at(const gcp_tensor *inputs, int count, const gcp_op *op, gcp_custom_opts opts);
+/* For such an op's forward and backward on the CPU: runs task(arg, index, worker) for each index below tasks on the
+   threads of the call's target: those of its pool, or OpenMP's, or the caller's. worker is below call->target->threads,
+   and no two tasks that run at once have the same. Cut by shape, and let no float sum depend on the threads. */
+GCP_API void gcp_parallel_for(const gcp_call *call, int tasks, void (*task)(void *arg, int index, int worker),
+                              void *arg);
 
 /* Opens a segment; GCP_SEGMENT does. Returns its number. */
 GCP_API int  gcp_segment_begin(gcp_tape *tape, const char *label, gcp_segment_opts opts);

@@ -366,7 +366,7 @@ typedef struct gcp_view { void *data; gcp_shape shape; ptrdiff_t pitch; gcp_dtyp
 
 /* What changes from step to step. It lies in the slab: a step that a device recorded reads the new numbers there. */
 typedef struct gcp_step_numbers {
-    double   lr, gradient_scale;        /* gradient_scale: 1 / micro-batches, times the clip factor */
+    double   lr, gradient_scale;        /* gradient_scale: 1 / micro-batches (or their labels), times the clip factor */
     uint64_t step, updates, seed;       /* steps and updates before this one */
     uint64_t first_sample;              /* number of this batch's first sample among all workers' */
     int      micro, micros;             /* which micro-batch of how many */
@@ -763,7 +763,12 @@ typedef struct gcp_plan_opts {
                                                nothing can tell: no clip_norm, no accumulation, no hooks; GCP_NEVER
                                                forbids it, GCP_ZERO too */
     int accumulate GCPI_Z;                  /* micro-batches per update, a gcp_step each; gradients are averaged. Each
-                                               step takes .lr; the last one's counts */
+                                               step takes .lr; the last one's counts. gcp_step(.last = 1) ends them
+                                               early */
+    int accumulate_labels GCPI_Z;           /* 1: the update takes the mean over all labels that count in all
+                                               micro-batches, where these have different numbers of them (ignored
+                                               labels, gcp_write_some). The loss must be a gcp_cross_entropy of labels,
+                                               without weights */
 
     gcp_gradient_hook on_gradient GCPI_Z, on_wait GCPI_Z; void *hook_context GCPI_Z;
 
@@ -827,6 +832,8 @@ typedef struct gcp_step_opts {
        the loss is the mean of (samples, or labels that count), by which its gradients are multiplied, so that all
        workers' add up to those of the whole (default 1; GCP_ZERO: a worker without any). The loss is not multiplied */
     uint64_t first_sample GCPI_Z; double share GCPI_Z;
+    int last GCPI_Z;                    /* 1: the last micro-batch of its update, though .accumulate says more: at an
+                                           epoch's end */
     /* called once the step was issued, while a device still computes it (on the CPU: when it is done); not where it has
        failed by then. It may gcp_write and gcp_write_some the inputs of this plan, for the next step: what they are
        given has been taken when they return. Calls that run, bind, read or free a plan of this tape, or change its
@@ -1055,6 +1062,11 @@ GCP_API gcp_tensor gcp_mean_at(gcp_tensor x, gcp_op_opts opts);
 /* A user's own op, planned like a built-in one. op and context must live until the tape is reset. Returns the first
    output; all of them go to opts.outputs if given. A time step of an adjoint computation can be such an op. */
 GCP_API gcp_tensor gcp_custom_at(const gcp_tensor *inputs, int count, const gcp_op *op, gcp_custom_opts opts);
+/* For such an op's forward and backward on the CPU: runs task(arg, index, worker) for each index below tasks on the
+   threads of the call's target: those of its pool, or OpenMP's, or the caller's. worker is below call->target->threads,
+   and no two tasks that run at once have the same. Cut by shape, and let no float sum depend on the threads. */
+GCP_API void gcp_parallel_for(const gcp_call *call, int tasks, void (*task)(void *arg, int index, int worker),
+                              void *arg);
 
 /* Opens a segment; GCP_SEGMENT does. Returns its number. */
 GCP_API int  gcp_segment_begin(gcp_tape *tape, const char *label, gcp_segment_opts opts);
@@ -2664,6 +2676,16 @@ static int gcpi_op_room(gcp_tape *t, const gcp_op *row, int inputs, int outputs,
     return 1;
 }
 
+/* The message of a rule that gave none. */
+static void gcpi_shapes_refused(gcp_shape_call *c)
+{
+    int n = snprintf(c->message, c->message_size, "its shape rule refused ");
+    for (int i = 0; i < c->inputs && n > 0 && n < (int)c->message_size; i++) {
+        char shape[64];
+        n += snprintf(c->message + n, c->message_size - (size_t)n, "%s%s", i ? ", " : "",
+                      gcpi_shape_text(c->in[i], shape, sizeof shape));
+    }
+}
 static int gcpi_op_shapes(gcp_tape *t, const gcpi_op *op, gcp_shape *out, gcp_dtype *out_type)
 {
     gcp_shape in[GCP_MAX_INPUTS];
@@ -2682,7 +2704,11 @@ static int gcpi_op_shapes(gcp_tape *t, const gcpi_op *op, gcp_shape *out, gcp_dt
     call.in = in; call.in_dtype = type; call.inputs = op->inputs;
     call.out = out; call.out_dtype = out_type; call.outputs = op->outputs;
     call.message = message; call.message_size = sizeof message; call.code = GCP_E_SHAPE;
-    if (!op->row->shape(&call)) { gcpi_fail(t, call.code, op->at, op->row->name, "%s", message); return 0; }
+    if (!op->row->shape(&call)) {
+        if (!message[0]) gcpi_shapes_refused(&call);
+        gcpi_fail(t, call.code, op->at, op->row->name, "%s", message);
+        return 0;
+    }
     for (int j = 0; j < op->outputs; j++) {
         gcp_shape raw = out[j];
         size_t count = 1;
@@ -4620,6 +4646,12 @@ static void gcpi_parallel(const gcp_target *target, int tasks, void (*task)(void
 {
     gcpi_par par = gcpi_par_of(target);
     par.parallel_for(par.context, tasks, task, arg);
+}
+
+GCPI_DEF void gcp_parallel_for(const gcp_call *call, int tasks, void (*task)(void *arg, int index, int worker),
+                               void *arg)
+{
+    gcpi_parallel(call->target, tasks, task, arg);
 }
 
 GCPI_PRINTF(2, 3)
@@ -9762,7 +9794,7 @@ static void gcpi_gradient_norm_add(const gcp_call *c)
 static void gcpi_gradient_norm_finish(const gcp_call *c)
 {
     gcp_step_numbers *n = (gcp_step_numbers *)(uintptr_t)c->numbers;
-    double limit = ((const gcp_plan_opts *)c->attributes)->clip_norm, scale = 1.0 / n->micros;
+    double limit = ((const gcp_plan_opts *)c->attributes)->clip_norm, scale = n->gradient_scale;
     n->gradient_norm = sqrt(*(double *)c->workspace) * scale;
     n->gradient_scale = scale * GCPI_MIN(1.0, limit / (n->gradient_norm + 1e-6));
 }
@@ -19060,7 +19092,7 @@ static int gcpi_plan_effects_ok(gcp_tape *t, const gcp_plan_opts *o)
 static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
 {
     int *const flags[] = { &o->balance, &o->replay, &o->far_only, &o->inference, &o->nesterov, &o->fuse_update,
-                           &o->frozen_norms, &o->no_groups, &o->check };
+                           &o->frozen_norms, &o->accumulate_labels, &o->no_groups, &o->check };
     if (o->fuse_update == GCP_ZERO) o->fuse_update = GCP_NEVER;
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) *flags[i] = gcpi_integer(*flags[i]);
     if ((int)o->policy < 0 || o->policy > GCP_POLICY_BUDGET) return gcpi_plan_bad(t, o, "unknown .policy");
@@ -19084,6 +19116,8 @@ static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
                              ".fuse_update (or a .list of fused updates) with .accumulate: gradients are not finished "
                              "before the last micro-batch");
     if (o->accumulate < 0) return gcpi_plan_bad(t, o, ".accumulate is at least 0");
+    if (o->accumulate_labels && o->accumulate < 2)
+        return gcpi_plan_bad(t, o, ".accumulate_labels belongs to .accumulate");
     if (o->check && o->check != GCP_CHECK) return gcpi_plan_bad(t, o, ".check is GCP_CHECK or 0");
     if (o->nesterov && (o->optimizer != GCP_OPTIMIZER_SGD || o->momentum == 0))
         return gcpi_plan_bad(t, o, ".nesterov needs GCP_OPTIMIZER_SGD with .momentum");
@@ -19148,6 +19182,7 @@ typedef struct gcpi_run_state {
     int micro;
     gcpi_purpose purpose;
     double share;                     /* what the loss's own gradient is */
+    double counted;                   /* what the micro-batches of this update count, so far */
     gcpi_transfer flying[GCP_COPIES]; int next_copy;
     gcp_step_numbers numbers;         /* of the step that is being issued; the slab holds a copy for the kernels */
     void *recordings[4];              /* the device's: of a first, middle, only and last micro-batch */
@@ -19321,6 +19356,16 @@ static int gcpi_ops_run_on(const gcpi_problem *p)
         return 0;
     }
     return 1;
+}
+
+/* .accumulate_labels: the loss is one whose labels that count are known. */
+static int gcpi_labels_count(const gcpi_plan *core)
+{
+    const gcp_tape *t = core->p.tape;
+    const gcpi_op *op = t->tensors[core->p.root].producer < 0 ? NULL : &t->ops[t->tensors[core->p.root].producer];
+    if (!core->opts.accumulate_labels || (op && gcpi_facts_of(op).leaves_out && op->inputs == 2)) return 1;
+    return gcpi_plan_bad(core->p.tape, &core->opts,
+                         ".accumulate_labels: the loss is not a gcp_cross_entropy of labels without weights");
 }
 
 /* Statistics of one value a channel are that value: what they normalise is a constant, and no gradient comes back. */
@@ -20358,7 +20403,7 @@ static int gcpi_plan_steps(gcp_plan *plan, int root, gcp_arena *a)
     core->slots = gcpi_slots_of(&core->opts);
     if (gcpi_trouble(t, &target, core->opts.at, t->planning)) return 0;
     if (!gcpi_problem_make(&core->p, root, &core->opts, &target, a) || !gcpi_ops_run_on(&core->p) ||
-        !gcpi_norms_have_values(&core->p) || !gcpi_plan_addressable(core))
+        !gcpi_norms_have_values(&core->p) || !gcpi_labels_count(core) || !gcpi_plan_addressable(core))
         return 0;
     if (core->p.training && !core->p.items[t->tensor_count + root].active)
         return gcpi_plan_bad(t, &core->opts,
@@ -22104,6 +22149,31 @@ static double gcpi_root_value(const gcpi_plan *core)
     return (double)value;
 }
 
+/* How many labels of the op's input 1 its loss leaves out. */
+static ptrdiff_t gcpi_labels_ignored(const gcpi_plan *core, const gcpi_op *op)
+{
+    enum { SOME = 1024 };
+    const int labels = gcpi_edge(core->p.tape, op, 1), ignore = gcpi_label_range_of(core->p.tape, op, 1).ignore;
+    const ptrdiff_t n = (ptrdiff_t)gcpi_count(core->p.tape->tensors[labels].shape);
+    ptrdiff_t ignored = 0;
+    for (ptrdiff_t first = 0; first < n; first += SOME) {
+        int32_t some[SOME];
+        ptrdiff_t count = GCPI_MIN((ptrdiff_t)SOME, n - first);
+        gcpi_bytes_copy(&core->p.target, some, core->bound.slab + core->where[labels] + (size_t)first * sizeof *some,
+                        (size_t)count * sizeof *some);
+        for (ptrdiff_t i = 0; i < count; i++) ignored += some[i] == ignore;
+    }
+    return ignored;
+}
+/* What this micro-batch counts in its update: 1, or its labels. */
+static double gcpi_micro_weight(const gcpi_plan *core)
+{
+    const gcp_tape *t = core->p.tape;
+    if (!core->opts.accumulate_labels || core->run.purpose != GCPI_TO_STEP) return 1;
+    const gcpi_op *op = &t->ops[t->tensors[core->p.root].producer];
+    return (double)((ptrdiff_t)gcpi_count(t->tensors[gcpi_edge(t, op, 1)].shape) - gcpi_labels_ignored(core, op));
+}
+
 static void gcpi_numbers_fill(gcpi_plan *core, const gcp_step_opts *o)
 {
     gcp_tape *t = core->p.tape;
@@ -22115,9 +22185,11 @@ static void gcpi_numbers_fill(gcpi_plan *core, const gcp_step_opts *o)
     core->run.numbers.seed = t->seed;
     core->run.numbers.first_sample = o->first_sample;
     core->run.numbers.micro = core->run.micro;
-    core->run.numbers.micros = GCPI_MAX(1, core->opts.accumulate);
-    core->run.numbers.gradient_scale = 1.0 / core->run.numbers.micros;
-    const double share = gcpi_option(o->share, 1);
+    core->run.numbers.micros = o->last ? core->run.micro + 1 : GCPI_MAX(1, core->opts.accumulate);
+    const double weight = gcpi_micro_weight(core), share = gcpi_option(o->share, 1) * weight;
+    core->run.counted = (core->run.micro ? core->run.counted : 0) + weight;
+    core->run.numbers.gradient_scale =
+        1.0 / (core->opts.accumulate_labels ? GCPI_MAX(1.0, core->run.counted) : core->run.numbers.micros);
     if (share != core->run.share) gcpi_recordings_forget(core);         /* they have it as a constant */
     core->run.share = share;
     memcpy(bytes, &core->run.numbers, sizeof core->run.numbers);
@@ -22285,6 +22357,13 @@ static int gcpi_rate_ok(const gcp_plan *plan, double *lr, int free, gcp_at at, c
     return plan->tape->code == GCP_OK;
 }
 
+static int gcpi_last_ok(const gcp_plan *plan, const gcp_step_opts *o, const char *what)
+{
+    if (o->last && plan->core->opts.accumulate < 2)
+        gcpi_refuse_plan(plan, GCP_E_ARGUMENT, o->at, what, ".last belongs to a plan with .accumulate");
+    return plan->tape->code == GCP_OK;
+}
+
 static int gcpi_share_ok(const gcp_plan *plan, const gcp_step_opts *o, const char *what)
 {
     const double share = gcpi_option(o->share, 1);
@@ -22303,7 +22382,9 @@ GCPI_DEF double gcp_step_at(gcp_plan *plan, gcp_step_opts o)
         gcpi_fail(plan->tape, GCP_E_PLAN, o.at, "gcp_step", "an inference plan: use gcp_forward");
         return (double)NAN;
     }
-    if (!gcpi_rate_ok(plan, &o.lr, 0, o.at, "gcp_step") || !gcpi_share_ok(plan, &o, "gcp_step")) return (double)NAN;
+    if (!gcpi_rate_ok(plan, &o.lr, 0, o.at, "gcp_step") || !gcpi_share_ok(plan, &o, "gcp_step") ||
+        !gcpi_last_ok(plan, &o, "gcp_step"))
+        return (double)NAN;
     return gcpi_run(plan->core, &o, "gcp_step");
 }
 
@@ -22315,7 +22396,8 @@ GCPI_DEF double gcp_forward_at(gcp_plan *plan, gcp_step_opts o)
                   "a training plan: use gcp_step, or plan with .inference = 1");
         return (double)NAN;
     }
-    if (!gcpi_rate_ok(plan, &o.lr, 1, o.at, "gcp_forward") || !gcpi_share_ok(plan, &o, "gcp_forward"))
+    if (!gcpi_rate_ok(plan, &o.lr, 1, o.at, "gcp_forward") || !gcpi_share_ok(plan, &o, "gcp_forward") ||
+        !gcpi_last_ok(plan, &o, "gcp_forward"))
         return (double)NAN;
     return gcpi_run(plan->core, &o, "gcp_forward");
 }
@@ -22569,7 +22651,6 @@ GCPI_DEF gcp_code gcp_grad_at(gcp_plan *plan, gcp_tensor x, gcp_real *data, gcp_
 
 GCPI_DEF ptrdiff_t gcp_ignored_at(gcp_plan *plan, gcp_tensor loss, gcp_at at)
 {
-    enum { SOME = 1024 };
     gcpi_access a = gcpi_access_of(plan, loss, at, "gcp_ignored", 0);
     if (gcpi_access_check(&a)) return -1;
     gcp_tape *t = plan->tape;
@@ -22580,18 +22661,10 @@ GCPI_DEF ptrdiff_t gcp_ignored_at(gcp_plan *plan, gcp_tensor loss, gcp_at at)
         return -1;
     }
     int labels = gcpi_edge(t, op, 1);
-    gcpi_label_range range = gcpi_label_range_of(t, op, 1);
-    ptrdiff_t n = (ptrdiff_t)gcpi_count(t->tensors[labels].shape), ignored = 0;
     a.x = gcpi_handle(t, labels);
     if (core->where[labels] < 0) { gcpi_access_fail(&a, GCP_E_ARGUMENT, "is not read by this plan", ""); return -1; }
     if (gcpi_there(&a, labels)) return -1;
-    for (ptrdiff_t first = 0; first < n; first += SOME) {
-        int32_t some[SOME];
-        ptrdiff_t count = GCPI_MIN((ptrdiff_t)SOME, n - first);
-        gcpi_bytes_copy(&core->p.target, some, core->bound.slab + core->where[labels] + (size_t)first * sizeof *some,
-                        (size_t)count * sizeof *some);
-        for (ptrdiff_t i = 0; i < count; i++) ignored += some[i] == range.ignore;
-    }
+    const ptrdiff_t ignored = gcpi_labels_ignored(core, op);
     return gcpi_trouble(t, &core->p.target, at, "gcp_ignored") ? -1 : ignored;
 }
 

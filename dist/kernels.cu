@@ -2510,7 +2510,7 @@ void gcpi_cuda_norm_add(gcp_view g, void *workspace, cudaStream_t stream)
 }
 __global__ void gcpi_norm_finish_kernel(gcp_step_numbers *n, double limit, const double *sum)
 {
-    double scale = 1.0 / n->micros, norm = sqrt(*sum) * scale, clip = limit / (norm + 1e-6);
+    double scale = n->gradient_scale, norm = sqrt(*sum) * scale, clip = limit / (norm + 1e-6);
     n->gradient_norm = norm;
     n->gradient_scale = scale * (clip >= 1 ? 1.0 : clip); /* a NaN stays */
 }

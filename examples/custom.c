@@ -27,25 +27,20 @@ static size_t pixels(const gcp_view *v)
 }
 static gcp_real *row(const gcp_view *v, size_t pixel) { return (gcp_real *)v->data + (ptrdiff_t)pixel * v->pitch; }
 
-/* Shares the rows among the target's threads: those of its pool, or OpenMP's. No row needs another, so the bits are the
-   same for any number of threads. */
+/* Shares the rows among the target's threads. No row needs another, so the bits are the same for any number of them. */
 typedef struct share { const gcp_call *call; void (*rows)(const gcp_call *, size_t first, size_t last); } share;
+enum { ROWS = 64 };                                  /* of a task */
 static void run_share(void *arg, int index, int worker)
 {
     const share *s = arg;
-    const size_t all = pixels(&s->call->out[0]), parts = (size_t)s->call->target->threads, i = (size_t)index;
+    const size_t all = pixels(&s->call->out[0]), first = (size_t)index * ROWS, last = first + ROWS;
     (void)worker;
-    s->rows(s->call, all * i / parts, all * (i + 1) / parts);
+    s->rows(s->call, first, last < all ? last : all);
 }
 static void in_parallel(const gcp_call *call, void (*rows)(const gcp_call *, size_t first, size_t last))
 {
-    const gcp_target *t = call->target;
     share s = { call, rows };
-    if (t->parallel_for) { t->parallel_for(t->context, t->threads, run_share, &s); return; }
-#ifdef _OPENMP
-#pragma omp parallel for num_threads(t->threads)
-#endif
-    for (int i = 0; i < t->threads; i++) run_share(&s, i, i);
+    gcp_parallel_for(call, (int)((pixels(&call->out[0]) + ROWS - 1) / ROWS), run_share, &s);
 }
 
 /* Rows are pitch elements apart: more than c where the tensor is a part of a concat. */
@@ -98,7 +93,12 @@ static const gcp_op softmax_op = { .name = "softmax", .shape = softmax_shape, .f
                                    .flags = GCP_FLAG_SAMPLES_APART | GCP_FLAG_SAME_CHANNELS,
                                    .outputs = 1, .on_device = ON_DEVICE };
 
-static gcp_tensor softmax(gcp_tensor x) { return gcp_custom(&x, 1, &softmax_op); }
+/* The macro takes the place of the call along: messages name the user's line, and not one of this file. */
+static gcp_tensor softmax_at(gcp_tensor x, gcp_at at)
+{
+    return gcp_custom_at(&x, 1, &softmax_op, (gcp_custom_opts) { .at = at });
+}
+#define softmax(x) softmax_at((x), GCP_AT)
 
 /* The loss of a small network, and the gradient of its first weights; 0 after an error. */
 static double loss_under(const char *name, gcp_policy policy, const gcp_target *target, gcp_real *gradient)

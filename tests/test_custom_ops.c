@@ -122,10 +122,68 @@ static void commits(void)
     }
 }
 
+/* Its tasks run on the target's threads, each once, and its worker is one of them. */
+enum { TASKS = 37, POOL = 3 };
+static int ran[TASKS], most_worker, pools;
+static void task(void *arg, int index, int worker)
+{
+    ran[index] += arg == ran;
+    most_worker = worker > most_worker ? worker : most_worker;
+}
+static void tasks_forward(const gcp_call *c)
+{
+    gcp_parallel_for(c, TASKS, task, ran);
+    twice_forward(c);
+}
+static void pool_for(void *context, int tasks, void (*run)(void *arg, int index, int worker), void *arg)
+{
+    for (int i = tasks - 1; i >= 0; i--) run(arg, i, i % POOL);
+    pools += context == &pools;
+}
+static void tasks(void)
+{
+    const gcp_target targets[] = { { .threads = 1 },
+                                   { .threads = POOL, .parallel_for = pool_for, .context = &pools } };
+    op.forward = tasks_forward;
+    for (int i = 0; i < 2; i++) {
+        twice t = { .calls = 0 };
+        memset(ran, 0, sizeof ran);
+        pools = most_worker = 0;
+        record(&t, 0);
+        gcp_plan plan = bound((gcp_plan_opts) { .at = GCP_AT, .policy = GCP_POLICY_KEEP_ALL, .target = &targets[i] });
+        gcp_step(&plan);
+        for (int k = 0; k < TASKS; k++) CHECK_INT(ran[k], ==, 1);
+        CHECK(most_worker == (i ? POOL - 1 : 0) && (pools > 0) == i && !gcp_error(net));
+    }
+    op.forward = twice_forward;
+}
+
+/* A helper's macro hands on the place of the call; a rule without a message says what it refused. */
+static int never(gcp_shape_call *s) { return s->inputs < 0; }
+static gcp_tensor helper_at(gcp_tensor a, gcp_tensor b, gcp_at at)
+{
+    static const gcp_op refused = { .name = "picky", .shape = never, .forward = twice_forward,
+                                    .backward = twice_backward, .outputs = 1 };
+    const gcp_tensor in[] = { a, b };
+    return gcp_custom_at(in, 2, &refused, (gcp_custom_opts) { .at = at });
+}
+#define helper(a, b) helper_at((a), (b), GCP_AT)
+static void places(void)
+{
+    char want[128];
+    twice t = { .calls = 0 };
+    record(&t, 0);
+    snprintf(want, sizeof want, "test_custom_ops.c:%d: picky: its shape rule refused %s", __LINE__ + 1, "");
+    helper(x, gcp_reshape(x, GCP_SHAPE((int)gcp_elements(x), 1)));
+    CHECK(gcp_error(net) && !strncmp(gcp_error(net), want, strlen(want)) && strstr(gcp_error(net), ", ") != NULL);
+}
+
 int main(void)
 {
     spaces();
     astray();
     commits();
+    tasks();
+    places();
     return check_done();
 }

@@ -770,6 +770,9 @@ static void update_options(void)
          gcp_plan_make(loss, .fuse_update = 1, .optimizer = GCP_OPTIMIZER_SGD, .accumulate = 2));
     PLAN_OK(gcp_plan_make(loss, .fuse_update = 1, .optimizer = GCP_OPTIMIZER_SGD, .clip_value = 1));
     PLAN(GCP_E_PLAN, ".accumulate is at least 0", gcp_plan_make(loss, .accumulate = -1));
+    PLAN(GCP_E_PLAN, ".accumulate_labels belongs to .accumulate", gcp_plan_make(loss, .accumulate_labels = 1));
+    PLAN(GCP_E_PLAN, ".accumulate_labels: the loss is not a gcp_cross_entropy of labels without weights",
+         gcp_plan_make(gcp_mean(gcp_mul(weight, weight)), .accumulate = 2, .accumulate_labels = 1));
     PLAN(GCP_E_PLAN, ".clip_norm = -1; at least 0, and finite",
          gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD, .clip_norm = -1));
     PLAN(GCP_E_PLAN, ".momentum = -0.5; at least 0, and finite",
@@ -1414,6 +1417,7 @@ static void rates(void)
     CHECK(gcp_profile(&plan, .lr = -1) == 0);
     said(GCP_E_ARGUMENT, __LINE__, __LINE__, "gcp_profile: .lr = -1; at least 0, and finite");
     gcp_error_clear(net);
+    RATE("gcp_step: .last belongs to a plan with .accumulate", gcp_step(&plan, .lr = 1, .last = 1));
     RATE("gcp_step: .share = 1.5, in [0, 1]", gcp_step(&plan, .lr = 1, .share = 1.5));
     RATE("gcp_step: .share = -1, in [0, 1]", gcp_step(&plan, .lr = 1, .share = -1));
     RATE("gcp_step: .share = nan, in [0, 1]", gcp_step(&plan, .lr = 1, .share = fabs(NAN)));

@@ -176,8 +176,11 @@ static void accumulation(gcp_plan_opts o)
     for (int i = 0; i < FIVE; i++) CHECK_NEAR(got[i], want[i], 1e-6);
 }
 
+static void labels_counted(double clip);
 static void accumulations(void)
 {
+    labels_counted(0);
+    labels_counted(0.05);
     accumulation(
         GCP_OPTS(gcp_plan_opts, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9));
     accumulation(GCP_OPTS(gcp_plan_opts, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_ADAM));
@@ -185,6 +188,68 @@ static void accumulations(void)
         GCP_OPTS(gcp_plan_opts, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .clip_norm = 0.2));
     accumulation(
         GCP_OPTS(gcp_plan_opts, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .clip_value = 0.1));
+}
+
+/* Rows of a linear layer's batch, some with an ignored label: parts of it as micro-batches against all of it. */
+static const int row_labels[6] = { 2, -1, -1, 0, 1, 2 };
+static gcp_plan rows_plan(int batch, gcp_plan_opts o)
+{
+    arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    net = gcp_tape_make(&arena, .ops = 16, .seed = 5);
+    gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(batch, 4)), y = gcp_labels(net, "y", GCP_SHAPE(batch));
+    gcp_plan plan = gcp_plan_make_at(gcp_cross_entropy(gcp_linear(x, .out = 3, .name = "l"), y, .ignore = -1), o);
+    gcp_bind(&plan, step_memory, sizeof step_memory);
+    return plan;
+}
+static void rows_step(gcp_plan *plan, int first, int rows, int last)
+{
+    gcp_real x[24];
+    for (uint32_t i = 0; i < 24; i++) x[i] = (gcp_real)value(70, i);
+    gcp_write(plan, gcp_find(net, "x"), x + 4 * first);
+    if (rows == (int)gcp_shape_of(gcp_find(net, "x")).d[0]) gcp_write(plan, gcp_find(net, "y"), row_labels + first);
+    else {
+        gcp_write_some(plan, gcp_find(net, "x"), x + 4 * first, rows);
+        gcp_write_some(plan, gcp_find(net, "y"), row_labels + first, rows);
+    }
+    gcp_step(plan, .lr = 0.5, .last = last);
+}
+static void labels_counted(double clip)
+{
+    gcp_real want[12], got[12], before[12];
+    gcp_plan_opts o = { .at = GCP_AT, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD };
+    o.clip_norm = clip;
+    gcp_plan plan = rows_plan(6, o);
+    for (int update = 0; update < 2; update++) rows_step(&plan, 0, 6, 0);
+    gcp_read(&plan, gcp_find(net, "l/weight"), want);
+    o.accumulate = 5;
+    for (int by_labels = 0; by_labels < 2; by_labels++) {
+        o.accumulate_labels = by_labels;
+        plan = rows_plan(3, o);
+        for (int update = 0; update < 2; update++) {       /* 1, 2 and 1 labels that count; 3 of the 5 micro-batches */
+            gcp_read(&plan, gcp_find(net, "l/weight"), before);
+            rows_step(&plan, 0, 3, 0); rows_step(&plan, 3, 2, 0);
+            gcp_read(&plan, gcp_find(net, "l/weight"), got);
+            CHECK(!memcmp(before, got, sizeof got));
+            rows_step(&plan, 5, 1, 1);
+            gcp_read(&plan, gcp_find(net, "l/weight"), got);
+            CHECK(memcmp(before, got, sizeof got) != 0);
+        }
+        gcp_read(&plan, gcp_find(net, "l/weight"), got);
+        no_error();
+        double most = 0;
+        for (int i = 0; i < 12; i++) most = fmax(most, fabs((double)(got[i] - want[i])));
+        CHECK(by_labels ? most < 1e-6 : most > 1e-3);
+    }
+    o.accumulate_labels = 0;
+    plan = rows_plan(3, o);                                /* .last divides by the micro-batches that there were */
+    rows_step(&plan, 0, 3, 0); rows_step(&plan, 3, 3, 1);
+    gcp_read(&plan, gcp_find(net, "l/weight"), got);
+    o.accumulate = 2;
+    plan = rows_plan(3, o);
+    rows_step(&plan, 0, 3, 0); rows_step(&plan, 3, 3, 0);
+    gcp_read(&plan, gcp_find(net, "l/weight"), want);
+    CHECK(!memcmp(got, want, sizeof got));
+    no_error();
 }
 
 /* ---- a small network --------------------------------------------------------------------------------------------- */

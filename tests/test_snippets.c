@@ -145,6 +145,17 @@ static void cosine(void)
     }
 }
 
+static void micro_batches(void)
+{
+    gcp_plan p = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD, .accumulate = 4, .accumulate_labels = 1);
+    gcp_bind(&p, memory, sizeof memory);
+    for (int i = 0; i < steps; i++) {
+        gcp_write(&p, image, pixels);
+        gcp_write(&p, label, classes);
+        gcp_step(&p, .lr = 0.01, .last = i + 1 == steps);       /* an update every 4 steps, and at the end */
+    }
+}
+
 static double evaluate(void)
 {
     int right = 0;
@@ -422,6 +433,7 @@ static void training(void)
     begin();
     next_batch(0);
     cosine();
+    micro_batches();
     fine(__LINE__);
     record();
     epochs();

@@ -106,6 +106,12 @@ static void gcpi_parallel(const gcp_target *target, int tasks, void (*task)(void
     par.parallel_for(par.context, tasks, task, arg);
 }
 
+GCPI_DEF void gcp_parallel_for(const gcp_call *call, int tasks, void (*task)(void *arg, int index, int worker),
+                               void *arg)
+{
+    gcpi_parallel(call->target, tasks, task, arg);
+}
+
 GCPI_PRINTF(2, 3)
 static int gcpi_refuse(gcp_shape_call *s, const char *format, ...)
 {

@@ -20,7 +20,7 @@ static void gcpi_gradient_norm_add(const gcp_call *c)
 static void gcpi_gradient_norm_finish(const gcp_call *c)
 {
     gcp_step_numbers *n = (gcp_step_numbers *)(uintptr_t)c->numbers;
-    double limit = ((const gcp_plan_opts *)c->attributes)->clip_norm, scale = 1.0 / n->micros;
+    double limit = ((const gcp_plan_opts *)c->attributes)->clip_norm, scale = n->gradient_scale;
     n->gradient_norm = sqrt(*(double *)c->workspace) * scale;
     n->gradient_scale = scale * GCPI_MIN(1.0, limit / (n->gradient_norm + 1e-6));
 }

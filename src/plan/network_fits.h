@@ -15,6 +15,16 @@ static int gcpi_ops_run_on(const gcpi_problem *p)
     return 1;
 }
 
+/* .accumulate_labels: the loss is one whose labels that count are known. */
+static int gcpi_labels_count(const gcpi_plan *core)
+{
+    const gcp_tape *t = core->p.tape;
+    const gcpi_op *op = t->tensors[core->p.root].producer < 0 ? NULL : &t->ops[t->tensors[core->p.root].producer];
+    if (!core->opts.accumulate_labels || (op && gcpi_facts_of(op).leaves_out && op->inputs == 2)) return 1;
+    return gcpi_plan_bad(core->p.tape, &core->opts,
+                         ".accumulate_labels: the loss is not a gcp_cross_entropy of labels without weights");
+}
+
 /* Statistics of one value a channel are that value: what they normalise is a constant, and no gradient comes back. */
 static int gcpi_norms_have_values(const gcpi_problem *p)
 {

@@ -176,7 +176,7 @@ static int gcpi_plan_effects_ok(gcp_tape *t, const gcp_plan_opts *o)
 static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
 {
     int *const flags[] = { &o->balance, &o->replay, &o->far_only, &o->inference, &o->nesterov, &o->fuse_update,
-                           &o->frozen_norms, &o->no_groups, &o->check };
+                           &o->frozen_norms, &o->accumulate_labels, &o->no_groups, &o->check };
     if (o->fuse_update == GCP_ZERO) o->fuse_update = GCP_NEVER;
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) *flags[i] = gcpi_integer(*flags[i]);
     if ((int)o->policy < 0 || o->policy > GCP_POLICY_BUDGET) return gcpi_plan_bad(t, o, "unknown .policy");
@@ -200,6 +200,8 @@ static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
                              ".fuse_update (or a .list of fused updates) with .accumulate: gradients are not finished "
                              "before the last micro-batch");
     if (o->accumulate < 0) return gcpi_plan_bad(t, o, ".accumulate is at least 0");
+    if (o->accumulate_labels && o->accumulate < 2)
+        return gcpi_plan_bad(t, o, ".accumulate_labels belongs to .accumulate");
     if (o->check && o->check != GCP_CHECK) return gcpi_plan_bad(t, o, ".check is GCP_CHECK or 0");
     if (o->nesterov && (o->optimizer != GCP_OPTIMIZER_SGD || o->momentum == 0))
         return gcpi_plan_bad(t, o, ".nesterov needs GCP_OPTIMIZER_SGD with .momentum");

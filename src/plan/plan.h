@@ -24,6 +24,7 @@ typedef struct gcpi_run_state {
     int micro;
     gcpi_purpose purpose;
     double share;                     /* what the loss's own gradient is */
+    double counted;                   /* what the micro-batches of this update count, so far */
     gcpi_transfer flying[GCP_COPIES]; int next_copy;
     gcp_step_numbers numbers;         /* of the step that is being issued; the slab holds a copy for the kernels */
     void *recordings[4];              /* the device's: of a first, middle, only and last micro-batch */

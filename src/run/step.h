@@ -10,6 +10,31 @@ static double gcpi_root_value(const gcpi_plan *core)
     return (double)value;
 }
 
+/* How many labels of the op's input 1 its loss leaves out. */
+static ptrdiff_t gcpi_labels_ignored(const gcpi_plan *core, const gcpi_op *op)
+{
+    enum { SOME = 1024 };
+    const int labels = gcpi_edge(core->p.tape, op, 1), ignore = gcpi_label_range_of(core->p.tape, op, 1).ignore;
+    const ptrdiff_t n = (ptrdiff_t)gcpi_count(core->p.tape->tensors[labels].shape);
+    ptrdiff_t ignored = 0;
+    for (ptrdiff_t first = 0; first < n; first += SOME) {
+        int32_t some[SOME];
+        ptrdiff_t count = GCPI_MIN((ptrdiff_t)SOME, n - first);
+        gcpi_bytes_copy(&core->p.target, some, core->bound.slab + core->where[labels] + (size_t)first * sizeof *some,
+                        (size_t)count * sizeof *some);
+        for (ptrdiff_t i = 0; i < count; i++) ignored += some[i] == ignore;
+    }
+    return ignored;
+}
+/* What this micro-batch counts in its update: 1, or its labels. */
+static double gcpi_micro_weight(const gcpi_plan *core)
+{
+    const gcp_tape *t = core->p.tape;
+    if (!core->opts.accumulate_labels || core->run.purpose != GCPI_TO_STEP) return 1;
+    const gcpi_op *op = &t->ops[t->tensors[core->p.root].producer];
+    return (double)((ptrdiff_t)gcpi_count(t->tensors[gcpi_edge(t, op, 1)].shape) - gcpi_labels_ignored(core, op));
+}
+
 static void gcpi_numbers_fill(gcpi_plan *core, const gcp_step_opts *o)
 {
     gcp_tape *t = core->p.tape;
@@ -21,9 +46,11 @@ static void gcpi_numbers_fill(gcpi_plan *core, const gcp_step_opts *o)
     core->run.numbers.seed = t->seed;
     core->run.numbers.first_sample = o->first_sample;
     core->run.numbers.micro = core->run.micro;
-    core->run.numbers.micros = GCPI_MAX(1, core->opts.accumulate);
-    core->run.numbers.gradient_scale = 1.0 / core->run.numbers.micros;
-    const double share = gcpi_option(o->share, 1);
+    core->run.numbers.micros = o->last ? core->run.micro + 1 : GCPI_MAX(1, core->opts.accumulate);
+    const double weight = gcpi_micro_weight(core), share = gcpi_option(o->share, 1) * weight;
+    core->run.counted = (core->run.micro ? core->run.counted : 0) + weight;
+    core->run.numbers.gradient_scale =
+        1.0 / (core->opts.accumulate_labels ? GCPI_MAX(1.0, core->run.counted) : core->run.numbers.micros);
     if (share != core->run.share) gcpi_recordings_forget(core);         /* they have it as a constant */
     core->run.share = share;
     memcpy(bytes, &core->run.numbers, sizeof core->run.numbers);
@@ -191,6 +218,13 @@ static int gcpi_rate_ok(const gcp_plan *plan, double *lr, int free, gcp_at at, c
     return plan->tape->code == GCP_OK;
 }
 
+static int gcpi_last_ok(const gcp_plan *plan, const gcp_step_opts *o, const char *what)
+{
+    if (o->last && plan->core->opts.accumulate < 2)
+        gcpi_refuse_plan(plan, GCP_E_ARGUMENT, o->at, what, ".last belongs to a plan with .accumulate");
+    return plan->tape->code == GCP_OK;
+}
+
 static int gcpi_share_ok(const gcp_plan *plan, const gcp_step_opts *o, const char *what)
 {
     const double share = gcpi_option(o->share, 1);
@@ -209,7 +243,9 @@ GCPI_DEF double gcp_step_at(gcp_plan *plan, gcp_step_opts o)
         gcpi_fail(plan->tape, GCP_E_PLAN, o.at, "gcp_step", "an inference plan: use gcp_forward");
         return (double)NAN;
     }
-    if (!gcpi_rate_ok(plan, &o.lr, 0, o.at, "gcp_step") || !gcpi_share_ok(plan, &o, "gcp_step")) return (double)NAN;
+    if (!gcpi_rate_ok(plan, &o.lr, 0, o.at, "gcp_step") || !gcpi_share_ok(plan, &o, "gcp_step") ||
+        !gcpi_last_ok(plan, &o, "gcp_step"))
+        return (double)NAN;
     return gcpi_run(plan->core, &o, "gcp_step");
 }
 
@@ -221,7 +257,8 @@ GCPI_DEF double gcp_forward_at(gcp_plan *plan, gcp_step_opts o)
                   "a training plan: use gcp_step, or plan with .inference = 1");
         return (double)NAN;
     }
-    if (!gcpi_rate_ok(plan, &o.lr, 1, o.at, "gcp_forward") || !gcpi_share_ok(plan, &o, "gcp_forward"))
+    if (!gcpi_rate_ok(plan, &o.lr, 1, o.at, "gcp_forward") || !gcpi_share_ok(plan, &o, "gcp_forward") ||
+        !gcpi_last_ok(plan, &o, "gcp_forward"))
         return (double)NAN;
     return gcpi_run(plan->core, &o, "gcp_forward");
 }

@@ -245,7 +245,6 @@ GCPI_DEF gcp_code gcp_grad_at(gcp_plan *plan, gcp_tensor x, gcp_real *data, gcp_
 
 GCPI_DEF ptrdiff_t gcp_ignored_at(gcp_plan *plan, gcp_tensor loss, gcp_at at)
 {
-    enum { SOME = 1024 };
     gcpi_access a = gcpi_access_of(plan, loss, at, "gcp_ignored", 0);
     if (gcpi_access_check(&a)) return -1;
     gcp_tape *t = plan->tape;
@@ -256,17 +255,9 @@ GCPI_DEF ptrdiff_t gcp_ignored_at(gcp_plan *plan, gcp_tensor loss, gcp_at at)
         return -1;
     }
     int labels = gcpi_edge(t, op, 1);
-    gcpi_label_range range = gcpi_label_range_of(t, op, 1);
-    ptrdiff_t n = (ptrdiff_t)gcpi_count(t->tensors[labels].shape), ignored = 0;
     a.x = gcpi_handle(t, labels);
     if (core->where[labels] < 0) { gcpi_access_fail(&a, GCP_E_ARGUMENT, "is not read by this plan", ""); return -1; }
     if (gcpi_there(&a, labels)) return -1;
-    for (ptrdiff_t first = 0; first < n; first += SOME) {
-        int32_t some[SOME];
-        ptrdiff_t count = GCPI_MIN((ptrdiff_t)SOME, n - first);
-        gcpi_bytes_copy(&core->p.target, some, core->bound.slab + core->where[labels] + (size_t)first * sizeof *some,
-                        (size_t)count * sizeof *some);
-        for (ptrdiff_t i = 0; i < count; i++) ignored += some[i] == range.ignore;
-    }
+    const ptrdiff_t ignored = gcpi_labels_ignored(core, op);
     return gcpi_trouble(t, &core->p.target, at, "gcp_ignored") ? -1 : ignored;
 }

@@ -115,6 +115,16 @@ static int gcpi_op_room(gcp_tape *t, const gcp_op *row, int inputs, int outputs,
     return 1;
 }
 
+/* The message of a rule that gave none. */
+static void gcpi_shapes_refused(gcp_shape_call *c)
+{
+    int n = snprintf(c->message, c->message_size, "its shape rule refused ");
+    for (int i = 0; i < c->inputs && n > 0 && n < (int)c->message_size; i++) {
+        char shape[64];
+        n += snprintf(c->message + n, c->message_size - (size_t)n, "%s%s", i ? ", " : "",
+                      gcpi_shape_text(c->in[i], shape, sizeof shape));
+    }
+}
 static int gcpi_op_shapes(gcp_tape *t, const gcpi_op *op, gcp_shape *out, gcp_dtype *out_type)
 {
     gcp_shape in[GCP_MAX_INPUTS];
@@ -133,7 +143,11 @@ static int gcpi_op_shapes(gcp_tape *t, const gcpi_op *op, gcp_shape *out, gcp_dt
     call.in = in; call.in_dtype = type; call.inputs = op->inputs;
     call.out = out; call.out_dtype = out_type; call.outputs = op->outputs;
     call.message = message; call.message_size = sizeof message; call.code = GCP_E_SHAPE;
-    if (!op->row->shape(&call)) { gcpi_fail(t, call.code, op->at, op->row->name, "%s", message); return 0; }
+    if (!op->row->shape(&call)) {
+        if (!message[0]) gcpi_shapes_refused(&call);
+        gcpi_fail(t, call.code, op->at, op->row->name, "%s", message);
+        return 0;
+    }
     for (int j = 0; j < op->outputs; j++) {
         gcp_shape raw = out[j];
         size_t count = 1;
