@@ -803,7 +803,7 @@ GCP_API gcp_tensor gcp_ids_at(gcp_tape *tape, const char *name, gcp_shape shape,
 GCP_API gcp_tensor gcp_want_grad_at(gcp_tensor input, gcp_at at);
 
 /* A parameter to share among ops; layers make their own. Its values are in the tape's state, and found again by path
-   after a reset. A name, as all names: no space, '/', '[' or '#'. */
+   after a reset. A name, as all names: no space, '/', '[', '#' or '*'; dots are fine. */
 GCP_API gcp_tensor gcp_param_at(gcp_tape *tape, const char *name, gcp_shape shape, gcp_param_opts opts);
 /* Until the tape is reset, plans made from now on compute no gradient for it; plans made before still train it. */
 GCP_API gcp_tensor gcp_freeze_at(gcp_tensor parameter, gcp_at at);
@@ -1223,6 +1223,24 @@ template <class... P> inline size_t gcpi_plans_room(P... p)
     return gcp_plans_room_at(list, (int)sizeof...(p));
 }
 inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return nil; }
+template <class A, class B> struct gcpi_same { enum { yes = 0 }; };
+template <class A> struct gcpi_same<A, A> { enum { yes = 1 }; };
+template <class T> struct gcpi_element {
+    enum { number = gcpi_same<T, float>::yes || gcpi_same<T, double>::yes || gcpi_same<T, long>::yes ||
+                    gcpi_same<T, unsigned long>::yes || gcpi_same<T, long long>::yes ||
+                    gcpi_same<T, unsigned long long>::yes || gcpi_same<T, short>::yes ||
+                    gcpi_same<T, unsigned short>::yes || gcpi_same<T, signed char>::yes ||
+                    gcpi_same<T, unsigned char>::yes,
+           fits = gcpi_same<T, gcp_real>::yes || !number };
+};
+template <class T> struct gcpi_element<const T> : gcpi_element<T> { };
+template <class T> inline T *gcpi_data(T *data)
+{
+    static_assert(gcpi_element<T>::fits, "elements are gcp_real, or int32_t for labels and ids (void *: not checked)");
+    return data;
+}
+inline void *gcpi_data(decltype(nullptr)) { return nullptr; }
+#define GCPI_DATA(data) gcpi_data(data)
 #define GCP_OPTS(T, ...) gcpi_with_at(T { __VA_ARGS__ }, __FILE__, __LINE__)
 #define GCP_SHAPE(...) gcpi_shape(__VA_ARGS__)
 #define GCP_AT gcpi_at(__FILE__, __LINE__)
@@ -1235,6 +1253,19 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define GCP_OPTS(T, ...) ((T) { .at = { __FILE__, __LINE__ }, __VA_ARGS__ })
 #define GCP_SHAPE(...) ((gcp_shape) { (int)(sizeof (int[]) { __VA_ARGS__ } / sizeof(int)), { __VA_ARGS__ } })
 #define GCP_AT ((gcp_at) { __FILE__, __LINE__ })
+#if __STDC_VERSION__ >= 201112L
+/* What is no pointer, where one is expected, does not compile; the message has this name. */
+typedef struct gcpi_elements_are_gcp_real_or_int32_t { int wrong; } gcpi_elements_are_gcp_real_or_int32_t;
+#define GCPI_NOT(type) \
+    type *: (gcpi_elements_are_gcp_real_or_int32_t) { 0 }, const type *: (gcpi_elements_are_gcp_real_or_int32_t) { 0 }
+#define GCPI_DATA(data) \
+    _Generic((data), gcp_real *: (data), const gcp_real *: (data), default: _Generic((data), GCPI_NOT(float), \
+             GCPI_NOT(double), GCPI_NOT(long), GCPI_NOT(unsigned long), GCPI_NOT(long long), \
+             GCPI_NOT(unsigned long long), GCPI_NOT(short), GCPI_NOT(unsigned short), GCPI_NOT(signed char), \
+             GCPI_NOT(unsigned char), default: (data)))
+#else
+#define GCPI_DATA(data) data
+#endif
 #define GCP_NIL ((gcp_tensor) { 0, 0, 0 })
 #define GCP_TENSORS(...) \
     ((const gcp_tensor[]) { __VA_ARGS__ }), (int)(sizeof (gcp_tensor[]) { __VA_ARGS__ } / sizeof(gcp_tensor))
@@ -1335,10 +1366,12 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define gcp_state_bind_on(...)       gcp_state_bind_on_at(__VA_ARGS__, GCP_AT)   /* tape, target, memory, size */
 #define gcp_slots_bind(...)          gcp_slots_bind_at(__VA_ARGS__, GCP_AT)   /* tape, memory, size */
 #define gcp_far_bind(...)            gcp_far_bind_at(__VA_ARGS__, GCP_AT)   /* plan, memory, size */
-#define gcp_write(...)               gcp_write_at(__VA_ARGS__, GCP_AT)   /* plan, tensor, data */
-#define gcp_read(...)                gcp_read_at(__VA_ARGS__, GCP_AT)   /* plan, tensor, data */
-#define gcp_grad(...)                gcp_grad_at(__VA_ARGS__, GCP_AT)   /* plan, tensor, data */
-#define gcp_write_some(...)          gcp_write_some_at(__VA_ARGS__, GCP_AT)     /* plan, tensor, data, samples */
+/* data: gcp_reals or int32_t; with C11 and C++ a pointer to other numbers does not compile, but void * does. */
+#define gcp_write(plan, tensor, ...) gcp_write_at((plan), (tensor), GCPI_DATA((__VA_ARGS__)), GCP_AT)
+#define gcp_read(plan, tensor, ...)  gcp_read_at((plan), (tensor), GCPI_DATA((__VA_ARGS__)), GCP_AT)
+#define gcp_grad(plan, tensor, ...)  gcp_grad_at((plan), (tensor), GCPI_DATA((__VA_ARGS__)), GCP_AT)
+#define gcp_write_some(plan, tensor, data, samples) \
+    gcp_write_some_at((plan), (tensor), GCPI_DATA((data)), (samples), GCP_AT)
 #define gcp_gradient_norm(plan)      gcp_gradient_norm_at((plan), GCP_AT)
 #define gcp_average(...)             gcp_average_at(__VA_ARGS__, GCP_AT)        /* tape, memory, decay */
 #define gcp_average_swap(...)        gcp_average_swap_at(__VA_ARGS__, GCP_AT)   /* tape, memory */
@@ -1353,7 +1386,8 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
    for (scope s = begin(); s.state; end(s)) for (; s.state == 1; s.state = 2) { ... }
    break leaves the inner loop with state 1, so end() sees it at once; continue ends the segment early and is fine;
    return and goto leave the segment open, which the enclosing end() or gcp_plan_make reports with the segment's line.
-   The label must be a literal without space, '/', '[' and '#'; labels that repeat under the same parent are numbered.
+   The label must be a literal without space, '/', '[', '#' and '*'; labels that repeat under the same parent are
+   numbered.
    Segments nest. */
 typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #define GCP_SEGMENT(...) GCPI_SEGMENT(GCPI_CAT(gcpi_scope_, __LINE__), __VA_ARGS__, )

@@ -88,12 +88,14 @@ typedef enum gcp_style { GCP_STYLE_GCP, GCP_STYLE_TORCH, GCP_STYLE_KERAS } gcp_s
    lacks: oihw, io. oihw:7x7, of a dense layer: its inputs are an image of 7 rows and 7 columns, flattened.
    .partial: gcp_load takes what both have and leaves the rest (else each tensor must have its match); a tensor of both
    with another shape is an error all the same, if no line "- THEIRS" passes over it. Of no use in gcp_save.
-   .arena: what is needed on the way comes from its scratch; NULL: the tape's. */
+   .report: gcp_load writes there, before it loads or fails, what goes where and what is left on both sides, as lines of
+   a map. .arena: what is needed on the way comes from its scratch; NULL: the tape's. */
 typedef struct gcp_weights_opts {
     gcp_at at GCPI_Z;
     gcp_style style GCPI_Z;
     const char *map GCPI_Z;
     int partial GCPI_Z;
+    gcp_writer report GCPI_Z;
     const gcp_files *files GCPI_Z;
     gcp_arena *arena GCPI_Z;
 } GCPI_BY_NAME gcp_weights_opts;
@@ -158,8 +160,8 @@ typedef struct gcp_dataset_opts {
 /* idx: grey images and their labels (MNIST and its relatives), unpacked. cifar10: the binary version's files, one after
    the other. folder: images of one size, PGM or PPM (binary, up to 255), in folders of their class in `folder`
    (folder/cat/1.ppm); classes and images are in the order of their names' bytes, so compare .names of two sets. An
-   empty folder is a class. Without folders inside, all are of class 0. Only names that end with .ppm, .pgm or .pnm are
-   images; others, and names that begin with a dot, are passed over. */
+   empty folder is a class. Without folders inside, all are of class 0. Only names that end with .ppm, .pgm or .pnm, or
+   .PPM and so on, are images; others, and names that begin with a dot, are passed over. */
 GCP_API gcp_dataset gcp_dataset_idx_at(gcp_arena *arena, const char *images, const char *labels, gcp_dataset_opts o);
 GCP_API gcp_dataset gcp_dataset_cifar10_at(gcp_arena *arena, const char *const *paths, int count, gcp_dataset_opts o);
 GCP_API gcp_dataset gcp_dataset_folder_at(gcp_arena *arena, const char *folder, gcp_dataset_opts o);

@@ -91,12 +91,14 @@ typedef enum gcp_style { GCP_STYLE_GCP, GCP_STYLE_TORCH, GCP_STYLE_KERAS } gcp_s
    lacks: oihw, io. oihw:7x7, of a dense layer: its inputs are an image of 7 rows and 7 columns, flattened.
    .partial: gcp_load takes what both have and leaves the rest (else each tensor must have its match); a tensor of both
    with another shape is an error all the same, if no line "- THEIRS" passes over it. Of no use in gcp_save.
-   .arena: what is needed on the way comes from its scratch; NULL: the tape's. */
+   .report: gcp_load writes there, before it loads or fails, what goes where and what is left on both sides, as lines of
+   a map. .arena: what is needed on the way comes from its scratch; NULL: the tape's. */
 typedef struct gcp_weights_opts {
     gcp_at at GCPI_Z;
     gcp_style style GCPI_Z;
     const char *map GCPI_Z;
     int partial GCPI_Z;
+    gcp_writer report GCPI_Z;
     const gcp_files *files GCPI_Z;
     gcp_arena *arena GCPI_Z;
 } GCPI_BY_NAME gcp_weights_opts;
@@ -161,8 +163,8 @@ typedef struct gcp_dataset_opts {
 /* idx: grey images and their labels (MNIST and its relatives), unpacked. cifar10: the binary version's files, one after
    the other. folder: images of one size, PGM or PPM (binary, up to 255), in folders of their class in `folder`
    (folder/cat/1.ppm); classes and images are in the order of their names' bytes, so compare .names of two sets. An
-   empty folder is a class. Without folders inside, all are of class 0. Only names that end with .ppm, .pgm or .pnm are
-   images; others, and names that begin with a dot, are passed over. */
+   empty folder is a class. Without folders inside, all are of class 0. Only names that end with .ppm, .pgm or .pnm, or
+   .PPM and so on, are images; others, and names that begin with a dot, are passed over. */
 GCP_API gcp_dataset gcp_dataset_idx_at(gcp_arena *arena, const char *images, const char *labels, gcp_dataset_opts o);
 GCP_API gcp_dataset gcp_dataset_cifar10_at(gcp_arena *arena, const char *const *paths, int count, gcp_dataset_opts o);
 GCP_API gcp_dataset gcp_dataset_folder_at(gcp_arena *arena, const char *folder, gcp_dataset_opts o);
@@ -631,6 +633,15 @@ static int gcpi_disk_settle(gcpi_disk_file *s, const char *part)
     return !s->failed;
 }
 
+/* What the first four bytes of others' files say; NULL: nothing known. */
+static const char *gcpi_other_format(const unsigned char *first)
+{
+    static const char torch[] = "a file of torch.save (safetensors.torch.save_file(model.state_dict(), path) "
+                                "writes one)";
+    if (!memcmp(first, "PK\3\4", 4) || (first[0] == 0x80 && first[1] >= 2 && first[1] <= 5)) return torch;
+    return !memcmp(first, "\x89HDF", 4) ? "an HDF5 file (.h5)" : !memcmp(first, "GGUF", 4) ? "a GGUF file" : NULL;
+}
+
 /* ==== src/io/header.h ==== */
 
 /* safetensors: a file's header, read and checked. Eight bytes with the header's length, the header, the data. The
@@ -1069,8 +1080,15 @@ static size_t gcpi_header_length(gcpi_disk_file *s)
     if (!gcpi_disk_read(s, first, 8)) return 0;
     uint64_t length = gcpi_u64_from(first);
     if (length >= 2 && length <= s->size - 8 && length <= GCPI_HEADER_MOST) return (size_t)length;
-    gcpi_wrong_at(s, 0, "found a header of %llu bytes, expected 2 to %llu: no safetensors file, or one that was cut",
-                  (unsigned long long)length, (unsigned long long)GCPI_MIN(s->size - 8, (uint64_t)GCPI_HEADER_MOST));
+    const char *other = gcpi_other_format(first);
+    if (other) gcpi_wrong(s, GCP_E_CONTENTS, "found %s, expected a safetensors file", other);
+    else if (length > s->size - 8 && length <= GCPI_HEADER_MOST)
+        gcpi_wrong_at(s, 0, "found %llu bytes of a header of %llu: the file was cut, or is no safetensors file",
+                      (unsigned long long)(s->size - 8), (unsigned long long)length);
+    else
+        gcpi_wrong_at(s, 0, "found a header of %llu bytes, expected 2 to %llu: no safetensors file",
+                      (unsigned long long)length,
+                      (unsigned long long)GCPI_MIN(s->size - 8, (uint64_t)GCPI_HEADER_MOST));
     return 0;
 }
 
@@ -1564,23 +1582,26 @@ static const char *gcpi_line_wrong(const char *line)
         return "a layout has letters of o, h, w, i, each once: oihw, io; oihw:7x7 with o first or last";
     return NULL;
 }
-/* Whether a path goes by the line, and by none before it; lines without one do. */
-static int gcpi_line_used(const gcp_tape *t, const gcpi_naming *n, const char *line)
+/* Whether a path goes by the line, and by none before it; lines without one do. 0: none does: *taken is the number of a
+   line before that takes what this one fits, or 0. */
+static int gcpi_line_used(const gcp_tape *t, const gcpi_naming *n, const char *line, int *taken)
 {
     char name[GCPI_NAME_MOST + 1];
     gcpi_captures c;
     gcpi_word word, earlier;
     const char *rest = line;
+    *taken = 0;
     if (!gcpi_map_words(&rest, &word, 1) || (word.length == 1 && *word.at == '-')) return 1;
     for (int i = 0; i < t->parameter_count; i++) {
-        int before = 0;
+        int before = 0, number = 1;
         gcpi_style_name(n->style, t->parameters[i].path, name, sizeof name);
         if (!gcpi_line_fits(word, name, t->parameters[i].path, &c)) continue;
-        for (const char *l = n->map; l < line && !before; gcpi_line_next(&l)) {
+        for (const char *l = n->map; l < line && !before; gcpi_line_next(&l), number++) {
             gcpi_map_words(&l, &earlier, 1);
-            before = gcpi_line_fits(earlier, name, t->parameters[i].path, &c);
+            before = gcpi_line_fits(earlier, name, t->parameters[i].path, &c) ? number : 0;
         }
         if (!before) return 1;
+        *taken = before;
     }
     return 0;
 }
@@ -1598,12 +1619,15 @@ static int gcpi_naming_check(gcp_tape *t, const gcpi_naming *n, gcp_at at, const
         return 0;
     }
     for (int used = 0; used < 2; used++) {        /* first how lines are written, then whether they fit anything */
-        int number = 1;
+        int number = 1, taken;
         const char *line = n->map ? n->map : "";
         do {
+            char text[80] = "its first name fits no tensor of the network";
             const char *wrong = used ? NULL : gcpi_line_wrong(line);
-            if (used && !gcpi_line_used(t, n, line))
-                wrong = "its first name fits no tensor that the lines before leave";
+            if (used && !gcpi_line_used(t, n, line, &taken)) {
+                if (taken) snprintf(text, sizeof text, "line %d has all tensors that its first name fits", taken);
+                wrong = text;
+            }
             if (wrong) { gcpi_fail(t, GCP_E_ARGUMENT, at, call, "line %d of .map: %s", number, wrong); return 0; }
             number++;
         } while (gcpi_line_next(&line));
@@ -2097,40 +2121,86 @@ static int gcpi_stored_take(gcpi_disk_file *s, gcp_tape *t, gcpi_stored *e, int 
     return 1;
 }
 
+/* Whether nothing asked for an entry that may not be left in the file. */
+static int gcpi_stored_left(const gcpi_header *h, const gcpi_naming *n, const gcpi_stored *e)
+{
+    const int run = gcpi_header_find(h, GCPI_RUN_HEAD) != NULL;
+    return e->parameter < 0 && !(run && !strncmp(e->name, "gcp.", 4)) && !gcpi_passed_over(n, e->name);
+}
+/* The style that the file's names look like, if the user gave none. */
+static const char *gcpi_style_hint(const gcpi_header *h, const gcpi_naming *n)
+{
+    const char *name = h->count ? h->by_name[0]->name : "";
+    if (n->style != GCP_STYLE_GCP || strchr(name, '[')) return "";
+    return strchr(name, '/') ? "; .style = GCP_STYLE_KERAS?" : strchr(name, '.') ? "; .style = GCP_STYLE_TORCH?" : "";
+}
+/* The error of so many tensors that the file does not have, of which i is the first. */
+static int gcpi_load_missing(gcpi_disk_file *s, gcp_tape *t, const gcpi_header *h, const gcpi_naming *n, int i,
+                             int missing)
+{
+    char name[GCPI_NAME_MOST + 1], others[64] = "";
+    gcpi_axes axes;
+    int left = 0;
+    gcpi_theirs(n, t, i, name, &axes);
+    for (int k = 0; k < h->count; k++) left += gcpi_stored_left(h, n, h->by_name[k]);
+    if (missing > 1) snprintf(others, sizeof others, ", nor %d others", missing - 1);
+    return gcpi_wrong(s, GCP_E_NAME, "found no %.100s, expected it for %.100s%s; %d of the file's %d are left (the "
+                      "first in it is %.60s; .style and .map say what others call it, .report lists all, .partial "
+                      "leaves it as it is%s)", name, t->parameters[i].path, others, left, h->count,
+                      h->count ? h->by_name[0]->name : "none", gcpi_style_hint(h, n));
+}
 /* Finds each tensor's entry. Returns how many have one; -1: an error. */
 static int gcpi_load_match(gcpi_disk_file *s, gcp_tape *t, const gcpi_header *h, const gcpi_naming *n, int partial)
 {
     char name[GCPI_NAME_MOST + 1];
     gcpi_axes axes;
-    int count = 0;
+    int count = 0, missing = 0, first = 0;
     for (int i = 0; i < t->parameter_count; i++) {
-        const gcpi_parameter *x = &t->parameters[i];
         gcpi_stored *e = gcpi_theirs(n, t, i, name, &axes) ? gcpi_header_find(h, name) : NULL;
         const int passed = e && gcpi_line_passes(n, name);
         if (partial && (!e || passed)) continue;
         if (passed)
             gcpi_wrong(s, GCP_E_NAME, "a line of .map passes over %.100s, expected it for %.100s (.partial leaves that "
-                       "as it is)", name, x->path);
-        else if (!e)
-            gcpi_wrong(s, GCP_E_NAME, "found no %.100s, expected it for %.100s (the first name in it is %.100s; .style "
-                       "and .map say what others call it, .partial leaves it as it is)", name,
-                       x->path, h->count ? h->by_name[0]->name : "none");
-        if (!e || passed || !gcpi_stored_take(s, t, e, i, &axes)) return -1;
+                       "as it is)", name, t->parameters[i].path);
+        if (!e && !missing++) first = i;
+        if (!e) continue;
+        if (passed || !gcpi_stored_take(s, t, e, i, &axes)) return -1;
         count++;
     }
-    return count;
+    return missing ? (gcpi_load_missing(s, t, h, n, first, missing), -1) : count;
 }
 /* 0: an entry that nothing asked for. */
 static int gcpi_load_left(gcpi_disk_file *s, const gcpi_header *h, const gcpi_naming *n)
 {
-    const int run = gcpi_header_find(h, GCPI_RUN_HEAD) != NULL;
-    for (int i = 0; i < h->count; i++) {
-        const gcpi_stored *e = &h->entries[i];
-        if (e->parameter >= 0 || (run && !strncmp(e->name, "gcp.", 4)) || gcpi_passed_over(n, e->name)) continue;
-        return gcpi_wrong(s, GCP_E_NAME, "found %.100s, which the network does not have (.map with \"- %.100s\" "
-                          "passes over it)", e->name, e->name);
+    const gcpi_stored *first = NULL;
+    int left = 0;
+    for (int i = 0; i < h->count; i++)
+        if (gcpi_stored_left(h, n, &h->entries[i]) && !left++) first = &h->entries[i];
+    if (!left) return 1;
+    char others[64] = "";
+    if (left > 1) snprintf(others, sizeof others, " and %d others", left - 1);
+    return gcpi_wrong(s, GCP_E_NAME, "found %.100s%s, which the network does not have (.map with \"- %.100s\" passes "
+                      "over it; .report lists all)", first->name, others, first->name);
+}
+/* What goes where, and what is left, as lines of a map. */
+static void gcpi_load_report(gcp_tape *t, const gcpi_header *h, const gcpi_naming *n, gcp_writer out)
+{
+    char name[GCPI_NAME_MOST + 1], sizes[200];
+    gcpi_axes axes;
+    if (!out.write) return;
+    for (int i = 0; i < t->parameter_count; i++) {
+        const gcpi_stored *e = gcpi_theirs(n, t, i, name, &axes) ? gcpi_header_find(h, name) : NULL;
+        gcpi_say(out, "%s %s  # %s\n", t->parameters[i].path, name,
+                   e ? gcpi_sizes_text(e->shape, e->rank, sizes, sizeof sizes) : "not in the file");
     }
-    return 1;
+    for (int i = 0; i < h->count; i++) {
+        const gcpi_stored *e = h->by_name[i];
+        int taken = gcpi_passed_over(n, e->name);
+        for (int k = 0; k < t->parameter_count && !taken; k++)
+            taken = gcpi_theirs(n, t, k, name, &axes) && !strcmp(name, e->name);
+        if (!taken) gcpi_say(out, "- %s  # %s, nothing takes it\n", e->name,
+                               gcpi_sizes_text(e->shape, e->rank, sizes, sizeof sizes));
+    }
 }
 
 /* Reads an entry to where it was given, or passes over it. */
@@ -2150,6 +2220,7 @@ GCPI_DEF int gcp_load_at(gcp_tape *t, const char *path, gcp_weights_opts o)
     memset(&h, 0, sizeof h);
     if (!gcpi_file_begins(&s, t, o.arena) || gcpi_halfway(t, o.at, s.call)) return 0;
     const int begun = gcpi_naming_begin(&s, &naming) && gcpi_disk_open(&s) && gcpi_header_read(&s, &h);
+    if (begun) gcpi_load_report(t, &h, &naming, o.report);
     int count = begun ? gcpi_load_match(&s, t, &h, &naming, o.partial) : -1;
     if (!count) gcpi_wrong(&s, GCP_E_NAME, "found no tensor that the network has");
     if (count > 0 && !o.partial && !gcpi_load_left(&s, &h, &naming)) count = 0;
@@ -2616,7 +2687,10 @@ static int gcpi_pnm_open(gcpi_image_reader *m, const char *path, int *height, in
 static int gcpi_is_image(const char *name)
 {
     const char *dot = strrchr(name, '.');
-    return dot && (!strcmp(dot, ".ppm") || !strcmp(dot, ".pgm") || !strcmp(dot, ".pnm"));
+    char end[4];
+    if (!dot || strlen(dot) != 4) return 0;
+    for (int i = 0; i < 4; i++) end[i] = dot[1 + i] >= 'A' && dot[1 + i] <= 'Z' ? (char)(dot[1 + i] + 32) : dot[1 + i];
+    return !strcmp(end, "ppm") || !strcmp(end, "pgm") || !strcmp(end, "pnm");
 }
 /* 0: an error: the path is too long. */
 static int gcpi_path_join(gcpi_disk_file *s, char *path, const char *folder, const char *name)

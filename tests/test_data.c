@@ -225,6 +225,9 @@ static void folders(void)
     }
     CHECK_TEXT(load_folder("made/images"), "loaded");
     CHECK_TEXT(load_folder("made/images/b"), "loaded");
+    fclose(table_open("test_data", "made/upper", "notes.txt"));
+    put_pnm("made/upper/1.PPM", "P6 2 1 255 ", 6, 30);
+    CHECK_TEXT(load_folder("made/upper"), "loaded");
     CHECK_TEXT(load_folder("made/none"), "made/none: is no folder that opens");
     fclose(table_open("test_data", "made/empty", "x.csv"));
     CHECK_TEXT(load_folder("made/empty"), "made/empty: found no file .ppm, .pgm or .pnm");

@@ -94,7 +94,7 @@ static void inputs(void)
 {
 #define SIZES(name, found) "'" name "' has " found "; 1 to 4 sizes are allowed, each at least 1"
 #define MANY(name, found) "'" name "' has sizes " found ", too many values: at most 144115188075855871"
-#define NAMED(name) "the name '" name "' is empty or has a space, '/', '[' or '#'"
+#define NAMED(name) "the name '" name "' is empty or has a space, '/', '[', '#' or '*'"
     BAD(GCP_E_SHAPE, "input: " SIZES("a", "sizes 0"), gcp_input(net, "a", GCP_SHAPE(0)));
     BAD(GCP_E_SHAPE, "input: " SIZES("a", "sizes -1x3"), gcp_input(net, "a", GCP_SHAPE(-1, 3)));
     BAD(GCP_E_SHAPE, "input: " SIZES("a", "sizes 2x3x4x-2147483648"),
@@ -189,9 +189,9 @@ static void windows(void)
     BAD(GCP_E_ARGUMENT, "conv_transpose2d: " WINDOW("2x2", "1x1", "1x1", "1", "0 0 0 2"),
         gcp_conv_transpose2d(x, .out = 4, .k = 2, .pad_right = 2, .padding = GCP_PADDING_SAME));
     GOOD(gcp_conv2d(x, .out = 4, .k = 3, .padding = GCP_PADDING_SAME));
-    BAD(GCP_E_SHAPE, "conv2d: 2x8x8x6 does not fit a 9x9 kernel with .out = 4, .pad = 0 (GCP_PADDING_SAME pads enough)",
+    BAD(GCP_E_SHAPE, "conv2d: 2x8x8x6 does not fit a 9x9 kernel with .pad = 0 (GCP_PADDING_SAME pads enough)",
         gcp_conv2d(x, .out = 4, .k = 9));
-    BAD(GCP_E_SHAPE, "conv2d: 2x8x8x6 does not fit a 3x3 kernel with .out = 4, .pad = 0 (GCP_PADDING_SAME pads enough)",
+    BAD(GCP_E_SHAPE, "conv2d: 2x8x8x6 does not fit a 3x3 kernel with .pad = 0 (GCP_PADDING_SAME pads enough)",
         gcp_conv2d(x, .out = 4, .k = 3, .dilation = 4));
     GOOD(gcp_conv2d(x, .out = 4, .k = 8));
     GOOD(gcp_conv2d(x, .out = 4, .k = 9, .pad_bottom = 1, .pad_left = 1));
@@ -233,7 +233,7 @@ static void pools(void)
         gcp_max_pool(x, .k = 3, .pad = 1, .padding = GCP_PADDING_SAME));
     BAD(GCP_E_SHAPE, "max_pool: padding 2 of a 2x2 window", gcp_max_pool(x, .k = 2, .pad = 2));
     BAD(GCP_E_SHAPE,
-        "avg_pool: 2x8x8x6 does not fit a 9x9 kernel with .out = 6, .pad = 0 (GCP_PADDING_SAME pads enough)",
+        "avg_pool: 2x8x8x6 does not fit a 9x9 kernel with .pad = 0 (GCP_PADDING_SAME pads enough)",
         gcp_avg_pool(x, .k = 9));
     GOOD(gcp_max_pool(x, .k = 2, .pad = 1));
     BAD(GCP_E_SHAPE, "max_pool: a window may have at most 256 cells",
@@ -1064,7 +1064,8 @@ static void binds(void)
     gcp_plan plan = training();
     code_said((gcp_code)(isnan(gcp_step(&plan, .lr = 1)) ? GCP_E_BIND : GCP_OK), GCP_E_BIND, __LINE__, __LINE__,
               "gcp_step: the plan is not bound");
-    code_said(gcp_write(&plan, flat, step_memory), GCP_E_BIND, __LINE__, __LINE__, "gcp_write: the plan is not bound");
+    code_said(gcp_write(&plan, flat, (void *)step_memory), GCP_E_BIND, __LINE__, __LINE__,
+              "gcp_write: the plan is not bound");
     snprintf(text, sizeof text, "gcp_bind: no memory, and the target allocates none; %zu bytes are needed (plan.room)",
              plan.bytes + 63);
     code_said(gcp_bind(&plan, NULL, 0), GCP_E_BIND, __LINE__, __LINE__, text);

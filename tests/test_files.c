@@ -105,6 +105,14 @@ static void weights(void)
     }
 }
 
+static char reported[1 << 14];
+static void report_text(void *context, const char *text, size_t size)
+{
+    const size_t n = strlen(reported);
+    (void)context;
+    if (n + size < sizeof reported) { memcpy(reported + n, text, size); reported[n + size] = 0; }
+}
+
 /* Saved in PyTorch's way and with names of others, and read back so. */
 static void styles(void)
 {
@@ -137,7 +145,16 @@ static void styles(void)
     gcp_load(b.net, "s", .style = GCP_STYLE_TORCH, .files = &files);
     said(&b, GCP_E_NAME, "gcp_load: s: found no block[0]/conv2d[0]/weight, expected it for block[0]/conv2d[0]/weight",
          __LINE__);
-    gcp_load(b.net, "s", .style = GCP_STYLE_TORCH, .map = "head/weight fc.weight", .partial = 1, .files = &files);
+    gcp_load(b.net, "s", .files = &files);
+    said(&b, GCP_E_NAME, " others; ", __LINE__);
+    gcp_load(b.net, "s", .files = &files);
+    said(&b, GCP_E_NAME, "; .style = GCP_STYLE_TORCH?)", __LINE__);
+    reported[0] = 0;
+    gcp_load(b.net, "s", .style = GCP_STYLE_TORCH, .map = "head/weight fc.weight", .partial = 1, .files = &files,
+             .report = { report_text, NULL });
+    CHECK(strstr(reported, "head/weight fc.weight  # 5x72\n") != NULL);
+    CHECK(strstr(reported, "head/bias head/bias  # not in the file\n") != NULL);
+    CHECK(strstr(reported, "- layers.2.norm.weight  # ") && !strstr(reported, "- fc.weight"));
     fine(&b, __LINE__);
     gcp_load(b.net, "s", .map = "head/weight fc.weight io", .partial = 1, .files = &files);
     said(&b, GCP_E_SHAPE, "s: fc.weight: found 5x72, expected 72x5 for head/weight", __LINE__);
@@ -158,8 +175,8 @@ static void bad_maps(void)
         { "{a} {b}", "a number on the right is not on the left" }, { "- {b}", "a number on the right" },
         { "{a+1} {a}", "a place is" }, { "{A} x", "a place is" }, { "{a x", "a place is" },
         { "***** x", "at most 4 stars" },
-        { "# a comment\n\nheed/* fc.*", "line 3 of .map: its first name fits no tensor that the lines before leave" },
-        { "* a.*\nhead/* fc.*", "line 2 of .map: its first name fits no tensor that the lines before leave" },
+        { "# a comment\n\nheed/* fc.*", "line 3 of .map: its first name fits no tensor of the network" },
+        { "* a.*\nhead/* fc.*", "line 2 of .map: line 1 has all tensors that its first name fits" },
         { "head/weight #new", "line 1 of .map: expected" }, { "a b oihw:+7x7", "a layout has letters" },
         { "head/weight a.*", "more stars on the right than on the left" },
     };
@@ -819,6 +836,17 @@ static void headers_none(run *r)
     memory_put(&disk, "h", "\xff\xff\xff\xff\xff\xff\xff\xff{}", 10);
     gcp_load(r->net, "h", .files = &files);
     said(r, GCP_E_CONTENTS, "found a header of 18446744073709551615 bytes, expected 2 to 2", __LINE__);
+    static const struct { const char *bytes, *said; } others[] = {
+        { "PK\3\4\0\0\0\0\0\0", "found a file of torch.save (safetensors.torch.save_file(" },
+        { "\x80\2\x8a\x0a\0\0\0\0\0\0", "found a file of torch.save (safetensors.torch.save_file(" },
+        { "\x89HDF\r\n\0\0\0\0", "found an HDF5 file (.h5), expected a safetensors file" },
+        { "GGUF\3\0\0\0\0\0", "found a GGUF file, expected a safetensors file" },
+        { "\x40\0\0\0\0\0\0\0{}", "found 2 bytes of a header of 64: the file was cut, or is no safetensors file" } };
+    for (int i = 0; i < 5; i++) {
+        memory_put(&disk, "h", others[i].bytes, 10);
+        gcp_load(r->net, "h", .files = &files);
+        said(r, GCP_E_CONTENTS, others[i].said, __LINE__);
+    }
     gcp_load(r->net, "nowhere", .files = &files);
     said(r, GCP_E_FILE, "test_files.c:", __LINE__);
 }

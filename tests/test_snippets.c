@@ -145,6 +145,14 @@ static void cosine(void)
     }
 }
 
+static void listing(void)
+{
+    for (int i = 0; !gcp_is_nil(gcp_nth_parameter(net, i)); i++) {
+        char path[256];
+        puts(gcp_name(gcp_nth_parameter(net, i), path, sizeof path));
+    }
+}
+
 static void micro_batches(void)
 {
     gcp_plan p = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD, .accumulate = 4, .accumulate_labels = 1);
@@ -434,6 +442,7 @@ static void training(void)
     next_batch(0);
     cosine();
     micro_batches();
+    listing();
     fine(__LINE__);
     record();
     epochs();

@@ -444,3 +444,12 @@ static int gcpi_disk_settle(gcpi_disk_file *s, const char *part)
     if (s->failed) f->remove(f->context, part);
     return !s->failed;
 }
+
+/* What the first four bytes of others' files say; NULL: nothing known. */
+static const char *gcpi_other_format(const unsigned char *first)
+{
+    static const char torch[] = "a file of torch.save (safetensors.torch.save_file(model.state_dict(), path) "
+                                "writes one)";
+    if (!memcmp(first, "PK\3\4", 4) || (first[0] == 0x80 && first[1] >= 2 && first[1] <= 5)) return torch;
+    return !memcmp(first, "\x89HDF", 4) ? "an HDF5 file (.h5)" : !memcmp(first, "GGUF", 4) ? "a GGUF file" : NULL;
+}

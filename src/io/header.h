@@ -434,8 +434,15 @@ static size_t gcpi_header_length(gcpi_disk_file *s)
     if (!gcpi_disk_read(s, first, 8)) return 0;
     uint64_t length = gcpi_u64_from(first);
     if (length >= 2 && length <= s->size - 8 && length <= GCPI_HEADER_MOST) return (size_t)length;
-    gcpi_wrong_at(s, 0, "found a header of %llu bytes, expected 2 to %llu: no safetensors file, or one that was cut",
-                  (unsigned long long)length, (unsigned long long)GCPI_MIN(s->size - 8, (uint64_t)GCPI_HEADER_MOST));
+    const char *other = gcpi_other_format(first);
+    if (other) gcpi_wrong(s, GCP_E_CONTENTS, "found %s, expected a safetensors file", other);
+    else if (length > s->size - 8 && length <= GCPI_HEADER_MOST)
+        gcpi_wrong_at(s, 0, "found %llu bytes of a header of %llu: the file was cut, or is no safetensors file",
+                      (unsigned long long)(s->size - 8), (unsigned long long)length);
+    else
+        gcpi_wrong_at(s, 0, "found a header of %llu bytes, expected 2 to %llu: no safetensors file",
+                      (unsigned long long)length,
+                      (unsigned long long)GCPI_MIN(s->size - 8, (uint64_t)GCPI_HEADER_MOST));
     return 0;
 }
 

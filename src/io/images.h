@@ -248,7 +248,10 @@ static int gcpi_pnm_open(gcpi_image_reader *m, const char *path, int *height, in
 static int gcpi_is_image(const char *name)
 {
     const char *dot = strrchr(name, '.');
-    return dot && (!strcmp(dot, ".ppm") || !strcmp(dot, ".pgm") || !strcmp(dot, ".pnm"));
+    char end[4];
+    if (!dot || strlen(dot) != 4) return 0;
+    for (int i = 0; i < 4; i++) end[i] = dot[1 + i] >= 'A' && dot[1 + i] <= 'Z' ? (char)(dot[1 + i] + 32) : dot[1 + i];
+    return !strcmp(end, "ppm") || !strcmp(end, "pgm") || !strcmp(end, "pnm");
 }
 /* 0: an error: the path is too long. */
 static int gcpi_path_join(gcpi_disk_file *s, char *path, const char *folder, const char *name)

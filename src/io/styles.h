@@ -200,23 +200,26 @@ static const char *gcpi_line_wrong(const char *line)
         return "a layout has letters of o, h, w, i, each once: oihw, io; oihw:7x7 with o first or last";
     return NULL;
 }
-/* Whether a path goes by the line, and by none before it; lines without one do. */
-static int gcpi_line_used(const gcp_tape *t, const gcpi_naming *n, const char *line)
+/* Whether a path goes by the line, and by none before it; lines without one do. 0: none does: *taken is the number of a
+   line before that takes what this one fits, or 0. */
+static int gcpi_line_used(const gcp_tape *t, const gcpi_naming *n, const char *line, int *taken)
 {
     char name[GCPI_NAME_MOST + 1];
     gcpi_captures c;
     gcpi_word word, earlier;
     const char *rest = line;
+    *taken = 0;
     if (!gcpi_map_words(&rest, &word, 1) || (word.length == 1 && *word.at == '-')) return 1;
     for (int i = 0; i < t->parameter_count; i++) {
-        int before = 0;
+        int before = 0, number = 1;
         gcpi_style_name(n->style, t->parameters[i].path, name, sizeof name);
         if (!gcpi_line_fits(word, name, t->parameters[i].path, &c)) continue;
-        for (const char *l = n->map; l < line && !before; gcpi_line_next(&l)) {
+        for (const char *l = n->map; l < line && !before; gcpi_line_next(&l), number++) {
             gcpi_map_words(&l, &earlier, 1);
-            before = gcpi_line_fits(earlier, name, t->parameters[i].path, &c);
+            before = gcpi_line_fits(earlier, name, t->parameters[i].path, &c) ? number : 0;
         }
         if (!before) return 1;
+        *taken = before;
     }
     return 0;
 }
@@ -234,12 +237,15 @@ static int gcpi_naming_check(gcp_tape *t, const gcpi_naming *n, gcp_at at, const
         return 0;
     }
     for (int used = 0; used < 2; used++) {        /* first how lines are written, then whether they fit anything */
-        int number = 1;
+        int number = 1, taken;
         const char *line = n->map ? n->map : "";
         do {
+            char text[80] = "its first name fits no tensor of the network";
             const char *wrong = used ? NULL : gcpi_line_wrong(line);
-            if (used && !gcpi_line_used(t, n, line))
-                wrong = "its first name fits no tensor that the lines before leave";
+            if (used && !gcpi_line_used(t, n, line, &taken)) {
+                if (taken) snprintf(text, sizeof text, "line %d has all tensors that its first name fits", taken);
+                wrong = text;
+            }
             if (wrong) { gcpi_fail(t, GCP_E_ARGUMENT, at, call, "line %d of .map: %s", number, wrong); return 0; }
             number++;
         } while (gcpi_line_next(&line));

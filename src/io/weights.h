@@ -82,40 +82,86 @@ static int gcpi_stored_take(gcpi_disk_file *s, gcp_tape *t, gcpi_stored *e, int 
     return 1;
 }
 
+/* Whether nothing asked for an entry that may not be left in the file. */
+static int gcpi_stored_left(const gcpi_header *h, const gcpi_naming *n, const gcpi_stored *e)
+{
+    const int run = gcpi_header_find(h, GCPI_RUN_HEAD) != NULL;
+    return e->parameter < 0 && !(run && !strncmp(e->name, "gcp.", 4)) && !gcpi_passed_over(n, e->name);
+}
+/* The style that the file's names look like, if the user gave none. */
+static const char *gcpi_style_hint(const gcpi_header *h, const gcpi_naming *n)
+{
+    const char *name = h->count ? h->by_name[0]->name : "";
+    if (n->style != GCP_STYLE_GCP || strchr(name, '[')) return "";
+    return strchr(name, '/') ? "; .style = GCP_STYLE_KERAS?" : strchr(name, '.') ? "; .style = GCP_STYLE_TORCH?" : "";
+}
+/* The error of so many tensors that the file does not have, of which i is the first. */
+static int gcpi_load_missing(gcpi_disk_file *s, gcp_tape *t, const gcpi_header *h, const gcpi_naming *n, int i,
+                             int missing)
+{
+    char name[GCPI_NAME_MOST + 1], others[64] = "";
+    gcpi_axes axes;
+    int left = 0;
+    gcpi_theirs(n, t, i, name, &axes);
+    for (int k = 0; k < h->count; k++) left += gcpi_stored_left(h, n, h->by_name[k]);
+    if (missing > 1) snprintf(others, sizeof others, ", nor %d others", missing - 1);
+    return gcpi_wrong(s, GCP_E_NAME, "found no %.100s, expected it for %.100s%s; %d of the file's %d are left (the "
+                      "first in it is %.60s; .style and .map say what others call it, .report lists all, .partial "
+                      "leaves it as it is%s)", name, t->parameters[i].path, others, left, h->count,
+                      h->count ? h->by_name[0]->name : "none", gcpi_style_hint(h, n));
+}
 /* Finds each tensor's entry. Returns how many have one; -1: an error. */
 static int gcpi_load_match(gcpi_disk_file *s, gcp_tape *t, const gcpi_header *h, const gcpi_naming *n, int partial)
 {
     char name[GCPI_NAME_MOST + 1];
     gcpi_axes axes;
-    int count = 0;
+    int count = 0, missing = 0, first = 0;
     for (int i = 0; i < t->parameter_count; i++) {
-        const gcpi_parameter *x = &t->parameters[i];
         gcpi_stored *e = gcpi_theirs(n, t, i, name, &axes) ? gcpi_header_find(h, name) : NULL;
         const int passed = e && gcpi_line_passes(n, name);
         if (partial && (!e || passed)) continue;
         if (passed)
             gcpi_wrong(s, GCP_E_NAME, "a line of .map passes over %.100s, expected it for %.100s (.partial leaves that "
-                       "as it is)", name, x->path);
-        else if (!e)
-            gcpi_wrong(s, GCP_E_NAME, "found no %.100s, expected it for %.100s (the first name in it is %.100s; .style "
-                       "and .map say what others call it, .partial leaves it as it is)", name,
-                       x->path, h->count ? h->by_name[0]->name : "none");
-        if (!e || passed || !gcpi_stored_take(s, t, e, i, &axes)) return -1;
+                       "as it is)", name, t->parameters[i].path);
+        if (!e && !missing++) first = i;
+        if (!e) continue;
+        if (passed || !gcpi_stored_take(s, t, e, i, &axes)) return -1;
         count++;
     }
-    return count;
+    return missing ? (gcpi_load_missing(s, t, h, n, first, missing), -1) : count;
 }
 /* 0: an entry that nothing asked for. */
 static int gcpi_load_left(gcpi_disk_file *s, const gcpi_header *h, const gcpi_naming *n)
 {
-    const int run = gcpi_header_find(h, GCPI_RUN_HEAD) != NULL;
-    for (int i = 0; i < h->count; i++) {
-        const gcpi_stored *e = &h->entries[i];
-        if (e->parameter >= 0 || (run && !strncmp(e->name, "gcp.", 4)) || gcpi_passed_over(n, e->name)) continue;
-        return gcpi_wrong(s, GCP_E_NAME, "found %.100s, which the network does not have (.map with \"- %.100s\" "
-                          "passes over it)", e->name, e->name);
+    const gcpi_stored *first = NULL;
+    int left = 0;
+    for (int i = 0; i < h->count; i++)
+        if (gcpi_stored_left(h, n, &h->entries[i]) && !left++) first = &h->entries[i];
+    if (!left) return 1;
+    char others[64] = "";
+    if (left > 1) snprintf(others, sizeof others, " and %d others", left - 1);
+    return gcpi_wrong(s, GCP_E_NAME, "found %.100s%s, which the network does not have (.map with \"- %.100s\" passes "
+                      "over it; .report lists all)", first->name, others, first->name);
+}
+/* What goes where, and what is left, as lines of a map. */
+static void gcpi_load_report(gcp_tape *t, const gcpi_header *h, const gcpi_naming *n, gcp_writer out)
+{
+    char name[GCPI_NAME_MOST + 1], sizes[200];
+    gcpi_axes axes;
+    if (!out.write) return;
+    for (int i = 0; i < t->parameter_count; i++) {
+        const gcpi_stored *e = gcpi_theirs(n, t, i, name, &axes) ? gcpi_header_find(h, name) : NULL;
+        gcpi_say(out, "%s %s  # %s\n", t->parameters[i].path, name,
+                   e ? gcpi_sizes_text(e->shape, e->rank, sizes, sizeof sizes) : "not in the file");
     }
-    return 1;
+    for (int i = 0; i < h->count; i++) {
+        const gcpi_stored *e = h->by_name[i];
+        int taken = gcpi_passed_over(n, e->name);
+        for (int k = 0; k < t->parameter_count && !taken; k++)
+            taken = gcpi_theirs(n, t, k, name, &axes) && !strcmp(name, e->name);
+        if (!taken) gcpi_say(out, "- %s  # %s, nothing takes it\n", e->name,
+                               gcpi_sizes_text(e->shape, e->rank, sizes, sizeof sizes));
+    }
 }
 
 /* Reads an entry to where it was given, or passes over it. */
@@ -135,6 +181,7 @@ GCPI_DEF int gcp_load_at(gcp_tape *t, const char *path, gcp_weights_opts o)
     memset(&h, 0, sizeof h);
     if (!gcpi_file_begins(&s, t, o.arena) || gcpi_halfway(t, o.at, s.call)) return 0;
     const int begun = gcpi_naming_begin(&s, &naming) && gcpi_disk_open(&s) && gcpi_header_read(&s, &h);
+    if (begun) gcpi_load_report(t, &h, &naming, o.report);
     int count = begun ? gcpi_load_match(&s, t, &h, &naming, o.partial) : -1;
     if (!count) gcpi_wrong(&s, GCP_E_NAME, "found no tensor that the network has");
     if (count > 0 && !o.partial && !gcpi_load_left(&s, &h, &naming)) count = 0;

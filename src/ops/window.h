@@ -14,8 +14,8 @@ static int gcpi_window(gcp_shape_call *s, gcpi_conv_attr *a)
     }
     long long fh = (long long)a->h + a->pt + a->pb - eh, fw = (long long)a->w + a->pl + a->pr - ew;
     if (fh < 0 || fw < 0 || fh / a->sh >= INT32_MAX || fw / a->sw >= INT32_MAX)
-        return gcpi_refuse(s, "%s does not fit a %dx%d kernel with .out = %d, .pad = %d%s", GCPI_SHAPE_TEXT(s->in[0]),
-                           a->kh, a->kw, a->co, a->pt, a->same ? "" : " (GCP_PADDING_SAME pads enough)");
+        return gcpi_refuse(s, "%s does not fit a %dx%d kernel with .pad = %d%s", GCPI_SHAPE_TEXT(s->in[0]), a->kh,
+                           a->kw, a->pt, a->same ? "" : " (GCP_PADDING_SAME pads enough)");
     a->ho = (int)(fh / a->sh) + 1;
     a->wo = (int)(fw / a->sw) + 1;
     return 1;

@@ -36,7 +36,8 @@ static void gcpi_help_text(const gcpi_plan *core, int task, size_t gradients, si
     if (gcpi_is_graph(&core->p)) return;
     const size_t threads = gcpi_threads_take(&core->p, task);
     if (adam && core->slot_bytes)
-        n += (size_t)snprintf(text, size, "; SGD with momentum in place of Adam: %zu less", core->slot_bytes / 2);
+        n += (size_t)snprintf(text, size, "; SGD with momentum in place of %s: %zu less",
+                              o->optimizer == GCP_OPTIMIZER_ADAM ? "Adam" : "AdamW", core->slot_bytes / 2);
     if (o->optimizer == GCP_OPTIMIZER_SGD && core->slot_bytes)
         n += (size_t)snprintf(text, size, "; SGD without momentum: %zu less", core->slot_bytes);
     if (core->slot_bytes && n < size)

@@ -27,10 +27,10 @@ static int gcpi_name_new(gcp_tape *t, int parent, const char *label, const char 
     uint64_t hash = gcpi_hash(text) ^ (uint64_t)parent * 0x9e3779b97f4a7c15u;
     int same = gcpi_name_find(t, parent, text, hash);
     const int taken = named && same;
-    if (taken || !*text || strpbrk(text, " /#[\n\t\r")) {
+    if (taken || !*text || strpbrk(text, " /#[*\n\t\r")) {
         gcpi_fail(t, GCP_E_NAME, at, label,
                   taken ? "the name '%s' is used twice in its segment"
-                        : "the name '%s' is empty or has a space, '/', '[' or '#'",
+                        : "the name '%s' is empty or has a space, '/', '[', '#' or '*'",
                   text);
         return 0;
     }
