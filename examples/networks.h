@@ -10,7 +10,8 @@
 #include "networks/plain.h"          /* one layer after another: tf2_checkpointing, recompute_grad, VGG, ... */
 #include "networks/residual.h"       /* ResNet, ResNet v2, those for CIFAR-10 */
 #include "networks/dense.h"          /* MobileNet, DenseNet */
-#include "networks/mobile.h"         /* MobileNetV2, MobileNetV3, EfficientNet */
+#include "networks/mobile.h"         /* MobileNetV2 and V3, EfficientNet and its V2, ShuffleNetV2, GhostNet */
+#include "networks/modern.h"         /* RegNetY, ConvNeXt, MLP-Mixer */
 #include "networks/transformer.h"    /* ViT, DeiT, GPT-2 */
 #include "networks/inception.h"      /* Inception */
 #include "networks/unet.h"           /* U-Net */
@@ -77,6 +78,24 @@ static inline network named_efficientnet_b0(gcp_tape *net, int batch, int image)
 {
     return efficientnet_b0(net, batch, image, 1000);
 }
+static inline network named_efficientnet_v2_s(gcp_tape *net, int batch, int image)
+{
+    return efficientnet_v2_s(net, batch, image, 1000);
+}
+static inline network named_shufflenet_v2(gcp_tape *net, int batch, int image)
+{
+    return shufflenet_v2(net, batch, image, 1000);
+}
+static inline network named_ghostnet(gcp_tape *net, int batch, int image) { return ghostnet(net, batch, image, 1000); }
+static inline network named_regnet_y(gcp_tape *net, int batch, int image) { return regnet_y(net, batch, image, 1000); }
+static inline network named_convnext_t(gcp_tape *net, int batch, int image)
+{
+    return convnext_t(net, batch, image, 1000);
+}
+static inline network named_mlp_mixer_s(gcp_tape *net, int batch, int image)
+{
+    return mlp_mixer(net, 512, 8, batch, image, 1000);
+}
 static inline network named_vit_tiny(gcp_tape *net, int batch, int image)
 {
     return vit(net, 192, 12, 3, batch, image, 1000);
@@ -114,6 +133,12 @@ static const network_name network_names[] = { { "vgg16", 64, 32, 224, named_vgg1
                                               { "mobilenet_v3_small", 256, 32, 224, named_mobilenet_v3_small },
                                               { "mobilenet_v3_large", 320, 32, 224, named_mobilenet_v3_large },
                                               { "efficientnet_b0", 512, 32, 224, named_efficientnet_b0 },
+                                              { "efficientnet_v2_s", 1024, 16, 224, named_efficientnet_v2_s },
+                                              { "shufflenet_v2", 512, 32, 224, named_shufflenet_v2 },
+                                              { "ghostnet", 512, 32, 224, named_ghostnet },
+                                              { "regnet_y", 512, 32, 224, named_regnet_y },
+                                              { "convnext_t", 512, 16, 224, named_convnext_t },
+                                              { "mlp_mixer_s", 256, 16, 224, named_mlp_mixer_s },
                                               { "vit_tiny", 256, 32, 224, named_vit_tiny },
                                               { "vit_small", 256, 32, 224, named_vit_small },
                                               { "gpt2", 256, 1, 512, named_gpt2 },

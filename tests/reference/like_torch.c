@@ -1,0 +1,100 @@
+/* A network of the examples on weights that PyTorch wrote: its logits in inference, its loss in training, and all
+   gradients, for networks.py to compare.
+
+       like_torch NAME WEIGHTS INPUT OUT      WEIGHTS: safetensors; INPUT: a batch's images (NHWC), then its labels;
+                                              OUT.logits: doubles; OUT.safetensors: gradients by the
+                                              names of WEIGHTS */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "gcp.h"
+#include "gcp_io.h"
+#include "networks.h"
+#include "networks/maps.h"
+
+static const struct { const char *name, *map; } maps[] = {
+    { "mobilenet_v2", mobilenet_v2_map },         { "mobilenet_v3_small", mobilenet_v3_small_map },
+    { "mobilenet_v3_large", mobilenet_v3_large_map }, { "efficientnet_b0", efficientnet_b0_map },
+    { "efficientnet_v2_s", efficientnet_v2_s_map }, { "shufflenet_v2", shufflenet_v2_map },
+    { "ghostnet", ghostnet_map },                 { "regnet_y", regnet_y_map },
+    { "convnext_t", convnext_t_map },             { "mlp_mixer_s", mlp_mixer_map },
+    { "vit_tiny", vit_map },                      { "vit_small", vit_map } };
+
+static void *need(size_t size)
+{
+    void *memory = malloc(size);
+    if (!memory) { fprintf(stderr, "no %zu bytes\n", size); exit(1); }
+    return memory;
+}
+static void fine(gcp_tape *net)
+{
+    if (gcp_error(net)) { fprintf(stderr, "%s\n", gcp_error(net)); exit(1); }
+}
+static void read_file(FILE *f, void *to, size_t size)
+{
+    if (fread(to, 1, size, f) != size) { fprintf(stderr, "the input is too short\n"); exit(1); }
+}
+/* Gradients take the place of the values: what saves those saves them. */
+static void gradients(gcp_tape *net, gcp_plan *plan)
+{
+    gcp_tensor w;
+    for (int i = 0; !gcp_is_nil(w = gcp_nth_parameter(net, i)); i++) {
+        gcp_real *values = need(gcp_elements(w) * sizeof *values);
+        gcp_grad(plan, w, values);
+        gcp_write(plan, w, values);
+        free(values);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const network_name *n = NULL;
+    const char *map = NULL;
+    char path[512];
+    int batch, side;
+    for (int i = 0; argc > 4 && i < NETWORK_NAMES; i++)
+        if (!strcmp(network_names[i].name, argv[1])) n = &network_names[i];
+    for (size_t i = 0; n && i < sizeof maps / sizeof *maps; i++) if (!strcmp(maps[i].name, argv[1])) map = maps[i].map;
+    if (!n || !map) { fprintf(stderr, "like_torch NAME WEIGHTS INPUT OUT, NAME one that has a map\n"); return 2; }
+    FILE *in = fopen(argv[3], "rb");
+    if (!in) { perror(argv[3]); return 1; }
+    read_file(in, &batch, sizeof batch); read_file(in, &side, sizeof side);
+    *network_drop() = 0;
+    const size_t arena_bytes = GCP_MB(1024);
+    gcp_arena arena = gcp_arena_from(need(arena_bytes), arena_bytes);
+    gcp_tape *net = gcp_tape_make(&arena, .ops = n->ops * 2);
+    network built = n->record(net, batch, side);
+    const size_t pixels = gcp_elements(built.image);
+    float *image = need(pixels * sizeof *image);
+    gcp_real *reals = need(pixels * sizeof *reals), logits[64 * 1000];
+    double doubles[64 * 1000];
+    int *labels = need((size_t)batch * sizeof *labels);
+    read_file(in, image, pixels * sizeof *image); read_file(in, labels, (size_t)batch * sizeof *labels);
+    fclose(in);
+    for (size_t i = 0; i < pixels; i++) reals[i] = image[i];
+    fine(net);
+
+    gcp_plan train = gcp_plan_make(built.loss), infer = gcp_plan_make(built.logits, .inference = 1);
+    fine(net);
+    const size_t room = gcp_plans_room(&train, &infer);
+    void *memory = need(room);
+    gcp_bind(&train, memory, room); gcp_bind(&infer, memory, room);
+    gcp_load(net, argv[2], .style = GCP_STYLE_TORCH, .map = map);
+    fine(net);
+    gcp_write(&infer, built.image, reals);
+    gcp_forward(&infer);
+    gcp_read(&infer, built.logits, logits);
+    fine(net);
+    snprintf(path, sizeof path, "%s.logits", argv[4]);
+    FILE *out = fopen(path, "wb");
+    for (size_t i = 0; i < gcp_elements(built.logits); i++) doubles[i] = (double)logits[i];
+    if (!out || !fwrite(doubles, sizeof *doubles * gcp_elements(built.logits), 1, out)) return 1;
+    fclose(out);
+    gcp_write(&train, built.image, reals); gcp_write(&train, built.labels, labels);
+    printf("%.9g\n", gcp_step(&train));
+    gradients(net, &train);
+    snprintf(path, sizeof path, "%s.safetensors", argv[4]);
+    gcp_save(net, path, .style = GCP_STYLE_TORCH, .map = map);
+    fine(net);
+    return 0;
+}
