@@ -2603,6 +2603,10 @@ GCPI_DEF int gcp_segment_begin(gcp_tape *t, const char *label, gcp_segment_opts 
                   t->segment_capacity - 1);
         return 0;
     }
+    if (o.keep >= 2 * GCP_KEEP_CUSTOM) {
+        gcpi_fail(t, GCP_E_ARGUMENT, o.at, "segment", ".keep = %u; a sum of GCP_KEEP_... classes", o.keep);
+        return 0;
+    }
     int name = gcpi_name_new(t, t->segments[t->open].name, label, NULL, o.at);
     if (!name) return 0;
     gcpi_segment *s = &t->segments[t->segment_count];
@@ -2658,8 +2662,8 @@ static void gcpi_segment_named_ok(gcp_tape *t, int segment)
     gcpi_segment *s = &t->segments[segment];
     const char *text = s->named;
     char path[256], wrong[200];
-    int fits = 1;
-    for (gcpi_word w; text && fits && !t->code;) {
+    int fits = 1, words = 0;
+    for (gcpi_word w; text && fits && !t->code; words += w.length > 0) {
         if ((w = gcpi_word_next(&text)).length == 0 && !gcpi_line_next(&text)) break;
         fits = w.length == 0;
         for (int o = s->ops; o < t->op_count && !fits; o++)
@@ -2667,6 +2671,7 @@ static void gcpi_segment_named_ok(gcp_tape *t, int segment)
         snprintf(wrong, sizeof wrong, ".keep_named: '%.*s' fits no op in it", (int)GCPI_MIN(w.length, 120u), w.at);
         if (!fits) gcpi_segment_error(t, segment, wrong);
     }
+    if (text && !words && !t->code) gcpi_segment_error(t, segment, ".keep_named has no pattern");
     s->named = NULL;
 }
 
@@ -4876,6 +4881,23 @@ static gcp_tensor gcpi_binary(const gcpi_op_row *row, gcp_tensor a, gcp_tensor b
     in[0] = a; in[1] = b;
     return gcpi_simple(row, in, 2, NULL, o.name, o.at);
 }
+/* A call that records several ops: where one of them is refused, the others are taken back, too, and a full tape counts
+   them all. */
+typedef struct gcpi_before { gcpi_extents held; int full; } gcpi_before;
+static gcpi_before gcpi_before_ops(gcp_tensor x)
+{
+    gcpi_before b;
+    memset(&b, 0, sizeof b);
+    if (x.tape) b.held = x.tape->good, b.full = x.tape->full_ops ? x.tape->full_ops : x.tape->good.ops;
+    return b;
+}
+static gcp_tensor gcpi_all_or_none(gcp_tensor x, gcpi_before b, int ops, gcp_tensor y)
+{
+    if (!gcp_is_nil(y) || !x.tape) return y;
+    x.tape->good = b.held;
+    if (x.tape->full_ops) x.tape->full_ops = b.full + ops;
+    return y;
+}
 static gcpi_attributes gcpi_no_attributes(void)
 {
     gcpi_attributes a;
@@ -6657,6 +6679,10 @@ GCPI_COLD
 
 static int gcpi_norm_options(gcp_tensor x, const char *what, gcp_norm_opts *o)
 {
+    if (o->frozen && o->momentum != 0) {
+        gcpi_bad_option(x, o->at, what, ".momentum", o->momentum, "with .frozen it changes nothing");
+        return 0;
+    }
     o->epsilon = gcpi_option(o->epsilon, 1e-5);
     o->momentum = gcpi_option(o->momentum, 0.1);
     if (!(o->epsilon > 0) || !gcpi_finite(o->epsilon))
@@ -6688,16 +6714,14 @@ static gcp_tensor gcpi_batch_norm(gcp_tensor x, gcp_tensor gamma, gcp_tensor bet
 {
     gcp_tape *t = x.tape;
     gcp_tensor stats[3], apply[5];
-    gcpi_extents before;
+    const gcpi_before before = gcpi_before_ops(x);
     gcpi_attributes a = gcpi_no_attributes();
-    if (t && t->full_ops) t->full_ops++;                             /* two ops: gcpi_enter counts one */
-    if (!gcpi_norm_options(x, "batch_norm", &o)) return gcpi_nil(t);
+    if (!gcpi_norm_options(x, "batch_norm", &o)) return gcpi_all_or_none(x, before, 2, gcpi_nil(t));
     if (given && (!gcpi_channels_ok(x, gamma, o.at) || !gcpi_channels_ok(x, beta, o.at))) return gcpi_nil(t);
     a.norm.epsilon = o.epsilon; a.norm.momentum = o.momentum; a.norm.frozen = o.frozen != 0;
     gcp_shape channels = gcpi_raw(1, gcpi_get(x)->shape.d[3], 0, 0, 0);
     gcp_param_opts ones = gcpi_weight_options(GCP_INIT_ONES, GCP_INIT_ONES, 1, 1, o.at),
                    zeros = gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at);
-    before = t->good;
     int name = gcpi_op_name(t, "batch_norm", o.name, o.at);
     int statistics = name ? gcpi_name_new(t, name, "statistics", "statistics", o.at) : 0;
     if (!statistics) return gcpi_nil(t);
@@ -6708,12 +6732,10 @@ static gcp_tensor gcpi_batch_norm(gcp_tensor x, gcp_tensor gamma, gcp_tensor bet
     apply[4] = given ? beta : gcpi_weight(t, name, "beta", channels, zeros);
     if (t->code) return gcpi_nil(t);
     apply[1] = gcpi_record(t, &gcpi_batch_stats_row, statistics, stats, 3, &a, o.at);
-    if (gcp_is_nil(apply[1]) && t->full_ops) t->full_ops++;          /* the second op is needed, too */
-    if (gcp_is_nil(apply[1])) return gcpi_nil(t);
+    if (gcp_is_nil(apply[1])) return gcpi_all_or_none(x, before, 2, apply[1]);
     apply[2] = gcpi_handle(t, apply[1].id + 1);
     gcp_tensor y = gcpi_record(t, &gcpi_batch_norm_row, name, apply, 5, &a, o.at);
-    if (gcp_is_nil(y)) t->good = before;
-    return y;
+    return gcpi_all_or_none(x, before, 2, y);
 }
 GCPI_DEF gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts o)
 {
@@ -7226,10 +7248,11 @@ GCPI_DEF gcp_tensor gcp_reduce_at(gcp_tensor x, gcp_reduce_opts o)
         return gcpi_bad_option(x, o.at, "reduce", ".by", (double)o.by, "one of GCP_REDUCE_MEAN, SUM, MAX");
     if (o.by != GCP_REDUCE_MEAN)
         return gcpi_simple(o.by == GCP_REDUCE_SUM ? &gcpi_sum_row : &gcpi_max_row, &x, 1, &a, o.name, o.at);
+    const gcpi_before before = gcpi_before_ops(x);
     gcp_tensor sum = gcpi_simple(&gcpi_sum_row, &x, 1, &a, NULL, o.at);
     scale.at = o.at; scale.name = o.name; scale.by = 1;
     for (int k = 0; k < 4; k++) if (a.reduce.axes >> k & 1) scale.by /= s.d[k];
-    return gcp_is_nil(sum) ? sum : gcp_scale_at(sum, scale);
+    return gcpi_all_or_none(x, before, 2, gcp_is_nil(sum) ? sum : gcp_scale_at(sum, scale));
 }
 
 /* ==== src/ops/window.h ==== */
@@ -8108,7 +8131,8 @@ static int gcpi_matmul_shape(gcp_shape_call *s)
     s->out[0] = many ? gcpi_raw(GCPI_MAX(s->in[0].rank, s->in[1].rank), GCPI_MAX(a.n, b.n), GCPI_MAX(a.h, b.h), m, n)
               : at->matmul.ta ? gcpi_raw(2, m, 1, 1, n) : s->in[0];
     s->out[0].d[3] = n;
-    if (gcpi_pixels(s->in[0]) > INT32_MAX || gcpi_pixels(s->in[1]) > INT32_MAX || GCPI_MAX(k, n) > GCPI_CHANNELS_MAX)
+    if (gcpi_pixels(s->in[0]) > INT32_MAX || gcpi_pixels(s->in[1]) > INT32_MAX ||
+        gcpi_pixels(s->out[0]) > INT32_MAX || GCPI_MAX(k, n) > GCPI_CHANNELS_MAX)
         return gcpi_refuse(s, "%s times %s is too large: at most 2^31 - 1 rows and 2^30 columns",
                            GCPI_SHAPE_TEXT(s->in[0]), GCPI_SHAPE_TEXT(s->in[1]));
     return gcpi_all_real(s);
@@ -9211,14 +9235,16 @@ GCPI_DEF gcp_tensor gcp_transpose_at(gcp_tensor x, int n, int h, int w, int c, g
 GCPI_DEF gcp_tensor gcp_channel_shuffle_at(gcp_tensor x, gcp_shuffle_opts o)
 {
     const gcp_shape s = gcp_shape_of(x);
+    const gcpi_before before = gcpi_before_ops(x);
     gcp_op_opts named;
-    if (!gcpi_enter(x, o.at, "channel_shuffle")) return gcpi_nil(x.tape);
+    if (!gcpi_enter(x, o.at, "channel_shuffle")) return gcpi_all_or_none(x, before, 3, gcpi_nil(x.tape));
     if (o.groups < 1 || s.d[3] % o.groups || (int64_t)s.d[1] * s.d[2] > INT32_MAX)
         return gcpi_bad_option(x, o.at, "channel_shuffle", ".groups", o.groups, "a divisor of the channels");
     named.at = o.at; named.name = o.name;
     gcp_tensor y = gcpi_reshape(x, gcpi_raw(4, s.d[0], s.d[1] * s.d[2], o.groups, s.d[3] / o.groups), NULL, o.at);
     y = gcp_transpose_at(y, 0, 1, 3, 2, named);
-    return gcpi_reshape(y, gcpi_raw(4, s.d[0], s.d[1], s.d[2], s.d[3]), NULL, o.at);
+    y = gcpi_reshape(y, gcpi_raw(4, s.d[0], s.d[1], s.d[2], s.d[3]), NULL, o.at);
+    return gcpi_all_or_none(x, before, 3, y);
 }
 /* Reshape, transpose, reshape: rows of y by x by (b, c) become rows of y by b by x by c, or the reverse. */
 static gcp_tensor gcpi_regroup(gcp_tensor x, gcp_shape as, int turn, gcp_shape to, const char *named, gcp_at at)
@@ -9248,12 +9274,14 @@ static gcp_tensor gcpi_pixels_shuffled(gcp_tensor x, gcp_pixel_shuffle_opts o, i
 {
     const gcp_shape s = gcp_shape_of(x);
     const int64_t r = o.factor ? o.factor : 2, images = (int64_t)s.d[0] * s.d[1], pixels = (int64_t)s.d[1] * s.d[2];
-    if (!gcpi_enter(x, o.at, what)) return gcpi_nil(x.tape);
+    const gcpi_before before = gcpi_before_ops(x);
+    if (!gcpi_enter(x, o.at, what)) return gcpi_all_or_none(x, before, 6, gcpi_nil(x.tape));
     if (r < 1 || r > 32768 || (back ? s.d[1] % r || s.d[2] % r || s.d[3] * r * r > INT32_MAX : s.d[3] % (r * r)) ||
         images > INT32_MAX || pixels > INT32_MAX || GCPI_MAX(s.d[1], s.d[2]) * r > INT32_MAX)
         return gcpi_bad_option(x, o.at, what, ".factor", (double)r,
                                back ? "a divisor of height and width" : "its square a divisor of the channels");
-    return back ? gcpi_pixel_unshuffle(x, (int)r, o.name, o.at) : gcpi_pixel_shuffle(x, (int)r, o.name, o.at);
+    gcp_tensor y = back ? gcpi_pixel_unshuffle(x, (int)r, o.name, o.at) : gcpi_pixel_shuffle(x, (int)r, o.name, o.at);
+    return gcpi_all_or_none(x, before, 6, y);
 }
 GCPI_DEF gcp_tensor gcp_pixel_shuffle_at(gcp_tensor x, gcp_pixel_shuffle_opts o)
 {
@@ -9706,12 +9734,12 @@ static const gcpi_op_row gcpi_mean_row = {
     NULL
 };
 
-/* What gives a loss its targets or weights: no gradient goes there. */
-static gcp_tensor gcpi_constant(gcp_tensor x, gcp_at at)
+/* What gives a loss its targets or weights: no gradient goes there. What is refused later stays as it is. */
+static gcp_tensor gcpi_constant(gcp_tape *t, gcp_tensor x, gcp_at at)
 {
     const gcpi_tensor *e = gcpi_get(x);
     gcp_op_opts o;
-    if (!e || e->dtype != GCP_DTYPE_REAL || e->kind == GCPI_INPUT) return x;
+    if (!e || x.tape != t || t->code || e->dtype != GCP_DTYPE_REAL) return x;
     o.at = at; o.name = NULL;
     return gcp_stop_gradient_at(x, o);
 }
@@ -9729,10 +9757,12 @@ GCPI_DEF gcp_tensor gcp_cross_entropy_at(gcp_tensor x, gcp_tensor labels, gcp_cr
     a.labels.ignore = o.ignore == GCP_ZERO ? 0 : o.ignore;
     a.labels.ignores = o.ignore != 0;
     a.labels.smoothing = o.smoothing;
-    in[0] = x; in[1] = gcpi_constant(labels, o.at);
-    if (o.class_weights.id) a.labels.classes = count, in[count++] = gcpi_constant(o.class_weights, o.at);
-    if (o.sample_weights.id) a.labels.samples = count, in[count++] = gcpi_constant(o.sample_weights, o.at);
-    return gcpi_simple(&gcpi_cross_entropy_row, in, count, &a, o.name, o.at);
+    const gcpi_before before = gcpi_before_ops(x);
+    in[0] = x; in[1] = gcpi_constant(x.tape, labels, o.at);
+    if (o.class_weights.id) a.labels.classes = count, in[count++] = gcpi_constant(x.tape, o.class_weights, o.at);
+    if (o.sample_weights.id) a.labels.samples = count, in[count++] = gcpi_constant(x.tape, o.sample_weights, o.at);
+    const int ops = count - 1 + (a.labels.soft ? 1 : 0);
+    return gcpi_all_or_none(x, before, ops, gcpi_simple(&gcpi_cross_entropy_row, in, count, &a, o.name, o.at));
 }
 GCPI_DEF gcp_tensor gcp_mean_at(gcp_tensor x, gcp_op_opts o) { return gcpi_unary(&gcpi_mean_row, x, o); }
 
@@ -9745,14 +9775,19 @@ static gcp_tensor gcpi_weighted(gcp_tensor x, gcp_tensor weights, const char *na
     gcp_reduce_opts sum;
     o.at = plain.at = sum.at = at; o.name = named; plain.name = sum.name = NULL;
     if (!weights.id) return gcp_mean_at(x, o);
-    weights = gcpi_constant(weights, at);
+    weights = gcpi_constant(x.tape, weights, at);
     sum.by = GCP_REDUCE_SUM; sum.samples = sum.height = sum.width = sum.channels = 1; sum.tokens = 0;
     x = gcp_mul_at(x, weights, plain);
     if (gcpi_count(gcp_shape_of(weights)) < gcpi_count(gcp_shape_of(x)))
         weights = gcp_expand_at(weights, gcp_shape_of(x), plain);
     return gcp_div_at(gcp_reduce_at(x, sum), gcp_reduce_at(weights, sum), o);
 }
-/* They go to the shape of the loss at once, so that a wrong shape is refused under the loss's name. */
+/* How many ops gcpi_weighted records. */
+static int gcpi_weighted_ops(gcp_tensor x, gcp_tensor weights)
+{
+    return !weights.id ? 1 : gcpi_count(gcp_shape_of(weights)) < gcpi_count(gcp_shape_of(x)) ? 6 : 5;
+}
+/* Refuses wrong shapes under the loss's name. */
 static int gcpi_weights_fit(gcp_tensor a, gcp_tensor b, gcp_tensor weights, const char *what, gcp_at at)
 {
     const gcp_shape x = gcp_shape_of(a), y = gcp_shape_of(b), w = gcp_shape_of(weights);
@@ -9770,18 +9805,23 @@ GCPI_DEF gcp_tensor gcp_mse_at(gcp_tensor a, gcp_tensor b, gcp_loss_opts o)
 {
     gcp_op_opts plain;
     plain.at = o.at; plain.name = o.weights.id ? NULL : o.name;
+    const gcpi_before before = gcpi_before_ops(a);
     if (!gcpi_weights_fit(a, b, o.weights, "mse", o.at)) return gcpi_nil(a.tape);
     if (!o.weights.id) return gcpi_binary(&gcpi_mse_row, a, b, plain);
-    return gcpi_weighted(gcp_square_at(gcp_sub_at(a, b, plain), plain), o.weights, o.name, o.at);
+    const int ops = 2 + gcpi_weighted_ops(a, o.weights);
+    gcp_tensor each = gcp_square_at(gcp_sub_at(a, b, plain), plain);
+    return gcpi_all_or_none(a, before, ops, gcp_is_nil(each) ? each : gcpi_weighted(each, o.weights, o.name, o.at));
 }
 static gcp_tensor gcpi_pair_loss(const gcpi_op_row *row, int fn, double p, gcp_tensor a, gcp_tensor b,
                                  gcp_tensor weights, const char *what, const char *named, gcp_at at)
 {
     gcp_op_opts plain;
     plain.at = at; plain.name = NULL;
-    if (!gcpi_weights_fit(a, b, weights, what, at)) return gcpi_nil(a.tape);
+    const gcpi_before before = gcpi_before_ops(a);
+    const int ops = 1 + gcpi_weighted_ops(a, weights);
+    if (!gcpi_weights_fit(a, b, weights, what, at)) return gcpi_all_or_none(a, before, ops, gcpi_nil(a.tape));
     gcp_tensor each = gcpi_pair(row, fn, p, a, b, plain);
-    return gcp_is_nil(each) ? each : gcpi_weighted(each, weights, named, at);
+    return gcpi_all_or_none(a, before, ops, gcp_is_nil(each) ? each : gcpi_weighted(each, weights, named, at));
 }
 GCPI_DEF gcp_tensor gcp_l1_at(gcp_tensor a, gcp_tensor b, gcp_loss_opts o)
 {
@@ -19102,7 +19142,8 @@ static int gcpi_plan_keep_ok(gcp_tape *t, const gcp_plan_opts *o)
 {
     const char *text = o->keep;
     char path[256], wrong[200];
-    for (gcpi_word w; text;) {
+    int words = 0;
+    for (gcpi_word w; text; words += w.length > 0) {
         if ((w = gcpi_word_next(&text)).length == 0 && !gcpi_line_next(&text)) break;
         int fits = w.length == 0;
         for (int i = 0; i < t->op_count && !fits; i++) {
@@ -19112,7 +19153,7 @@ static int gcpi_plan_keep_ok(gcp_tape *t, const gcp_plan_opts *o)
         snprintf(wrong, sizeof wrong, ".keep: '%.*s' fits no op", (int)GCPI_MIN(w.length, 120u), w.at);
         if (!fits) return gcpi_plan_bad(t, o, wrong);
     }
-    return 1;
+    return !text || words || gcpi_plan_bad(t, o, ".keep has no pattern");
 }
 
 /* An option that changes nothing was given by mistake. */

@@ -185,8 +185,9 @@ int main(int argc, char **argv)
         return 2;
     }
     if (!text_read(&t, o.file)) return 1;
-    if (t.length <= (size_t)o.tokens) { fprintf(stderr, "gpt: %s has fewer letters than --tokens\n", o.file); return 1; }
-    int ok = model_make(&trained, &o, t.letters, 1) && model_make(&writer, &o, t.letters, 0);
+    int ok = t.length > (size_t)o.tokens;
+    if (!ok) fprintf(stderr, "gpt: %s has fewer letters than --tokens\n", o.file);
+    ok = ok && model_make(&trained, &o, t.letters, 1) && model_make(&writer, &o, t.letters, 0);
     if (ok) {
         void *other = malloc(trained.plan.room);                 /* a step in memory that is watched */
         printf("%zu letters, %d of them different; %zu bytes planned, %zu measured (all kept: %zu)\n", t.length,

@@ -365,6 +365,33 @@ static void shapes(void)
         "(n, k) by (k, m) sizes before the last count as rows",
         gcp_matmul(flat, flat));
     GOOD(gcp_matmul(flat, gcp_input(net, "b", GCP_SHAPE(4, 3))));
+    BAD(GCP_E_SHAPE, "matmul: 65536x1x1x1 times 1x65536x1x1 is too large: at most 2^31 - 1 rows and 2^30 columns",
+        gcp_matmul(gcp_input(net, "wide", GCP_SHAPE(65536, 1, 1, 1)),
+                   gcp_input(net, "high", GCP_SHAPE(1, 65536, 1, 1))));
+    BAD(GCP_E_ARGUMENT, "batch_norm: .momentum = 0.5; with .frozen it changes nothing",
+        gcp_batch_norm(x, .frozen = 1, .momentum = 0.5));
+    BAD(GCP_E_ARGUMENT, "layer_norm: .frozen = 1; it belongs to gcp_batch_norm", gcp_layer_norm(x, .frozen = 1));
+    BAD(GCP_E_SHAPE, "pad: 8 before and 0 after 2x8x8x6 along its size of 8; a reflection is shorter than that",
+        gcp_pad(x, .before = 8, .axis = GCP_AXIS_WIDTH, .mode = GCP_PAD_REFLECT));
+    BAD(GCP_E_ARGUMENT, "pad: .after = -1; at least 0", gcp_pad(x, .after = -1));
+    BAD(GCP_E_ARGUMENT, "pad: .mode = 3; one of GCP_PAD_ZEROS, EDGE, REFLECT",
+        gcp_pad(x, .after = 1, .mode = (gcp_pad_mode)3));
+    BAD(GCP_E_ARGUMENT, "reduce: .by = 3; one of GCP_REDUCE_MEAN, SUM, MAX", gcp_reduce(x, .by = (gcp_reduction)3));
+    BAD(GCP_E_ARGUMENT, "resize: .height = 0; at least 1", gcp_resize(x, .width = 3));
+    BAD(GCP_E_ARGUMENT, "resize: .corners = 1; it belongs to GCP_UPSAMPLING_BILINEAR",
+        gcp_resize(x, .height = 3, .width = 3, .corners = 1));
+    BAD(GCP_E_ARGUMENT, "pixel_shuffle: .factor = 2; its square a divisor of the channels", gcp_pixel_shuffle(x));
+    BAD(GCP_E_ARGUMENT, "pixel_unshuffle: .factor = 3; a divisor of height and width",
+        gcp_pixel_unshuffle(x, .factor = 3));
+    BAD(GCP_E_SHAPE, "l1: 2x4 and 2x8x8x6 differ", gcp_l1(flat, x));
+    BAD(GCP_E_SHAPE, "mse: weights of 4 for 2x8x8x6: each size must be equal, or 1", gcp_mse(x, x, .weights = weight));
+    BAD(GCP_E_ARGUMENT, "smooth_l1: .beta = -1; at least 0, and finite", gcp_smooth_l1(x, x, .beta = -1));
+    BAD(GCP_E_ARGUMENT, "binary_cross_entropy: .positive = -1; at least 0, and finite",
+        gcp_binary_cross_entropy(x, x, .positive = -1));
+    BAD(GCP_E_ARGUMENT, "cross_entropy: .ignore = 3; targets that are no labels have none",
+        gcp_cross_entropy(flat, flat, .ignore = 3));
+    BAD(GCP_E_SHAPE, "cross_entropy: 384 .class_weights for the 4 classes of 2x4",
+        gcp_cross_entropy(flat, flat, .class_weights = gcp_slice(x, .first = 0, .count = 3)));
     BAD(GCP_E_SHAPE, "reshape: 2x4 into 3x3: 8 and 9 values", gcp_reshape(flat, GCP_SHAPE(3, 3)));
     BAD(GCP_E_ARGUMENT, "reshape: its output has sizes -8; 1 to 4 sizes are allowed, each at least 1",
         gcp_reshape(flat, GCP_SHAPE(-8)));

@@ -180,6 +180,77 @@ static void losses(void)
     CHECK(!gcp_error(net));
 }
 
+/* Calls that record several ops: where the last is refused (its name is taken) none stays; a full tape counts all. */
+static gcp_tensor compound(int k, gcp_tensor x, gcp_tensor t, const char *name, int *ops)
+{
+    static const int counts[] = { 2, 3, 6, 6, 2, 3, 2, 2, 2, 6, 8, 2 };
+    *ops = counts[k];
+    switch (k) {
+    case 0: return gcp_reduce(x, .tokens = 1, .name = name);
+    case 1: return gcp_channel_shuffle(x, .groups = 2, .name = name);
+    case 2: return gcp_pixel_shuffle(x, .name = name);
+    case 3: return gcp_pixel_unshuffle(x, .name = name);
+    case 4: return gcp_cross_entropy(x, t, .name = name);
+    case 5: return gcp_cross_entropy(x, t, .class_weights = gcp_find(net, "c"), .name = name);
+    case 6: return gcp_l1(x, t, .name = name);
+    case 7: return gcp_smooth_l1(x, t, .name = name);
+    case 8: return gcp_binary_cross_entropy(x, t, .name = name);
+    case 9: return gcp_binary_cross_entropy(x, t, .weights = t, .name = name);
+    case 10: return gcp_mse(x, t, .weights = gcp_find(net, "c"), .name = name);
+    default: return gcp_batch_norm(x, .name = name);
+    }
+}
+static void compounds(void)
+{
+    char want[80];
+    for (int k = 0; k < 12; k++) {
+        int ops = 0, fit = 0;
+        for (int full = 0; full < 2; full++) {
+            arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+            net = gcp_tape_make(&arena, .ops = 30);
+            gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(2, 4, 4, 8)), t = gcp_input(net, "t", GCP_SHAPE(2, 4, 4, 8));
+            gcp_input(net, "c", GCP_SHAPE(8));
+            gcp_relu(x, .name = "taken");
+            if (full) for (int i = 1; i < 29; i++) gcp_relu(x);            /* one place is left, none for two */
+            CHECK(gcp_is_nil(compound(k, x, t, full ? "new" : "taken", &ops)) && gcp_error(net));
+            snprintf(want, sizeof want, "30 ops are recorded, %d were needed so far", 29 + ops);
+            if (full && !strstr(gcp_error(net), want)) fprintf(stderr, "%d: %s\n", k, gcp_error(net));
+            CHECK(!full || strstr(gcp_error(net), want));
+            if (full) continue;
+            CHECK(strstr(gcp_error(net), "'taken' is used twice") != NULL);
+            gcp_error_clear(net);
+            while (!gcp_is_nil(gcp_relu(x))) fit++;
+            CHECK_INT(fit, ==, 29);
+        }
+    }
+}
+
+/* Targets and weights get no gradient, also those that are inputs whose gradient is wanted; a tensor of another tape
+   leaves that tape as it was. */
+static void constants(void)
+{
+    static unsigned char other_memory[1 << 17];
+    gcp_arena other_arena = gcp_arena_from(other_memory, sizeof other_memory);
+    gcp_tape *another = gcp_tape_make(&other_arena, .ops = 4);
+    gcp_tensor foreign = gcp_input(another, "f", GCP_SHAPE(3, 4));
+    int fit = 0;
+    begin();
+    gcp_tensor x = input("a", GCP_SHAPE(3, 4)), t = input("b", GCP_SHAPE(3, 4)), w = input("c", GCP_SHAPE(4));
+    CHECK(gcp_is_nil(gcp_cross_entropy(x, foreign)) && gcp_error_code(net) == GCP_E_FOREIGN);
+    gcp_error_clear(net);
+    while (!gcp_is_nil(gcp_relu(foreign))) fit++;
+    CHECK_INT(fit, ==, 4);
+    gcp_tensor loss = gcp_add(gcp_cross_entropy(x, t, .class_weights = w), gcp_l1(x, x, .weights = w));
+    plan = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL);
+    gcp_bind(&plan, step_memory, sizeof step_memory);
+    fill("a", 0); fill("b", 1); fill("c", 2);
+    gcp_step(&plan);
+    CHECK(!gcp_error(net) && gcp_grad(&plan, x, got) == GCP_OK);
+    CHECK(gcp_grad(&plan, t, got) != GCP_OK);
+    gcp_error_clear(net);
+    CHECK(gcp_grad(&plan, w, got) != GCP_OK);
+}
+
 int main(void)
 {
     stopped();
@@ -187,5 +258,7 @@ int main(void)
     frozen();
     forms();
     losses();
+    compounds();
+    constants();
     return check_done();
 }

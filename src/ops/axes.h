@@ -343,14 +343,16 @@ GCPI_DEF gcp_tensor gcp_transpose_at(gcp_tensor x, int n, int h, int w, int c, g
 GCPI_DEF gcp_tensor gcp_channel_shuffle_at(gcp_tensor x, gcp_shuffle_opts o)
 {
     const gcp_shape s = gcp_shape_of(x);
+    const gcpi_before before = gcpi_before_ops(x);
     gcp_op_opts named;
-    if (!gcpi_enter(x, o.at, "channel_shuffle")) return gcpi_nil(x.tape);
+    if (!gcpi_enter(x, o.at, "channel_shuffle")) return gcpi_all_or_none(x, before, 3, gcpi_nil(x.tape));
     if (o.groups < 1 || s.d[3] % o.groups || (int64_t)s.d[1] * s.d[2] > INT32_MAX)
         return gcpi_bad_option(x, o.at, "channel_shuffle", ".groups", o.groups, "a divisor of the channels");
     named.at = o.at; named.name = o.name;
     gcp_tensor y = gcpi_reshape(x, gcpi_raw(4, s.d[0], s.d[1] * s.d[2], o.groups, s.d[3] / o.groups), NULL, o.at);
     y = gcp_transpose_at(y, 0, 1, 3, 2, named);
-    return gcpi_reshape(y, gcpi_raw(4, s.d[0], s.d[1], s.d[2], s.d[3]), NULL, o.at);
+    y = gcpi_reshape(y, gcpi_raw(4, s.d[0], s.d[1], s.d[2], s.d[3]), NULL, o.at);
+    return gcpi_all_or_none(x, before, 3, y);
 }
 /* Reshape, transpose, reshape: rows of y by x by (b, c) become rows of y by b by x by c, or the reverse. */
 static gcp_tensor gcpi_regroup(gcp_tensor x, gcp_shape as, int turn, gcp_shape to, const char *named, gcp_at at)
@@ -380,12 +382,14 @@ static gcp_tensor gcpi_pixels_shuffled(gcp_tensor x, gcp_pixel_shuffle_opts o, i
 {
     const gcp_shape s = gcp_shape_of(x);
     const int64_t r = o.factor ? o.factor : 2, images = (int64_t)s.d[0] * s.d[1], pixels = (int64_t)s.d[1] * s.d[2];
-    if (!gcpi_enter(x, o.at, what)) return gcpi_nil(x.tape);
+    const gcpi_before before = gcpi_before_ops(x);
+    if (!gcpi_enter(x, o.at, what)) return gcpi_all_or_none(x, before, 6, gcpi_nil(x.tape));
     if (r < 1 || r > 32768 || (back ? s.d[1] % r || s.d[2] % r || s.d[3] * r * r > INT32_MAX : s.d[3] % (r * r)) ||
         images > INT32_MAX || pixels > INT32_MAX || GCPI_MAX(s.d[1], s.d[2]) * r > INT32_MAX)
         return gcpi_bad_option(x, o.at, what, ".factor", (double)r,
                                back ? "a divisor of height and width" : "its square a divisor of the channels");
-    return back ? gcpi_pixel_unshuffle(x, (int)r, o.name, o.at) : gcpi_pixel_shuffle(x, (int)r, o.name, o.at);
+    gcp_tensor y = back ? gcpi_pixel_unshuffle(x, (int)r, o.name, o.at) : gcpi_pixel_shuffle(x, (int)r, o.name, o.at);
+    return gcpi_all_or_none(x, before, 6, y);
 }
 GCPI_DEF gcp_tensor gcp_pixel_shuffle_at(gcp_tensor x, gcp_pixel_shuffle_opts o)
 {

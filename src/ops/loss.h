@@ -294,12 +294,12 @@ static const gcpi_op_row gcpi_mean_row = {
     NULL
 };
 
-/* What gives a loss its targets or weights: no gradient goes there. */
-static gcp_tensor gcpi_constant(gcp_tensor x, gcp_at at)
+/* What gives a loss its targets or weights: no gradient goes there. What is refused later stays as it is. */
+static gcp_tensor gcpi_constant(gcp_tape *t, gcp_tensor x, gcp_at at)
 {
     const gcpi_tensor *e = gcpi_get(x);
     gcp_op_opts o;
-    if (!e || e->dtype != GCP_DTYPE_REAL || e->kind == GCPI_INPUT) return x;
+    if (!e || x.tape != t || t->code || e->dtype != GCP_DTYPE_REAL) return x;
     o.at = at; o.name = NULL;
     return gcp_stop_gradient_at(x, o);
 }
@@ -317,10 +317,12 @@ GCPI_DEF gcp_tensor gcp_cross_entropy_at(gcp_tensor x, gcp_tensor labels, gcp_cr
     a.labels.ignore = o.ignore == GCP_ZERO ? 0 : o.ignore;
     a.labels.ignores = o.ignore != 0;
     a.labels.smoothing = o.smoothing;
-    in[0] = x; in[1] = gcpi_constant(labels, o.at);
-    if (o.class_weights.id) a.labels.classes = count, in[count++] = gcpi_constant(o.class_weights, o.at);
-    if (o.sample_weights.id) a.labels.samples = count, in[count++] = gcpi_constant(o.sample_weights, o.at);
-    return gcpi_simple(&gcpi_cross_entropy_row, in, count, &a, o.name, o.at);
+    const gcpi_before before = gcpi_before_ops(x);
+    in[0] = x; in[1] = gcpi_constant(x.tape, labels, o.at);
+    if (o.class_weights.id) a.labels.classes = count, in[count++] = gcpi_constant(x.tape, o.class_weights, o.at);
+    if (o.sample_weights.id) a.labels.samples = count, in[count++] = gcpi_constant(x.tape, o.sample_weights, o.at);
+    const int ops = count - 1 + (a.labels.soft ? 1 : 0);
+    return gcpi_all_or_none(x, before, ops, gcpi_simple(&gcpi_cross_entropy_row, in, count, &a, o.name, o.at));
 }
 GCPI_DEF gcp_tensor gcp_mean_at(gcp_tensor x, gcp_op_opts o) { return gcpi_unary(&gcpi_mean_row, x, o); }
 
@@ -333,14 +335,19 @@ static gcp_tensor gcpi_weighted(gcp_tensor x, gcp_tensor weights, const char *na
     gcp_reduce_opts sum;
     o.at = plain.at = sum.at = at; o.name = named; plain.name = sum.name = NULL;
     if (!weights.id) return gcp_mean_at(x, o);
-    weights = gcpi_constant(weights, at);
+    weights = gcpi_constant(x.tape, weights, at);
     sum.by = GCP_REDUCE_SUM; sum.samples = sum.height = sum.width = sum.channels = 1; sum.tokens = 0;
     x = gcp_mul_at(x, weights, plain);
     if (gcpi_count(gcp_shape_of(weights)) < gcpi_count(gcp_shape_of(x)))
         weights = gcp_expand_at(weights, gcp_shape_of(x), plain);
     return gcp_div_at(gcp_reduce_at(x, sum), gcp_reduce_at(weights, sum), o);
 }
-/* They go to the shape of the loss at once, so that a wrong shape is refused under the loss's name. */
+/* How many ops gcpi_weighted records. */
+static int gcpi_weighted_ops(gcp_tensor x, gcp_tensor weights)
+{
+    return !weights.id ? 1 : gcpi_count(gcp_shape_of(weights)) < gcpi_count(gcp_shape_of(x)) ? 6 : 5;
+}
+/* Refuses wrong shapes under the loss's name. */
 static int gcpi_weights_fit(gcp_tensor a, gcp_tensor b, gcp_tensor weights, const char *what, gcp_at at)
 {
     const gcp_shape x = gcp_shape_of(a), y = gcp_shape_of(b), w = gcp_shape_of(weights);
@@ -358,18 +365,23 @@ GCPI_DEF gcp_tensor gcp_mse_at(gcp_tensor a, gcp_tensor b, gcp_loss_opts o)
 {
     gcp_op_opts plain;
     plain.at = o.at; plain.name = o.weights.id ? NULL : o.name;
+    const gcpi_before before = gcpi_before_ops(a);
     if (!gcpi_weights_fit(a, b, o.weights, "mse", o.at)) return gcpi_nil(a.tape);
     if (!o.weights.id) return gcpi_binary(&gcpi_mse_row, a, b, plain);
-    return gcpi_weighted(gcp_square_at(gcp_sub_at(a, b, plain), plain), o.weights, o.name, o.at);
+    const int ops = 2 + gcpi_weighted_ops(a, o.weights);
+    gcp_tensor each = gcp_square_at(gcp_sub_at(a, b, plain), plain);
+    return gcpi_all_or_none(a, before, ops, gcp_is_nil(each) ? each : gcpi_weighted(each, o.weights, o.name, o.at));
 }
 static gcp_tensor gcpi_pair_loss(const gcpi_op_row *row, int fn, double p, gcp_tensor a, gcp_tensor b,
                                  gcp_tensor weights, const char *what, const char *named, gcp_at at)
 {
     gcp_op_opts plain;
     plain.at = at; plain.name = NULL;
-    if (!gcpi_weights_fit(a, b, weights, what, at)) return gcpi_nil(a.tape);
+    const gcpi_before before = gcpi_before_ops(a);
+    const int ops = 1 + gcpi_weighted_ops(a, weights);
+    if (!gcpi_weights_fit(a, b, weights, what, at)) return gcpi_all_or_none(a, before, ops, gcpi_nil(a.tape));
     gcp_tensor each = gcpi_pair(row, fn, p, a, b, plain);
-    return gcp_is_nil(each) ? each : gcpi_weighted(each, weights, named, at);
+    return gcpi_all_or_none(a, before, ops, gcp_is_nil(each) ? each : gcpi_weighted(each, weights, named, at));
 }
 GCPI_DEF gcp_tensor gcp_l1_at(gcp_tensor a, gcp_tensor b, gcp_loss_opts o)
 {

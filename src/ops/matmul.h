@@ -45,7 +45,8 @@ static int gcpi_matmul_shape(gcp_shape_call *s)
     s->out[0] = many ? gcpi_raw(GCPI_MAX(s->in[0].rank, s->in[1].rank), GCPI_MAX(a.n, b.n), GCPI_MAX(a.h, b.h), m, n)
               : at->matmul.ta ? gcpi_raw(2, m, 1, 1, n) : s->in[0];
     s->out[0].d[3] = n;
-    if (gcpi_pixels(s->in[0]) > INT32_MAX || gcpi_pixels(s->in[1]) > INT32_MAX || GCPI_MAX(k, n) > GCPI_CHANNELS_MAX)
+    if (gcpi_pixels(s->in[0]) > INT32_MAX || gcpi_pixels(s->in[1]) > INT32_MAX ||
+        gcpi_pixels(s->out[0]) > INT32_MAX || GCPI_MAX(k, n) > GCPI_CHANNELS_MAX)
         return gcpi_refuse(s, "%s times %s is too large: at most 2^31 - 1 rows and 2^30 columns",
                            GCPI_SHAPE_TEXT(s->in[0]), GCPI_SHAPE_TEXT(s->in[1]));
     return gcpi_all_real(s);

@@ -298,6 +298,10 @@ GCPI_COLD
 
 static int gcpi_norm_options(gcp_tensor x, const char *what, gcp_norm_opts *o)
 {
+    if (o->frozen && o->momentum != 0) {
+        gcpi_bad_option(x, o->at, what, ".momentum", o->momentum, "with .frozen it changes nothing");
+        return 0;
+    }
     o->epsilon = gcpi_option(o->epsilon, 1e-5);
     o->momentum = gcpi_option(o->momentum, 0.1);
     if (!(o->epsilon > 0) || !gcpi_finite(o->epsilon))
@@ -329,16 +333,14 @@ static gcp_tensor gcpi_batch_norm(gcp_tensor x, gcp_tensor gamma, gcp_tensor bet
 {
     gcp_tape *t = x.tape;
     gcp_tensor stats[3], apply[5];
-    gcpi_extents before;
+    const gcpi_before before = gcpi_before_ops(x);
     gcpi_attributes a = gcpi_no_attributes();
-    if (t && t->full_ops) t->full_ops++;                             /* two ops: gcpi_enter counts one */
-    if (!gcpi_norm_options(x, "batch_norm", &o)) return gcpi_nil(t);
+    if (!gcpi_norm_options(x, "batch_norm", &o)) return gcpi_all_or_none(x, before, 2, gcpi_nil(t));
     if (given && (!gcpi_channels_ok(x, gamma, o.at) || !gcpi_channels_ok(x, beta, o.at))) return gcpi_nil(t);
     a.norm.epsilon = o.epsilon; a.norm.momentum = o.momentum; a.norm.frozen = o.frozen != 0;
     gcp_shape channels = gcpi_raw(1, gcpi_get(x)->shape.d[3], 0, 0, 0);
     gcp_param_opts ones = gcpi_weight_options(GCP_INIT_ONES, GCP_INIT_ONES, 1, 1, o.at),
                    zeros = gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at);
-    before = t->good;
     int name = gcpi_op_name(t, "batch_norm", o.name, o.at);
     int statistics = name ? gcpi_name_new(t, name, "statistics", "statistics", o.at) : 0;
     if (!statistics) return gcpi_nil(t);
@@ -349,12 +351,10 @@ static gcp_tensor gcpi_batch_norm(gcp_tensor x, gcp_tensor gamma, gcp_tensor bet
     apply[4] = given ? beta : gcpi_weight(t, name, "beta", channels, zeros);
     if (t->code) return gcpi_nil(t);
     apply[1] = gcpi_record(t, &gcpi_batch_stats_row, statistics, stats, 3, &a, o.at);
-    if (gcp_is_nil(apply[1]) && t->full_ops) t->full_ops++;          /* the second op is needed, too */
-    if (gcp_is_nil(apply[1])) return gcpi_nil(t);
+    if (gcp_is_nil(apply[1])) return gcpi_all_or_none(x, before, 2, apply[1]);
     apply[2] = gcpi_handle(t, apply[1].id + 1);
     gcp_tensor y = gcpi_record(t, &gcpi_batch_norm_row, name, apply, 5, &a, o.at);
-    if (gcp_is_nil(y)) t->good = before;
-    return y;
+    return gcpi_all_or_none(x, before, 2, y);
 }
 GCPI_DEF gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts o)
 {

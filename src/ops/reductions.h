@@ -158,8 +158,9 @@ GCPI_DEF gcp_tensor gcp_reduce_at(gcp_tensor x, gcp_reduce_opts o)
         return gcpi_bad_option(x, o.at, "reduce", ".by", (double)o.by, "one of GCP_REDUCE_MEAN, SUM, MAX");
     if (o.by != GCP_REDUCE_MEAN)
         return gcpi_simple(o.by == GCP_REDUCE_SUM ? &gcpi_sum_row : &gcpi_max_row, &x, 1, &a, o.name, o.at);
+    const gcpi_before before = gcpi_before_ops(x);
     gcp_tensor sum = gcpi_simple(&gcpi_sum_row, &x, 1, &a, NULL, o.at);
     scale.at = o.at; scale.name = o.name; scale.by = 1;
     for (int k = 0; k < 4; k++) if (a.reduce.axes >> k & 1) scale.by /= s.d[k];
-    return gcp_is_nil(sum) ? sum : gcp_scale_at(sum, scale);
+    return gcpi_all_or_none(x, before, 2, gcp_is_nil(sum) ? sum : gcp_scale_at(sum, scale));
 }

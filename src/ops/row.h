@@ -92,6 +92,23 @@ static gcp_tensor gcpi_binary(const gcpi_op_row *row, gcp_tensor a, gcp_tensor b
     in[0] = a; in[1] = b;
     return gcpi_simple(row, in, 2, NULL, o.name, o.at);
 }
+/* A call that records several ops: where one of them is refused, the others are taken back, too, and a full tape counts
+   them all. */
+typedef struct gcpi_before { gcpi_extents held; int full; } gcpi_before;
+static gcpi_before gcpi_before_ops(gcp_tensor x)
+{
+    gcpi_before b;
+    memset(&b, 0, sizeof b);
+    if (x.tape) b.held = x.tape->good, b.full = x.tape->full_ops ? x.tape->full_ops : x.tape->good.ops;
+    return b;
+}
+static gcp_tensor gcpi_all_or_none(gcp_tensor x, gcpi_before b, int ops, gcp_tensor y)
+{
+    if (!gcp_is_nil(y) || !x.tape) return y;
+    x.tape->good = b.held;
+    if (x.tape->full_ops) x.tape->full_ops = b.full + ops;
+    return y;
+}
 static gcpi_attributes gcpi_no_attributes(void)
 {
     gcpi_attributes a;

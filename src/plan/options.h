@@ -152,7 +152,8 @@ static int gcpi_plan_keep_ok(gcp_tape *t, const gcp_plan_opts *o)
 {
     const char *text = o->keep;
     char path[256], wrong[200];
-    for (gcpi_word w; text;) {
+    int words = 0;
+    for (gcpi_word w; text; words += w.length > 0) {
         if ((w = gcpi_word_next(&text)).length == 0 && !gcpi_line_next(&text)) break;
         int fits = w.length == 0;
         for (int i = 0; i < t->op_count && !fits; i++) {
@@ -162,7 +163,7 @@ static int gcpi_plan_keep_ok(gcp_tape *t, const gcp_plan_opts *o)
         snprintf(wrong, sizeof wrong, ".keep: '%.*s' fits no op", (int)GCPI_MIN(w.length, 120u), w.at);
         if (!fits) return gcpi_plan_bad(t, o, wrong);
     }
-    return 1;
+    return !text || words || gcpi_plan_bad(t, o, ".keep has no pattern");
 }
 
 /* An option that changes nothing was given by mistake. */

@@ -8,6 +8,10 @@ GCPI_DEF int gcp_segment_begin(gcp_tape *t, const char *label, gcp_segment_opts 
                   t->segment_capacity - 1);
         return 0;
     }
+    if (o.keep >= 2 * GCP_KEEP_CUSTOM) {
+        gcpi_fail(t, GCP_E_ARGUMENT, o.at, "segment", ".keep = %u; a sum of GCP_KEEP_... classes", o.keep);
+        return 0;
+    }
     int name = gcpi_name_new(t, t->segments[t->open].name, label, NULL, o.at);
     if (!name) return 0;
     gcpi_segment *s = &t->segments[t->segment_count];
@@ -63,8 +67,8 @@ static void gcpi_segment_named_ok(gcp_tape *t, int segment)
     gcpi_segment *s = &t->segments[segment];
     const char *text = s->named;
     char path[256], wrong[200];
-    int fits = 1;
-    for (gcpi_word w; text && fits && !t->code;) {
+    int fits = 1, words = 0;
+    for (gcpi_word w; text && fits && !t->code; words += w.length > 0) {
         if ((w = gcpi_word_next(&text)).length == 0 && !gcpi_line_next(&text)) break;
         fits = w.length == 0;
         for (int o = s->ops; o < t->op_count && !fits; o++)
@@ -72,6 +76,7 @@ static void gcpi_segment_named_ok(gcp_tape *t, int segment)
         snprintf(wrong, sizeof wrong, ".keep_named: '%.*s' fits no op in it", (int)GCPI_MIN(w.length, 120u), w.at);
         if (!fits) gcpi_segment_error(t, segment, wrong);
     }
+    if (text && !words && !t->code) gcpi_segment_error(t, segment, ".keep_named has no pattern");
     s->named = NULL;
 }
 
