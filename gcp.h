@@ -589,7 +589,7 @@ typedef struct gcp_cross_entropy_opts {
     gcp_tensor class_weights GCPI_Z, sample_weights GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_cross_entropy_opts;
 /* .weights: what a value counts: of the shape of a, or 1 where it is spread over it, as (n, 1) for (n, c). The loss is
-   divided by their sum. They get no gradient. */
+   divided by their sum, as spread over a, and 0 where that is 0. They get no gradient. */
 typedef struct gcp_loss_opts {
     gcp_at at GCPI_Z; gcp_tensor weights GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_loss_opts;
@@ -815,7 +815,8 @@ GCP_API gcp_tensor gcp_nth_statistic(gcp_tape *tape, int index);
 /* A parameter, input or statistic by its path ("batch_norm[0]/running_mean"); nil if there is none. */
 GCP_API gcp_tensor gcp_find(gcp_tape *tape, const char *path);
 
-/* Never recomputed, never overwritten, readable after the step with gcp_read. */
+/* Never recomputed, never overwritten, readable after the step with gcp_read. Every plan of the tape computes it, also
+   one whose loss does not depend on it: with the inputs, statistics and bytes that this takes. */
 GCP_API gcp_tensor gcp_keep_at(gcp_tensor x, gcp_at at);
 
 /* All four sizes in d, whatever the rank; a function that takes a shape takes it as it is. */

@@ -29,6 +29,7 @@
      bias                          map                       map; sum_blocks, sum_finish                  reduce
      reshape, dropout              reshape, dropout          the same                                     elementwise
      max_pool, avg_pool, global_avg_pool: pool               pool_back                                    windows
+     group_norm                    group_norm                group_norm (moments), sums, group_norm_back      groups
      upsample                      upsample                  upsample_back                                windows
      embedding                     embedding                 map (zeros), sort, merge, embedding_back     lookup
      cross_entropy                 cross_entropy, finish     count_labels, cross_entropy_back             losses
@@ -60,4 +61,5 @@
 #include "src/cuda/kernels/attend.h"       /* Attention: tiles of 32 rows and 32 keys */
 #include "src/cuda/kernels/lookup.h"       /* Embedding */
 #include "src/cuda/kernels/losses.h"       /* Losses */
+#include "src/cuda/kernels/groups.h"       /* Group-norm: a block of 256 threads for a group of a sample's channels */
 #include "src/cuda/kernels/updates.h"      /* Updates */

@@ -688,7 +688,7 @@ typedef struct gcp_cross_entropy_opts {
     gcp_tensor class_weights GCPI_Z, sample_weights GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_cross_entropy_opts;
 /* .weights: what a value counts: of the shape of a, or 1 where it is spread over it, as (n, 1) for (n, c). The loss is
-   divided by their sum. They get no gradient. */
+   divided by their sum, as spread over a, and 0 where that is 0. They get no gradient. */
 typedef struct gcp_loss_opts {
     gcp_at at GCPI_Z; gcp_tensor weights GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_loss_opts;
@@ -914,7 +914,8 @@ GCP_API gcp_tensor gcp_nth_statistic(gcp_tape *tape, int index);
 /* A parameter, input or statistic by its path ("batch_norm[0]/running_mean"); nil if there is none. */
 GCP_API gcp_tensor gcp_find(gcp_tape *tape, const char *path);
 
-/* Never recomputed, never overwritten, readable after the step with gcp_read. */
+/* Never recomputed, never overwritten, readable after the step with gcp_read. Every plan of the tape computes it, also
+   one whose loss does not depend on it: with the inputs, statistics and bytes that this takes. */
 GCP_API gcp_tensor gcp_keep_at(gcp_tensor x, gcp_at at);
 
 /* All four sizes in d, whatever the rank; a function that takes a shape takes it as it is. */
@@ -4690,7 +4691,7 @@ static void gcpi_parallel(const gcp_target *target, int tasks, void (*task)(void
 GCPI_DEF void gcp_parallel_for(const gcp_call *call, int tasks, void (*task)(void *arg, int index, int worker),
                                void *arg)
 {
-    gcpi_parallel(call->target, tasks, task, arg);
+    if (tasks > 0) gcpi_parallel(call->target, tasks, task, arg);
 }
 
 GCPI_PRINTF(2, 3)
@@ -9768,11 +9769,12 @@ GCPI_DEF gcp_tensor gcp_mean_at(gcp_tensor x, gcp_op_opts o) { return gcpi_unary
 
 /* ---- losses that are made of other ops ---- */
 
-/* The mean of a loss that was made value by value; with weights, divided by their sum. */
+/* The mean of a loss that was made value by value; with weights, divided by their sum, and 0 where that is 0. */
 static gcp_tensor gcpi_weighted(gcp_tensor x, gcp_tensor weights, const char *named, gcp_at at)
 {
     gcp_op_opts o, plain;
     gcp_reduce_opts sum;
+    gcp_clamp_opts some;
     o.at = plain.at = sum.at = at; o.name = named; plain.name = sum.name = NULL;
     if (!weights.id) return gcp_mean_at(x, o);
     weights = gcpi_constant(x.tape, weights, at);
@@ -9780,12 +9782,13 @@ static gcp_tensor gcpi_weighted(gcp_tensor x, gcp_tensor weights, const char *na
     x = gcp_mul_at(x, weights, plain);
     if (gcpi_count(gcp_shape_of(weights)) < gcpi_count(gcp_shape_of(x)))
         weights = gcp_expand_at(weights, gcp_shape_of(x), plain);
-    return gcp_div_at(gcp_reduce_at(x, sum), gcp_reduce_at(weights, sum), o);
+    some.at = at; some.name = NULL; some.low = 1e-30; some.high = HUGE_VAL;
+    return gcp_div_at(gcp_reduce_at(x, sum), gcp_clamp_at(gcp_reduce_at(weights, sum), some), o);
 }
 /* How many ops gcpi_weighted records. */
 static int gcpi_weighted_ops(gcp_tensor x, gcp_tensor weights)
 {
-    return !weights.id ? 1 : gcpi_count(gcp_shape_of(weights)) < gcpi_count(gcp_shape_of(x)) ? 6 : 5;
+    return !weights.id ? 1 : gcpi_count(gcp_shape_of(weights)) < gcpi_count(gcp_shape_of(x)) ? 7 : 6;
 }
 /* Refuses wrong shapes under the loss's name. */
 static int gcpi_weights_fit(gcp_tensor a, gcp_tensor b, gcp_tensor weights, const char *what, gcp_at at)
@@ -21190,8 +21193,8 @@ static gcp_code gcpi_plan_refresh(gcp_plan *plan, gcp_at at, const char *what)
     if (!plan->core->opts.budget || plan->bytes <= plan->core->opts.budget) return GCP_OK;
     return gcpi_refuse_plan(
         plan, GCP_E_BUDGET, at, what,
-        "the plan takes %zu bytes with the optimisers' slots that the state holds, .budget allows %zu", plan->bytes,
-        plan->core->opts.budget);
+        "the plan takes %zu bytes with the optimisers' slots that the state holds by now, .budget allows %zu: make it "
+        "when they are there, so that it counts them", plan->bytes, plan->core->opts.budget);
 }
 
 /* Where the slab goes in the plan's memory: after the state, if the state is at the front of it (where the first plan's
@@ -22567,6 +22570,8 @@ static gcp_code gcpi_labels_check(const gcpi_access *a, const int32_t *labels, s
             char name[96], reader[128], ignored[48] = "";
             gcpi_name_text(t, op->name, reader, sizeof reader);
             if (range.ignores) snprintf(ignored, sizeof ignored, ", or the ignored %d", range.ignore);
+            else if (gcpi_facts_of(op).leaves_out)
+                snprintf(ignored, sizeof ignored, " (.ignore: a label that does not count)");
             gcpi_fail(t, GCP_E_ARGUMENT, a->at, a->what, "element %zu of '%s' is %d; %s (%s:%d) reads 0 to %d%s", i,
                       gcp_name(a->x, name, sizeof name), (int)labels[i], reader, gcpi_basename(op->at.file),
                       op->at.line, range.count - 1, ignored);

@@ -203,6 +203,10 @@ void gcpi_cuda_layer_norm(gcp_view y, gcp_view x, const float *gamma, const floa
                           cudaStream_t stream);       /* rms: RMS-norm, without beta */
 void gcpi_cuda_layer_norm_back(const gcp_call *call, double epsilon, int rms, cudaStream_t stream);
 size_t gcpi_cuda_layer_norm_workspace(gcp_shape shape);
+/* group-norm; workspace: of backward */
+void gcpi_cuda_group_norm(const gcp_call *call, int groups, double epsilon, cudaStream_t stream);
+void gcpi_cuda_group_norm_back(const gcp_call *call, int groups, double epsilon, cudaStream_t stream);
+size_t gcpi_cuda_group_norm_workspace(gcp_shape shape, int groups);
 
 void gcpi_cuda_embedding(gcp_view y, gcp_view ids, gcp_view table, cudaStream_t stream);
 size_t gcpi_cuda_embedding_workspace(gcp_shape ids);
@@ -945,12 +949,27 @@ static void gcpi_cuda_layer_norm_backward(const gcp_call *c)
     const gcpi_attributes *a = gcpi_attr(c->attributes);
     gcpi_cuda_layer_norm_back(c, a->norm.epsilon, a->norm.rms, gcpi_stream(c));
 }
+static void gcpi_cuda_group_norm_forward(const gcp_call *c)
+{
+    const gcpi_attributes *a = gcpi_attr(c->attributes);
+    gcpi_cuda_group_norm(c, a->norm.groups, a->norm.epsilon, gcpi_stream(c));
+}
+static void gcpi_cuda_group_norm_backward(const gcp_call *c)
+{
+    const gcpi_attributes *a = gcpi_attr(c->attributes);
+    gcpi_cuda_group_norm_back(c, a->norm.groups, a->norm.epsilon, gcpi_stream(c));
+}
+static void gcpi_cuda_group_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    if (!c->backward) return;
+    cost->workspace = gcpi_cuda_group_norm_workspace(c->in[0], gcpi_attr(c->attributes)->norm.groups);
+}
 static void gcpi_cuda_layer_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
 {
     if (c->backward) cost->workspace = gcpi_cuda_layer_norm_workspace(c->in[0]);
 }
 
-#define GCPI_CUDA_GROUP_NORM GCPI_CUDA_NO_ROW("group_norm")
+#define GCPI_CUDA_GROUP_NORM GCPI_CUDA_ROW_OF(group_norm, gcpi_cuda_group_norm_cost)
 #define GCPI_CUDA_BATCH_STATS GCPI_CUDA_ROW("batch_stats", gcpi_cuda_batch_stats_forward, NULL, \
                                             gcpi_cuda_batch_stats_cost, 0)
 #define GCPI_CUDA_BATCH_NORM GCPI_CUDA_ROW("batch_norm", gcpi_cuda_batch_norm_forward, gcpi_cuda_batch_norm_backward, \

@@ -86,6 +86,7 @@ typedef enum gcp_style { GCP_STYLE_GCP, GCP_STYLE_TORCH, GCP_STYLE_KERAS } gcp_s
    {a-1} give the number again, * the texts in order. A line that no path goes by is an error.
        stage[{s}]/block[{b}]/conv2d[{i}]/weight  layer{s+1}.{b}.conv{i+1}.weight
        *                                         backbone.*
+   "OURS -": the file has no such tensor, it stays as it is (a new head; for gcp_load).
    "- THEIRS": tensors of the file that are passed over, if they are there (* in THEIRS is any text). LAYOUT gives the
    order of a weight's axes in the file, letters of o, h, w, i (out, height, width, in), without those that the weight
    lacks: oihw, io. oihw:7x7, of a dense layer: its inputs are an image of 7 rows and 7 columns, flattened.
@@ -1499,6 +1500,13 @@ static int gcpi_map_words(const char **line, gcpi_word *words, int most)
     return count;
 }
 
+/* Whether a line says that the file has no such tensor. */
+static int gcpi_line_leaves(const char *line)
+{
+    gcpi_word words[2];
+    gcpi_map_words(&line, words, 2);
+    return words[1].length == 1 && *words[1].at == '-';
+}
 /* Whether a line's OURS fits a path: as the style calls its last part, or as gcp does. */
 static int gcpi_line_fits(gcpi_word left, const char *styled, const char *path, gcpi_captures *c)
 {
@@ -1628,6 +1636,7 @@ static int gcpi_naming_check(gcp_tape *t, const gcpi_naming *n, gcp_at at, const
                 if (taken) snprintf(text, sizeof text, "line %d has all tensors that its first name fits", taken);
                 wrong = text;
             }
+            if (!wrong && gcpi_line_leaves(line) && strcmp(call, "gcp_load")) wrong = "\"OURS -\" is for gcp_load";
             if (wrong) { gcpi_fail(t, GCP_E_ARGUMENT, at, call, "line %d of .map: %s", number, wrong); return 0; }
             number++;
         } while (gcpi_line_next(&line));
@@ -2113,9 +2122,10 @@ static int gcpi_stored_take(gcpi_disk_file *s, gcp_tape *t, gcpi_stored *e, int 
         return gcpi_wrong(s, GCP_E_SHAPE, "%.100s (%s): the layout %s is not for it", x->path,
                           gcpi_shape_text(x->shape, expected, sizeof expected), axes->letters);
     if (!gcpi_sizes_agree(e->shape, e->rank, sizes, rank))
-        return gcpi_wrong(s, GCP_E_SHAPE, "%.100s: found %s, expected %s for %.100s", e->name,
+        return gcpi_wrong(s, GCP_E_SHAPE, "%.100s: found %s, expected %s for %.100s (.style says whose layout it is; "
+                          ".partial with \"- %.60s\" in .map leaves it there)", e->name,
                           gcpi_sizes_text(e->shape, e->rank, found, sizeof found),
-                          gcpi_sizes_text(sizes, rank, expected, sizeof expected), x->path);
+                          gcpi_sizes_text(sizes, rank, expected, sizeof expected), x->path, e->name);
     e->parameter = i;
     e->axes = *axes;
     return 1;
@@ -2144,10 +2154,10 @@ static int gcpi_load_missing(gcpi_disk_file *s, gcp_tape *t, const gcpi_header *
     gcpi_theirs(n, t, i, name, &axes);
     for (int k = 0; k < h->count; k++) left += gcpi_stored_left(h, n, h->by_name[k]);
     if (missing > 1) snprintf(others, sizeof others, ", nor %d others", missing - 1);
-    return gcpi_wrong(s, GCP_E_NAME, "found no %.100s, expected it for %.100s%s; %d of the file's %d are left (the "
-                      "first in it is %.60s; .style and .map say what others call it, .report lists all, .partial "
-                      "leaves it as it is%s)", name, t->parameters[i].path, others, left, h->count,
-                      h->count ? h->by_name[0]->name : "none", gcpi_style_hint(h, n));
+    return gcpi_wrong(s, GCP_E_NAME, "found no %.100s, expected it for %.100s%s%s; %d of the file's %d are left (the "
+                      "first in it is %.60s; .style and .map say what others call it, \"OURS -\" there leaves it as it "
+                      "is, as .partial does; .report lists all)", name, t->parameters[i].path, others,
+                      gcpi_style_hint(h, n), left, h->count, h->count ? h->by_name[0]->name : "none");
 }
 /* Finds each tensor's entry. Returns how many have one; -1: an error. */
 static int gcpi_load_match(gcpi_disk_file *s, gcp_tape *t, const gcpi_header *h, const gcpi_naming *n, int partial)
@@ -2158,7 +2168,7 @@ static int gcpi_load_match(gcpi_disk_file *s, gcp_tape *t, const gcpi_header *h,
     for (int i = 0; i < t->parameter_count; i++) {
         gcpi_stored *e = gcpi_theirs(n, t, i, name, &axes) ? gcpi_header_find(h, name) : NULL;
         const int passed = e && gcpi_line_passes(n, name);
-        if (partial && (!e || passed)) continue;
+        if ((partial && (!e || passed)) || !strcmp(name, "-")) continue;
         if (passed)
             gcpi_wrong(s, GCP_E_NAME, "a line of .map passes over %.100s, expected it for %.100s (.partial leaves that "
                        "as it is)", name, t->parameters[i].path);
@@ -2190,8 +2200,12 @@ static void gcpi_load_report(gcp_tape *t, const gcpi_header *h, const gcpi_namin
     if (!out.write) return;
     for (int i = 0; i < t->parameter_count; i++) {
         const gcpi_stored *e = gcpi_theirs(n, t, i, name, &axes) ? gcpi_header_find(h, name) : NULL;
-        gcpi_say(out, "%s %s  # %s\n", t->parameters[i].path, name,
-                   e ? gcpi_sizes_text(e->shape, e->rank, sizes, sizeof sizes) : "not in the file");
+        const int passed = e && gcpi_line_passes(n, name);
+        gcpi_say(out, "%s %s  # %s%s\n", t->parameters[i].path, name,
+                 e                    ? gcpi_sizes_text(e->shape, e->rank, sizes, sizeof sizes)
+                 : strcmp(name, "-")  ? "not in the file"
+                                      : "stays as it is",
+                 passed ? ", passed over" : "");
     }
     for (int i = 0; i < h->count; i++) {
         const gcpi_stored *e = h->by_name[i];

@@ -1,5 +1,6 @@
 /* The GPU target as a whole: random networks under every policy, memory, errors, two contexts at once, the same bits
    again and again, lists with far memory. On a GPU, or on the host emulation (where its faults can be planted, too). */
+#define NET_ON_GPU
 #include "support/device_dags.h"
 #include "gcp_io.h"
 #include "support/far_slots.h"

@@ -1484,9 +1484,11 @@ static void label_ranges(void)
     CHECK(gcp_write(&plan, label, (int[]) { 2, 1 }) == GCP_OK);
     double before = gcp_step(&plan);
     code_said(gcp_write(&plan, label, out), GCP_E_ARGUMENT, __LINE__, __LINE__,
-              "gcp_write: element 1 of 'label' is 3; cross_entropy[0] (test_errors.c:5) reads 0 to 2");
+              "gcp_write: element 1 of 'label' is 3; cross_entropy[0] (test_errors.c:5) reads 0 to 2 (.ignore: "
+              "a label that does not count)");
     code_said(gcp_write(&plan, label, (int[]){ -1, 0 }), GCP_E_ARGUMENT, __LINE__, __LINE__,
-              "gcp_write: element 0 of 'label' is -1; cross_entropy[0] (test_errors.c:5) reads 0 to 2");
+              "gcp_write: element 0 of 'label' is -1; cross_entropy[0] (test_errors.c:5) reads 0 to 2 (.ignore: "
+              "a label that does not count)");
     CHECK(gcp_step(&plan) == before && gcp_read(&plan, label, got) == GCP_OK && got[0] == 2 && got[1] == 1);
     CHECK(gcp_ignored(&plan, entropy) == 0);
     plan = classifier(-1, &label, &entropy);

@@ -148,12 +148,19 @@ static void styles(void)
     gcp_load(b.net, "s", .files = &files);
     said(&b, GCP_E_NAME, " others; ", __LINE__);
     gcp_load(b.net, "s", .files = &files);
-    said(&b, GCP_E_NAME, "; .style = GCP_STYLE_TORCH?)", __LINE__);
+    said(&b, GCP_E_NAME, "; .style = GCP_STYLE_TORCH?; ", __LINE__);
     reported[0] = 0;
     gcp_load(b.net, "s", .style = GCP_STYLE_TORCH, .map = "head/weight fc.weight", .partial = 1, .files = &files,
              .report = { report_text, NULL });
     CHECK(strstr(reported, "head/weight fc.weight  # 5x72\n") != NULL);
     CHECK(strstr(reported, "head/bias head/bias  # not in the file\n") != NULL);
+    gcp_load(b.net, "s", .style = GCP_STYLE_TORCH, .map = "head/* -\n* y.*", .files = &files);
+    said(&b, GCP_E_NAME, "found no y.block[0]/conv2d[0]/weight", __LINE__);
+    CHECK(gcp_save(b.net, "t", .map = "head/* -", .files = &files) == GCP_E_ARGUMENT);
+    said(&b, GCP_E_ARGUMENT, "line 1 of .map: \"OURS -\" is for gcp_load", __LINE__);
+    gcp_load(b.net, "s", .style = GCP_STYLE_TORCH, .partial = 1, .files = &files,
+             .map = "head/* -\nblock[{i}]/batch_norm[0]/* layers.{i}.norm.*");
+    fine(&b, __LINE__);
     CHECK(strstr(reported, "- layers.2.norm.weight  # ") && !strstr(reported, "- fc.weight"));
     fine(&b, __LINE__);
     gcp_load(b.net, "s", .map = "head/weight fc.weight io", .partial = 1, .files = &files);

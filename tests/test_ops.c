@@ -183,7 +183,7 @@ static void losses(void)
 /* Calls that record several ops: where the last is refused (its name is taken) none stays; a full tape counts all. */
 static gcp_tensor compound(int k, gcp_tensor x, gcp_tensor t, const char *name, int *ops)
 {
-    static const int counts[] = { 2, 3, 6, 6, 2, 3, 2, 2, 2, 6, 8, 2 };
+    static const int counts[] = { 2, 3, 6, 6, 2, 3, 2, 2, 2, 7, 9, 2 };
     *ops = counts[k];
     switch (k) {
     case 0: return gcp_reduce(x, .tokens = 1, .name = name);
@@ -246,6 +246,10 @@ static void constants(void)
     fill("a", 0); fill("b", 1); fill("c", 2);
     gcp_step(&plan);
     CHECK(!gcp_error(net) && gcp_grad(&plan, x, got) == GCP_OK);
+    gcp_real none[4] = { 0 };
+    gcp_write(&plan, w, none);                             /* no weight at all: l1 is 0, and so is its gradient */
+    CHECK(isfinite(gcp_step(&plan)) && gcp_grad(&plan, x, got) == GCP_OK);
+    for (int i = 0; i < 12; i++) CHECK(isfinite((double)got[i]));
     CHECK(gcp_grad(&plan, t, got) != GCP_OK);
     gcp_error_clear(net);
     CHECK(gcp_grad(&plan, w, got) != GCP_OK);

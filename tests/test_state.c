@@ -380,7 +380,7 @@ static void budget_again(void)
         CHECK_INT(gcp_bind(&train, step_memory, sizeof step_memory), ==, GCP_OK);
         if (later) gcp_write(&capped, image, values);
         else CHECK_INT(gcp_bind(&capped, step_memory, sizeof step_memory), ==, GCP_E_BUDGET);
-        CHECK(said(GCP_E_BUDGET, "with the optimisers' slots that the state holds, .budget allows"));
+        CHECK(said(GCP_E_BUDGET, "with the optimisers' slots that the state holds by now, .budget allows"));
     }
 }
 

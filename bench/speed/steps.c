@@ -62,7 +62,10 @@ static network densenet_bc_cifar(gcp_tape *net) { return densenet_bc(net, 100, 1
 static network vit_tiny_224(gcp_tape *net) { return named_vit_tiny(net, 8, 224); }
 static network gpt2_512(gcp_tape *net) { return named_gpt2(net, 1, 512); }
 static network mobilenet_v3_small_96(gcp_tape *net) { return named_mobilenet_v3_small(net, 32, 96); }
-static network efficientnet_b0_224(gcp_tape *net) { return named_efficientnet_b0(net, 8, 224); }
+/* Their twins leave out no samples. */
+static network efficientnet_b0_224(gcp_tape *net) { *network_drop() = 0; return named_efficientnet_b0(net, 8, 224); }
+static network convnext_t_224(gcp_tape *net) { *network_drop() = 0; return named_convnext_t(net, 8, 224); }
+static network vit_small_224(gcp_tape *net) { return named_vit_small(net, 8, 224); }
 static network resnet50_224(gcp_tape *net) { return resnet50(net, 8, 224, 1000); }
 
 static const struct { const char *name; network (*record)(gcp_tape *net); double momentum;
@@ -73,9 +76,11 @@ static const struct { const char *name; network (*record)(gcp_tape *net); double
                  { "resnet18_cifar", resnet18_cifar, 0.9 },
                  { "densenet_bc", densenet_bc_cifar, 0.9 },
                  { "vit_tiny", vit_tiny_224, 0 },
+                 { "vit_small", vit_small_224, 0 },
                  { "gpt2", gpt2_512, 0 },
                  { "mobilenet_v3_small", mobilenet_v3_small_96, 0.9 },
-                 { "efficientnet_b0", efficientnet_b0_224, 0.9 } };
+                 { "efficientnet_b0", efficientnet_b0_224, 0.9 },
+                 { "convnext_t", convnext_t_224, 0 } };
 static const char *const modes[] = { "plain", "checkpointed" };
 enum { MOST_SEGMENTS = 32 };
 

@@ -77,12 +77,27 @@ static void gcpi_cuda_layer_norm_backward(const gcp_call *c)
     const gcpi_attributes *a = gcpi_attr(c->attributes);
     gcpi_cuda_layer_norm_back(c, a->norm.epsilon, a->norm.rms, gcpi_stream(c));
 }
+static void gcpi_cuda_group_norm_forward(const gcp_call *c)
+{
+    const gcpi_attributes *a = gcpi_attr(c->attributes);
+    gcpi_cuda_group_norm(c, a->norm.groups, a->norm.epsilon, gcpi_stream(c));
+}
+static void gcpi_cuda_group_norm_backward(const gcp_call *c)
+{
+    const gcpi_attributes *a = gcpi_attr(c->attributes);
+    gcpi_cuda_group_norm_back(c, a->norm.groups, a->norm.epsilon, gcpi_stream(c));
+}
+static void gcpi_cuda_group_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    if (!c->backward) return;
+    cost->workspace = gcpi_cuda_group_norm_workspace(c->in[0], gcpi_attr(c->attributes)->norm.groups);
+}
 static void gcpi_cuda_layer_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
 {
     if (c->backward) cost->workspace = gcpi_cuda_layer_norm_workspace(c->in[0]);
 }
 
-#define GCPI_CUDA_GROUP_NORM GCPI_CUDA_NO_ROW("group_norm")
+#define GCPI_CUDA_GROUP_NORM GCPI_CUDA_ROW_OF(group_norm, gcpi_cuda_group_norm_cost)
 #define GCPI_CUDA_BATCH_STATS GCPI_CUDA_ROW("batch_stats", gcpi_cuda_batch_stats_forward, NULL, \
                                             gcpi_cuda_batch_stats_cost, 0)
 #define GCPI_CUDA_BATCH_NORM GCPI_CUDA_ROW("batch_norm", gcpi_cuda_batch_norm_forward, gcpi_cuda_batch_norm_backward, \

@@ -93,6 +93,10 @@ void gcpi_cuda_layer_norm(gcp_view y, gcp_view x, const float *gamma, const floa
                           cudaStream_t stream);       /* rms: RMS-norm, without beta */
 void gcpi_cuda_layer_norm_back(const gcp_call *call, double epsilon, int rms, cudaStream_t stream);
 size_t gcpi_cuda_layer_norm_workspace(gcp_shape shape);
+/* group-norm; workspace: of backward */
+void gcpi_cuda_group_norm(const gcp_call *call, int groups, double epsilon, cudaStream_t stream);
+void gcpi_cuda_group_norm_back(const gcp_call *call, int groups, double epsilon, cudaStream_t stream);
+size_t gcpi_cuda_group_norm_workspace(gcp_shape shape, int groups);
 
 void gcpi_cuda_embedding(gcp_view y, gcp_view ids, gcp_view table, cudaStream_t stream);
 size_t gcpi_cuda_embedding_workspace(gcp_shape ids);

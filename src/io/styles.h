@@ -117,6 +117,13 @@ static int gcpi_map_words(const char **line, gcpi_word *words, int most)
     return count;
 }
 
+/* Whether a line says that the file has no such tensor. */
+static int gcpi_line_leaves(const char *line)
+{
+    gcpi_word words[2];
+    gcpi_map_words(&line, words, 2);
+    return words[1].length == 1 && *words[1].at == '-';
+}
 /* Whether a line's OURS fits a path: as the style calls its last part, or as gcp does. */
 static int gcpi_line_fits(gcpi_word left, const char *styled, const char *path, gcpi_captures *c)
 {
@@ -246,6 +253,7 @@ static int gcpi_naming_check(gcp_tape *t, const gcpi_naming *n, gcp_at at, const
                 if (taken) snprintf(text, sizeof text, "line %d has all tensors that its first name fits", taken);
                 wrong = text;
             }
+            if (!wrong && gcpi_line_leaves(line) && strcmp(call, "gcp_load")) wrong = "\"OURS -\" is for gcp_load";
             if (wrong) { gcpi_fail(t, GCP_E_ARGUMENT, at, call, "line %d of .map: %s", number, wrong); return 0; }
             number++;
         } while (gcpi_line_next(&line));

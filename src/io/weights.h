@@ -74,9 +74,10 @@ static int gcpi_stored_take(gcpi_disk_file *s, gcp_tape *t, gcpi_stored *e, int 
         return gcpi_wrong(s, GCP_E_SHAPE, "%.100s (%s): the layout %s is not for it", x->path,
                           gcpi_shape_text(x->shape, expected, sizeof expected), axes->letters);
     if (!gcpi_sizes_agree(e->shape, e->rank, sizes, rank))
-        return gcpi_wrong(s, GCP_E_SHAPE, "%.100s: found %s, expected %s for %.100s", e->name,
+        return gcpi_wrong(s, GCP_E_SHAPE, "%.100s: found %s, expected %s for %.100s (.style says whose layout it is; "
+                          ".partial with \"- %.60s\" in .map leaves it there)", e->name,
                           gcpi_sizes_text(e->shape, e->rank, found, sizeof found),
-                          gcpi_sizes_text(sizes, rank, expected, sizeof expected), x->path);
+                          gcpi_sizes_text(sizes, rank, expected, sizeof expected), x->path, e->name);
     e->parameter = i;
     e->axes = *axes;
     return 1;
@@ -105,10 +106,10 @@ static int gcpi_load_missing(gcpi_disk_file *s, gcp_tape *t, const gcpi_header *
     gcpi_theirs(n, t, i, name, &axes);
     for (int k = 0; k < h->count; k++) left += gcpi_stored_left(h, n, h->by_name[k]);
     if (missing > 1) snprintf(others, sizeof others, ", nor %d others", missing - 1);
-    return gcpi_wrong(s, GCP_E_NAME, "found no %.100s, expected it for %.100s%s; %d of the file's %d are left (the "
-                      "first in it is %.60s; .style and .map say what others call it, .report lists all, .partial "
-                      "leaves it as it is%s)", name, t->parameters[i].path, others, left, h->count,
-                      h->count ? h->by_name[0]->name : "none", gcpi_style_hint(h, n));
+    return gcpi_wrong(s, GCP_E_NAME, "found no %.100s, expected it for %.100s%s%s; %d of the file's %d are left (the "
+                      "first in it is %.60s; .style and .map say what others call it, \"OURS -\" there leaves it as it "
+                      "is, as .partial does; .report lists all)", name, t->parameters[i].path, others,
+                      gcpi_style_hint(h, n), left, h->count, h->count ? h->by_name[0]->name : "none");
 }
 /* Finds each tensor's entry. Returns how many have one; -1: an error. */
 static int gcpi_load_match(gcpi_disk_file *s, gcp_tape *t, const gcpi_header *h, const gcpi_naming *n, int partial)
@@ -119,7 +120,7 @@ static int gcpi_load_match(gcpi_disk_file *s, gcp_tape *t, const gcpi_header *h,
     for (int i = 0; i < t->parameter_count; i++) {
         gcpi_stored *e = gcpi_theirs(n, t, i, name, &axes) ? gcpi_header_find(h, name) : NULL;
         const int passed = e && gcpi_line_passes(n, name);
-        if (partial && (!e || passed)) continue;
+        if ((partial && (!e || passed)) || !strcmp(name, "-")) continue;
         if (passed)
             gcpi_wrong(s, GCP_E_NAME, "a line of .map passes over %.100s, expected it for %.100s (.partial leaves that "
                        "as it is)", name, t->parameters[i].path);
@@ -151,8 +152,12 @@ static void gcpi_load_report(gcp_tape *t, const gcpi_header *h, const gcpi_namin
     if (!out.write) return;
     for (int i = 0; i < t->parameter_count; i++) {
         const gcpi_stored *e = gcpi_theirs(n, t, i, name, &axes) ? gcpi_header_find(h, name) : NULL;
-        gcpi_say(out, "%s %s  # %s\n", t->parameters[i].path, name,
-                   e ? gcpi_sizes_text(e->shape, e->rank, sizes, sizeof sizes) : "not in the file");
+        const int passed = e && gcpi_line_passes(n, name);
+        gcpi_say(out, "%s %s  # %s%s\n", t->parameters[i].path, name,
+                 e                    ? gcpi_sizes_text(e->shape, e->rank, sizes, sizeof sizes)
+                 : strcmp(name, "-")  ? "not in the file"
+                                      : "stays as it is",
+                 passed ? ", passed over" : "");
     }
     for (int i = 0; i < h->count; i++) {
         const gcpi_stored *e = h->by_name[i];

@@ -328,11 +328,12 @@ GCPI_DEF gcp_tensor gcp_mean_at(gcp_tensor x, gcp_op_opts o) { return gcpi_unary
 
 /* ---- losses that are made of other ops ---- */
 
-/* The mean of a loss that was made value by value; with weights, divided by their sum. */
+/* The mean of a loss that was made value by value; with weights, divided by their sum, and 0 where that is 0. */
 static gcp_tensor gcpi_weighted(gcp_tensor x, gcp_tensor weights, const char *named, gcp_at at)
 {
     gcp_op_opts o, plain;
     gcp_reduce_opts sum;
+    gcp_clamp_opts some;
     o.at = plain.at = sum.at = at; o.name = named; plain.name = sum.name = NULL;
     if (!weights.id) return gcp_mean_at(x, o);
     weights = gcpi_constant(x.tape, weights, at);
@@ -340,12 +341,13 @@ static gcp_tensor gcpi_weighted(gcp_tensor x, gcp_tensor weights, const char *na
     x = gcp_mul_at(x, weights, plain);
     if (gcpi_count(gcp_shape_of(weights)) < gcpi_count(gcp_shape_of(x)))
         weights = gcp_expand_at(weights, gcp_shape_of(x), plain);
-    return gcp_div_at(gcp_reduce_at(x, sum), gcp_reduce_at(weights, sum), o);
+    some.at = at; some.name = NULL; some.low = 1e-30; some.high = HUGE_VAL;
+    return gcp_div_at(gcp_reduce_at(x, sum), gcp_clamp_at(gcp_reduce_at(weights, sum), some), o);
 }
 /* How many ops gcpi_weighted records. */
 static int gcpi_weighted_ops(gcp_tensor x, gcp_tensor weights)
 {
-    return !weights.id ? 1 : gcpi_count(gcp_shape_of(weights)) < gcpi_count(gcp_shape_of(x)) ? 6 : 5;
+    return !weights.id ? 1 : gcpi_count(gcp_shape_of(weights)) < gcpi_count(gcp_shape_of(x)) ? 7 : 6;
 }
 /* Refuses wrong shapes under the loss's name. */
 static int gcpi_weights_fit(gcp_tensor a, gcp_tensor b, gcp_tensor weights, const char *what, gcp_at at)

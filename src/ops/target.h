@@ -109,7 +109,7 @@ static void gcpi_parallel(const gcp_target *target, int tasks, void (*task)(void
 GCPI_DEF void gcp_parallel_for(const gcp_call *call, int tasks, void (*task)(void *arg, int index, int worker),
                                void *arg)
 {
-    gcpi_parallel(call->target, tasks, task, arg);
+    if (tasks > 0) gcpi_parallel(call->target, tasks, task, arg);
 }
 
 GCPI_PRINTF(2, 3)

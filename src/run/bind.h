@@ -76,8 +76,8 @@ static gcp_code gcpi_plan_refresh(gcp_plan *plan, gcp_at at, const char *what)
     if (!plan->core->opts.budget || plan->bytes <= plan->core->opts.budget) return GCP_OK;
     return gcpi_refuse_plan(
         plan, GCP_E_BUDGET, at, what,
-        "the plan takes %zu bytes with the optimisers' slots that the state holds, .budget allows %zu", plan->bytes,
-        plan->core->opts.budget);
+        "the plan takes %zu bytes with the optimisers' slots that the state holds by now, .budget allows %zu: make it "
+        "when they are there, so that it counts them", plan->bytes, plan->core->opts.budget);
 }
 
 /* Where the slab goes in the plan's memory: after the state, if the state is at the front of it (where the first plan's

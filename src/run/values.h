@@ -79,6 +79,8 @@ static gcp_code gcpi_labels_check(const gcpi_access *a, const int32_t *labels, s
             char name[96], reader[128], ignored[48] = "";
             gcpi_name_text(t, op->name, reader, sizeof reader);
             if (range.ignores) snprintf(ignored, sizeof ignored, ", or the ignored %d", range.ignore);
+            else if (gcpi_facts_of(op).leaves_out)
+                snprintf(ignored, sizeof ignored, " (.ignore: a label that does not count)");
             gcpi_fail(t, GCP_E_ARGUMENT, a->at, a->what, "element %zu of '%s' is %d; %s (%s:%d) reads 0 to %d%s", i,
                       gcp_name(a->x, name, sizeof name), (int)labels[i], reader, gcpi_basename(op->at.file),
                       op->at.line, range.count - 1, ignored);

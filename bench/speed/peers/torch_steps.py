@@ -10,7 +10,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint, checkpoint_sequential, create_selective_checkpoint_contexts
 
 from torch_resnet50 import conv_norm, resnet50
-from torch_today import efficientnet_b0, gpt2, mobilenet_v3_small, vit
+from torch_today import convnext_t, efficientnet_b0, gpt2, mobilenet_v3_small, vit
 from worker import BATCH, CHANNELS, HALVED, image_size, serve
 
 
@@ -93,6 +93,8 @@ def main():
     torch.manual_seed(1)
     batch, size, channels, classes, make = {"resnet50": (8, 224, 3, 1000, resnet50), "resnet18_cifar": (128, 32, 3, 10, resnet18_cifar),
                                               "densenet_bc": (64, 32, 3, 10, lambda: densenet_bc(mode != "plain")),
+                                              "vit_small": (8, 224, 3, 1000, lambda: vit(384, 12, 6, 224, 1000)),
+                                              "convnext_t": (8, 224, 3, 1000, lambda: convnext_t(1000)),
                                               "vit_tiny": (8, 224, 3, 1000, lambda: vit(192, 12, 3, 224, 1000)),
                                               "gpt2": (1, 512, 0, 50257, lambda: gpt2(768, 12, 12, 512, 50257)),
                                               "mobilenet_v3_small": (32, 96, 3, 1000, lambda: mobilenet_v3_small(1000)),

@@ -1,4 +1,4 @@
-"""The twins of examples/networks/transformer.h and mobile.h: each a sequence, for checkpoint_sequential."""
+"""The twins of examples/networks/transformer.h, mobile.h and modern.h: each a sequence, for checkpoint_sequential."""
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -120,4 +120,32 @@ def efficientnet_b0(classes):
             parts.append(Bottleneck(inputs, k, inputs * expansion, out, 1 if i else stride, inputs // 4, nn.SiLU, nn.SiLU, nn.Sigmoid, 1e-5))
             inputs = out
     head = [conv(inputs, 1280, 1, 1, 1, nn.SiLU, 1e-5), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Dropout(0.2), nn.Linear(1280, classes)]
+    return nn.Sequential(*parts, nn.Sequential(*head))
+
+
+class ConvNeXtBlock(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.depthwise, self.norm = nn.Conv2d(width, width, 7, padding=3, groups=width), nn.LayerNorm(width, 1e-6)
+        self.expand, self.contract = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.scale = nn.Parameter(1e-6 * torch.randn(width))
+
+    def forward(self, x):
+        y = self.norm(self.depthwise(x).permute(0, 2, 3, 1))
+        return x + (self.scale * self.contract(F.gelu(self.expand(y)))).permute(0, 3, 1, 2)
+
+
+class PixelNorm(nn.LayerNorm):
+    def forward(self, x):
+        return super().forward(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+
+
+def convnext_t(classes):
+    parts, inputs = [], 3
+    for i, (width, depth) in enumerate([(96, 3), (192, 3), (384, 9), (768, 3)]):
+        down = nn.Conv2d(inputs, width, 2 if i else 4, 2 if i else 4)
+        parts.append(nn.Sequential(PixelNorm(inputs, 1e-6), down) if i else nn.Sequential(down, PixelNorm(width, 1e-6)))
+        parts += [ConvNeXtBlock(width) for _ in range(depth)]
+        inputs = width
+    head = [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.LayerNorm(inputs, 1e-6), nn.Linear(inputs, classes)]
     return nn.Sequential(*parts, nn.Sequential(*head))
