@@ -297,7 +297,8 @@ static void products_record(products *s, int first, int second)
     r[1] = gcp_linear(b, .out = 6, .name = "d");
     r[2] = gcp_linear(a, .out = 4, .name = "e");
     r[3] = gcp_conv_transpose2d(b, .out = 4, .k = 1, .name = "f");
-    r[4] = gcp_matmul(gcp_reshape(gcp_tanh(gcp_conv2d(x, .out = 2, .k = 1)), GCP_SHAPE(2, 18)), right);
+    r[4] = gcp_matmul(gcp_reshape(gcp_tanh(gcp_conv2d(x, .out = 2, .k = 1)), GCP_SHAPE(2, 18)),
+                      gcp_reshape(right, GCP_SHAPE(18, second)));
     s->apart = gcp_mean(gcp_tanh(r[0]));
     for (int i = 0; i < 5; i++) gcp_keep(r[i]);
     for (int i = 1; i < 5; i++) s->apart = gcp_add(s->apart, gcp_mean(gcp_tanh(r[i])));
