@@ -8247,7 +8247,8 @@ GCPI_DEF gcp_tensor gcp_matmul_at(gcp_tensor a, gcp_tensor b, gcp_matmul_opts o)
     in[0] = a; in[1] = b;
     at.matmul.ta = o.transpose_a != 0;
     at.matmul.tb = o.transpose_b != 0;
-    at.matmul.many = y.rank > 2 || (x.rank > 2 && at.matmul.ta);
+    const int one = y.d[0] == 1 && y.d[1] == 1 && x.rank > 2;       /* b is one matrix: a's are rows of one product */
+    at.matmul.many = (y.rank > 2 && !one) || (x.rank > 2 && at.matmul.ta);
     const gcpi_matrices left = gcpi_matrices_of(x, at.matmul.many), right = gcpi_matrices_of(y, at.matmul.many);
     at.matmul.shared = at.matmul.many ? (left.n < right.n ? GCPI_IN(0) : 0) | (right.n < left.n ? GCPI_IN(1) : 0)
                                       : GCPI_IN(1);
