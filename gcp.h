@@ -531,7 +531,9 @@ typedef struct gcp_attention_opts {
     int causal GCPI_Z;                  /* row i of q sees keys up to i + keys - rows: up to i of as many */
     double scale GCPI_Z;                /* default 1 / sqrt(channels of a head) */
     gcp_tensor lengths GCPI_Z;          /* (n) of gcp_labels: how many keys of a sample count, the first ones */
-    gcp_tensor bias GCPI_Z;             /* (n or 1, heads, rows, keys), added to scaled scores; -HUGE_VAL hides a key */
+    /* (n, heads, rows, keys), added to scaled scores; -HUGE_VAL hides a key. In place of n also 1, or another divisor
+       of it: sample i takes bias i modulo that (windows of images: as many as an image has) */
+    gcp_tensor bias GCPI_Z;
     const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_attention_opts;
 typedef struct gcp_norm_opts {

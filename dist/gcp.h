@@ -630,7 +630,9 @@ typedef struct gcp_attention_opts {
     int causal GCPI_Z;                  /* row i of q sees keys up to i + keys - rows: up to i of as many */
     double scale GCPI_Z;                /* default 1 / sqrt(channels of a head) */
     gcp_tensor lengths GCPI_Z;          /* (n) of gcp_labels: how many keys of a sample count, the first ones */
-    gcp_tensor bias GCPI_Z;             /* (n or 1, heads, rows, keys), added to scaled scores; -HUGE_VAL hides a key */
+    /* (n, heads, rows, keys), added to scaled scores; -HUGE_VAL hides a key. In place of n also 1, or another divisor
+       of it: sample i takes bias i modulo that (windows of images: as many as an image has) */
+    gcp_tensor bias GCPI_Z;
     const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_attention_opts;
 typedef struct gcp_norm_opts {
@@ -8447,7 +8449,7 @@ static int gcpi_attention_end(const gcpi_attention_job *j, int sample)
 static gcp_real *gcpi_attention_bias(const gcpi_attention_job *j, const gcp_view *v, int sample, int head, int row,
                                      int key)
 {
-    const ptrdiff_t at = ((ptrdiff_t)(j->a.biases > 1 ? sample : 0) * j->a.heads + head) * j->a.rows + row;
+    const ptrdiff_t at = ((ptrdiff_t)(sample % j->a.biases) * j->a.heads + head) * j->a.rows + row;
     return (gcp_real *)v->data + at * v->pitch + key;
 }
 /* Keys from here on are seen by no row of a block that ends before row `end`. */
@@ -8558,7 +8560,7 @@ static void gcpi_attention_rows_back(const gcpi_attention_job *j, const gcpi_att
     const gcp_view *k = &c->in[1], *db = a->bias ? &c->din[a->bias] : NULL;
     if (db && db->data)
         gcpi_attention_store(gcpi_attention_bias(j, db, sample, head, b->first, b->from), db->pitch,
-                             db->accumulate || (a->biases == 1 && sample > 0), b->gradients, b->rows, b->keys, 1);
+                             db->accumulate || sample >= a->biases, b->gradients, b->rows, b->keys, 1);
     if (c->din[0].data)
         gcpi_gemm(0, 0, b->rows, a->d, b->keys, b->gradients, b->pitch,
                   gcpi_head(k, sample, b->from, head / a->group, a->d), k->pitch, NULL, dq, a->d, b->from > 0, scratch,
@@ -8620,10 +8622,11 @@ static void gcpi_attention_queries_back(const gcpi_attention_job *j, int sample,
     }
     gcpi_attention_dq_store(j, sample, head, row, rows, dq);
 }
-/* A bias that all samples share sums its gradient over them in their order: such a task goes over all samples. */
+/* A bias that samples share (those of one remainder by the number of biases) sums its gradient over them in their
+   order: a task goes over all that share one. */
 static int gcpi_attention_samples(const gcpi_attention_job *j)
 {
-    return j->a.biases == 1 && j->call->din[j->a.bias].data ? j->a.n : 1;
+    return j->a.bias && j->call->din[j->a.bias].data ? j->a.n / j->a.biases : 1;
 }
 static void gcpi_attention_keys_task(void *arg, int index, int worker)
 {
@@ -8631,7 +8634,7 @@ static void gcpi_attention_keys_task(void *arg, int index, int worker)
     const int block = index % j->blocks, kv = index / j->blocks % j->a.kv, first = index / j->blocks / j->a.kv,
               together = j->a.tile == j->a.keys ? gcpi_attention_samples(j) : 1;
     for (int i = 0; i < together; i++)
-        gcpi_attention_keys_back(j, first + i, kv, block * j->a.tile,
+        gcpi_attention_keys_back(j, first + i * j->a.biases, kv, block * j->a.tile,
                                  (unsigned char *)j->call->workspace + worker * j->room.bytes);
 }
 static void gcpi_attention_queries_task(void *arg, int index, int worker)
@@ -8639,7 +8642,7 @@ static void gcpi_attention_queries_task(void *arg, int index, int worker)
     const gcpi_attention_job *j = (const gcpi_attention_job *)arg;
     const int block = index % j->blocks, head = index / j->blocks % j->a.heads, first = index / j->blocks / j->a.heads;
     for (int i = 0; i < gcpi_attention_samples(j); i++)
-        gcpi_attention_queries_back(j, first + i, head, block * GCPI_ATTENTION_ROWS,
+        gcpi_attention_queries_back(j, first + i * j->a.biases, head, block * GCPI_ATTENTION_ROWS,
                                     (unsigned char *)j->call->workspace + worker * j->room.bytes);
 }
 static void gcpi_attention_backward(const gcp_call *c)
@@ -8680,9 +8683,9 @@ static int gcpi_attention_shape(gcp_shape_call *s)
     const int bias = at->attention.bias, lengths = at->attention.lengths;
     const gcp_shape *b = bias ? &s->in[bias] : NULL;
     if (b && (b->d[1] != heads || b->d[2] != gcpi_tokens(*q) || b->d[3] != gcpi_tokens(*k) ||
-              (b->d[0] != 1 && b->d[0] != q->d[0])))
-        return gcpi_refuse(s, ".bias of %s for %d samples, %d heads, %d rows, %d keys: (samples or 1, heads, rows, "
-                           "keys)", GCPI_SHAPE_TEXT(*b), q->d[0], heads, gcpi_tokens(*q), gcpi_tokens(*k));
+              q->d[0] % b->d[0]))
+        return gcpi_refuse(s, ".bias of %s for %d samples, %d heads, %d rows, %d keys: (samples or a divisor of them, "
+                           "heads, rows, keys)", GCPI_SHAPE_TEXT(*b), q->d[0], heads, gcpi_tokens(*q), gcpi_tokens(*k));
     if (bias && s->in_dtype[bias] != GCP_DTYPE_REAL) return gcpi_refuse_type(s, ".bias is real numbers, not integers");
     if (lengths && s->in_dtype[lengths] != GCP_DTYPE_I32) return gcpi_refuse_type(s, ".lengths is of gcp_labels");
     if (lengths && gcpi_count(s->in[lengths]) != (size_t)q->d[0])
@@ -8736,7 +8739,7 @@ GCPI_DEF gcp_tensor gcp_attention_at(gcp_tensor q, gcp_tensor k, gcp_tensor v, g
     a.attention.causal = o.causal != 0;
     a.attention.scale = gcpi_option(o.scale, 1 / sqrt((double)(x.d[3] / a.attention.heads)));
     a.attention.keys = gcpi_tokens(y);
-    a.attention.shared = bias.d[0] == 1 && x.d[0] > 1;
+    a.attention.shared = bias.d[0] < x.d[0];
     if (!gcp_is_nil(o.lengths)) in[a.attention.lengths = count++] = o.lengths;
     if (!gcp_is_nil(o.bias)) in[a.attention.bias = count++] = o.bias;
     return gcpi_simple(&gcpi_attention_row, in, count, &a, o.name, o.at);

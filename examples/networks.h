@@ -12,7 +12,7 @@
 #include "networks/dense.h"          /* MobileNet, DenseNet */
 #include "networks/mobile.h"         /* MobileNetV2 and V3, EfficientNet and its V2, ShuffleNetV2, GhostNet */
 #include "networks/modern.h"         /* RegNetY, ConvNeXt, MLP-Mixer */
-#include "networks/transformer.h"    /* ViT, DeiT, GPT-2 */
+#include "networks/transformer.h"    /* ViT, DeiT, Swin, GPT-2 */
 #include "networks/inception.h"      /* Inception */
 #include "networks/unet.h"           /* U-Net */
 #include "networks/lstm.h"           /* an unrolled LSTM language model */
@@ -104,6 +104,7 @@ static inline network named_vit_small(gcp_tape *net, int batch, int image)
 {
     return vit(net, 384, 12, 6, batch, image, 1000);
 }
+static inline network named_swin_t(gcp_tape *net, int batch, int image) { return swin_t(net, batch, image, 1000); }
 static inline network named_gpt2(gcp_tape *net, int batch, int tokens)
 {
     return gpt2(net, 768, 12, 12, batch, tokens, 50257);
@@ -141,6 +142,7 @@ static const network_name network_names[] = { { "vgg16", 64, 32, 224, named_vgg1
                                               { "mlp_mixer_s", 256, 16, 224, named_mlp_mixer_s },
                                               { "vit_tiny", 256, 32, 224, named_vit_tiny },
                                               { "vit_small", 256, 32, 224, named_vit_small },
+                                              { "swin_t", 640, 8, 224, named_swin_t },
                                               { "gpt2", 256, 1, 512, named_gpt2 },
                                               { "lstm", 4616, 32, 256, named_lstm },
                                               { "pde", 1032, 1, 1024, named_pde } };

@@ -98,7 +98,7 @@ static void near(double got, double want)
 static void row_of(const sizes *s, int sample, int head, int row, double *p, double *dp)
 {
     const int group = s->heads / s->kv, kv = head / group;
-    const size_t at = (size_t)sample * (size_t)s->rows + (size_t)row, of = (size_t)(s->bias > 1 ? sample : 0),
+    const size_t at = (size_t)sample * (size_t)s->rows + (size_t)row, of = (size_t)(s->bias ? sample % s->bias : 0),
                  bias = ((of * (size_t)s->heads + (size_t)head) * (size_t)s->rows + (size_t)row) * (size_t)s->keys;
     const gcp_real *q = value[Q] + (at * (size_t)s->heads + (size_t)head) * (size_t)s->d,
                    *dy = value[DY] + (at * (size_t)s->heads + (size_t)head) * (size_t)s->e;
@@ -183,7 +183,8 @@ int main(void)
         { 1, 600, 600, 1, 1, 64, 64, 1, 1, 1, 0 }, { 2, 9, 3, 2, 1, 4, 4, 1, 0, 1, 0 },
         { 1, 330, 330, 2, 1, 40, 24, 1, 0, 0, 0 }, { 2, 1, 1, 3, 1, 1, 1, 0, 0, 0, 0 },
         { 1, 64, 256, 1, 1, 8, 8, 1, 0, 0, 0 },    { 2, 40, 40, 2, 2, 12, 12, 1, 0, 0, 1 },
-        { 1, 520, 520, 1, 1, 72, 72, 0, 1, 1, 1 },
+        { 1, 520, 520, 1, 1, 72, 72, 0, 1, 1, 1 },  { 4, 70, 70, 2, 1, 8, 6, 0, 0, 2, 0 },
+        { 4, 70, 600, 2, 2, 72, 64, 0, 0, 2, 0 },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         open_case(&cases[i]);

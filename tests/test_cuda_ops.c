@@ -117,6 +117,9 @@ static gcp_tensor attention(int k)
     const int rows = k % 3 == 2 ? 37 : 5, keys = k % 3 ? 41 : 5, heads = 2, kv = k % 2 + 1, d = k % 4 > 1 ? 35 : 3;
     gcp_tensor q = image(2, 1, rows, heads * d), key = image(2, 1, keys, kv * d), v = image(2, 1, keys, kv * 4);
     gcp_tensor bias = k < 4 ? GCP_NIL : image(k < 8 ? 1 : 2, heads, rows, keys);
+    if (k > 11) {                                        /* windows of two images, each with a bias of its own */
+        q = image(4, 1, rows, heads * d); key = image(4, 1, keys, kv * d); v = image(4, 1, keys, kv * 4);
+    }
     if (k == 11) v = key = q;
     if (k == 11) bias = GCP_NIL;
     return square(seen(gcp_attention(q, key, v, .heads = heads, .causal = k / 2 % 2, .bias = bias)));
@@ -380,7 +383,7 @@ int main(int argc, char **argv)
                                        { "pitched", pitched, 6, 1 },
                                        { "elementwise", elementwise, 32, 0 },
                                        { "pair", pair, 56, 0 },
-                                       { "attention", attention, 12, 0 },
+                                       { "attention", attention, 16, 0 },
                                        { "axes", axes, 18, 0 },
                                        { "pointwise", pointwise, 3 * POINTWISE_CALLS, 0 },
                                        { "windows", windows, 30, 0 },

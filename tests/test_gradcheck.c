@@ -267,6 +267,8 @@ static gcp_tensor custom(gcp_tensor a, gcp_tensor b, int which)
       return gcp_attention(x, x, x, .heads = 3, .causal = 1, .scale = 0.7);)                                         \
     X(ATTENTION, attention_bias, gcp_tensor x = gcp_tanh(IN(2, 4, 8)), k = gcp_slice(x, .first = 1, .count = 2);     \
       return gcp_attention(x, k, gcp_slice(x, .first = 5, .count = 3), .heads = 4, .bias = weight(S(1, 4, 4, 4)));)  \
+    X(ATTENTION, attention_windows, gcp_tensor x = gcp_tanh(IN(4, 3, 4));                                            \
+      return gcp_attention(x, x, x, .heads = 2, .bias = weight(S(2, 2, 3, 3)));)                                     \
     X(ATTENTION, attention_image, gcp_tensor x = gcp_tanh(IN(2, 2, 3, 4)), y = gcp_attention(x, x, x, .heads = 2);   \
       return gcp_add(y, x);)                                                                                         \
     X(TRANSPOSE, transpose, return gcp_transpose(gcp_tanh(IN(2, 3, 5, 4)), 0, 2, 1, 3);)                              \

@@ -70,6 +70,7 @@ WITHOUT(ghostnet, ghostnet(net, batch, image, classes))
 WITHOUT(regnet_y, regnet_y(net, batch, image, classes))
 WITHOUT(convnext_t, convnext_t(net, batch, image, classes))
 WITHOUT(mlp_mixer, mlp_mixer(net, 256 * size, 4 * size, batch, image, classes))
+WITHOUT(swin_t, swin_t(net, batch, image, classes))
 WITHOUT(vit, vit(net, 192 * size, 12, 3 * size, batch, image, classes))
 WITHOUT(gpt2, gpt2(net, 768, 12, 12, batch, image, classes))
 
@@ -124,6 +125,7 @@ static const figures published[] = {
     { "RegNetY-400MF",  any_regnet_y,     0, 32, 224, 1000,  4344144,  0.804, 0 },
     { "ConvNeXt-T",     any_convnext_t,   0, 8,  224, 1000, 28589128,  8.91, 0 },
     { "MLP-Mixer-S/16", any_mlp_mixer,    2, 8,  224, 1000, 18528264,  7.56, 0 },
+    { "Swin-T",         any_swin_t,       0, 8,  224, 1000, 28288354,  8.98, 0 },
     { "ViT-Ti/16",      any_vit,          1, 8,  224, 1000,  5717416,  2.51, 0 },
     { "ViT-S/16",       any_vit,          2, 8,  224, 1000, 22050664,  9.20, 0 },
     { "GPT-2, 512 words", any_gpt2,       0, 1,  512, 50257, 124439808 - 512 * 768, 131.3, 0 },

@@ -104,6 +104,15 @@ static const char mlp_mixer_map[] =
     "block[{i}]/tokens{n}/* blocks.{i}.mlp_tokens.fc{n}.*\nblock[{i}]/channels{n}/* blocks.{i}.mlp_channels.fc{n}.*\n"
     "head[0]/norm/* norm.*\nhead[0]/classes/* head.*\n";
 
+static const char swin_t_map[] =
+    "stage0[0]/patches/* features.0.0.*\nstage0[0]/patches_norm/* features.0.2.*\n"
+    "stage{s}[{i}]/norm{n}/* features.{s}.{i}.norm{n}.*\n"
+    "stage{s}[{i}]/table features.{s}.{i}.attn.relative_position_bias_table\n- *.relative_position_index\n"
+    "stage{s}[{i}]/qkv/* features.{s}.{i}.attn.qkv.*\nstage{s}[{i}]/project/* features.{s}.{i}.attn.proj.*\n"
+    "stage{s}[{i}]/expand/* features.{s}.{i}.mlp.0.*\nstage{s}[{i}]/contract/* features.{s}.{i}.mlp.3.*\n"
+    "stage{s}[{i}]/merge_norm/* features.{s}.norm.*\nstage{s}[{i}]/merge/* features.{s}.reduction.*\n"
+    "head[0]/norm/* norm.*\nhead[0]/classes/* head.*\n";
+
 /* timm's ViT and DeiT */
 static const char vit_map[] =
     "patches[0]/class cls_token\npatches[0]/positions pos_embed\npatches[0]/conv2d[0]/* patch_embed.proj.*\n"

@@ -18,6 +18,7 @@ static const struct { const char *name, *map; } maps[] = {
     { "efficientnet_v2_s", efficientnet_v2_s_map }, { "shufflenet_v2", shufflenet_v2_map },
     { "ghostnet", ghostnet_map },                 { "regnet_y", regnet_y_map },
     { "convnext_t", convnext_t_map },             { "mlp_mixer_s", mlp_mixer_map },
+    { "swin_t", swin_t_map },
     { "vit_tiny", vit_map },                      { "vit_small", vit_map } };
 
 static void *need(size_t size)
@@ -81,7 +82,10 @@ int main(int argc, char **argv)
     gcp_bind(&train, memory, room); gcp_bind(&infer, memory, room);
     gcp_load(net, argv[2], .style = GCP_STYLE_TORCH, .map = map);
     fine(net);
+    gcp_real *constants = need(64 * SWIN_TOKENS * SWIN_TOKENS * sizeof *constants);
+    const int windows = !strcmp(argv[1], "swin_t");
     gcp_write(&infer, built.image, reals);
+    if (windows) swin_write(&infer, constants);
     gcp_forward(&infer);
     gcp_read(&infer, built.logits, logits);
     fine(net);
@@ -90,6 +94,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < gcp_elements(built.logits); i++) doubles[i] = (double)logits[i];
     if (!out || !fwrite(doubles, sizeof *doubles * gcp_elements(built.logits), 1, out)) return 1;
     fclose(out);
+    if (windows) swin_write(&train, constants);
     gcp_write(&train, built.image, reals); gcp_write(&train, built.labels, labels);
     printf("%.9g\n", gcp_step(&train));
     gradients(net, &train);

@@ -26,6 +26,7 @@ NETWORKS = {
     "shufflenet_v2": (TV, "shufflenet_v2_x1_0", 96),
     "regnet_y": (TV, "regnet_y_400mf", 96),
     "convnext_t": (TV, "convnext_tiny", 96),
+    "swin_t": (TV, "swin_t", 224),
     "ghostnet": ("timm", "ghostnet_100", 96),
     "mlp_mixer_s": ("timm", "mixer_s16_224", 224),
     "vit_tiny": ("timm", "vit_tiny_patch16_224", 96),

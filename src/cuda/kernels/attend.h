@@ -24,7 +24,7 @@ GCPI_DEVICE bool gcpi_at_seen(const gcpi_cuda_attention &a, const gcpi_tile_at &
 }
 GCPI_DEVICE float *gcpi_at_bias(const gcpi_cuda_attention &a, const gcp_view &v, const gcpi_tile_at &t, int r, int k)
 {
-    const ptrdiff_t at = ((ptrdiff_t)(v.shape.d[0] > 1 ? t.sample : 0) * a.heads + t.head) * a.rows + t.row + r;
+    const ptrdiff_t at = ((ptrdiff_t)(t.sample % v.shape.d[0]) * a.heads + t.head) * a.rows + t.row + r;
     return (float *)v.data + at * v.pitch + t.key + k;
 }
 /* 32 tokens by 32 channels of a head into shared memory, zeros where there are none. */
@@ -171,7 +171,7 @@ __global__ void __launch_bounds__(GCPI_THREADS, 2) gcpi_attention_keys_kernel(gc
                 gcpi_at_add(a.dk, t.sample, t.key, a.keys, kv, a.d, g, true, a.q, t.row, a.rows, t.head, a.scale, left);
         }
 }
-/* A block: 32 rows of a head; of all samples, in order, where they share a bias whose gradient is wanted. */
+/* A block: 32 rows of a head; where a bias's gradient is wanted, of all samples that share one, in order. */
 __global__ void __launch_bounds__(GCPI_THREADS, 2) gcpi_attention_rows_kernel(gcpi_cuda_attention a, int blocks,
                                                                                      int together)
 {
@@ -179,7 +179,8 @@ __global__ void __launch_bounds__(GCPI_THREADS, 2) gcpi_attention_rows_kernel(gc
     __shared__ float dot[GCPI_AT];
     const int first = (int)blockIdx.x / blocks / a.heads, k = (int)threadIdx.x % GCPI_AT;
     gcpi_tile_at t = { 0, (int)blockIdx.x / blocks % a.heads, (int)blockIdx.x % blocks * GCPI_AT, 0, 0 };
-    for (t.sample = first; t.sample < first + together; t.sample++) {
+    for (int i = 0; i < together; i++) {
+        t.sample = together > 1 ? first + i * a.dbias.shape.d[0] : first;
         t.end = gcpi_at_end(a, t.sample);
         if (a.dq.data && !a.dq.accumulate) gcpi_at_times(a.dq, t.sample, t.row, a.rows, t.head, a.d, NULL);
         for (t.key = 0; t.key < a.keys; t.key += GCPI_AT) {
@@ -187,7 +188,7 @@ __global__ void __launch_bounds__(GCPI_THREADS, 2) gcpi_attention_rows_kernel(gc
             for (int r = (int)threadIdx.x / GCPI_AT; a.dbias.data && r < GCPI_AT; r += 8) {
                 if (t.row + r >= a.rows || t.key + k >= a.keys) continue;
                 float *to = gcpi_at_bias(a, a.dbias, t, r, k);
-                *to = a.dbias.accumulate || t.sample > first ? *to + g[r][k] : g[r][k];
+                *to = a.dbias.accumulate || i > 0 ? *to + g[r][k] : g[r][k];
             }
             if (a.dq.data)
                 gcpi_at_add(a.dq, t.sample, t.row, a.rows, t.head, a.d, g, false, a.k, t.key, a.keys, t.head / a.group,
@@ -203,7 +204,7 @@ void gcpi_cuda_attention_run(const gcpi_cuda_attention *a, cudaStream_t stream)
 void gcpi_cuda_attention_back(const gcpi_cuda_attention *a, cudaStream_t stream)
 {
     const int rows = (a->rows + GCPI_AT - 1) / GCPI_AT, keys = (a->keys + GCPI_AT - 1) / GCPI_AT,
-              together = a->dbias.data && a->dbias.shape.d[0] == 1 ? a->n : 1;
+              together = a->dbias.data ? a->n / a->dbias.shape.d[0] : 1;
     if (a->dq.data || a->dbias.data)                 /* first: of a tensor that is q and k the others are added */
         GCP_LAUNCH(gcpi_attention_rows_kernel, (unsigned)(a->n / together * a->heads * rows), 256, 0, stream, *a, rows,
                    together);
