@@ -19098,12 +19098,6 @@ static int gcpi_target_ok(gcp_tape *t, const gcp_plan_opts *o)
         return 0;
     }
     const gcp_device *d = g->device;
-    if (g->threads > 1 && !g->parallel_for && !d && !GCPI_OPENMP) {
-        gcpi_fail(t, GCP_E_PLAN, o->at, t->planning,
-                  "the target's .threads = %d, but nothing runs them: compile with -fopenmp, or give .parallel_for",
-                  g->threads);
-        return 0;
-    }
     if (d && (!g->kernels || !d->copy || !d->fill || !d->timed || !d->trouble || !d->play != !d->forget))
         return gcpi_plan_bad(
             t, o,
@@ -21466,6 +21460,17 @@ static gcp_code gcpi_bind_far(gcp_plan *plan, gcp_at at)
                             core->far_bytes);
 }
 
+/* A plan may be made for another machine's threads; here somebody must run them. */
+static int gcpi_threads_run(const gcp_plan *plan, gcp_at at)
+{
+    const gcp_target *g = &plan->core->p.target;
+    if (GCPI_OPENMP || g->threads < 2 || g->parallel_for || g->device) return 1;
+    gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind",
+                     "the plan is for .threads = %d, but nothing runs them: compile with -fopenmp, or give .parallel_for",
+                     g->threads);
+    return 0;
+}
+
 GCPI_DEF gcp_code gcp_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at)
 {
     gcp_code code = gcpi_plan_check(plan, at, "gcp_bind", 0);
@@ -21475,6 +21480,7 @@ GCPI_DEF gcp_code gcp_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at 
     const void *owned = core->bound.owned, *had_state = t->state;
     if (gcpi_is_graph(&core->p))
         return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind", "a graph's plan has nothing to run");
+    if (!gcpi_threads_run(plan, at)) return GCP_E_BIND;
     gcpi_unlay(core);                               /* the plan is not bound unless this bind succeeds */
     core->bound.memory = memory; core->bound.memory_size = size;
     if (!memory && size == 0) code = gcpi_bind_owned(plan, at);

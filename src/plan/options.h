@@ -101,12 +101,6 @@ static int gcpi_target_ok(gcp_tape *t, const gcp_plan_opts *o)
         return 0;
     }
     const gcp_device *d = g->device;
-    if (g->threads > 1 && !g->parallel_for && !d && !GCPI_OPENMP) {
-        gcpi_fail(t, GCP_E_PLAN, o->at, t->planning,
-                  "the target's .threads = %d, but nothing runs them: compile with -fopenmp, or give .parallel_for",
-                  g->threads);
-        return 0;
-    }
     if (d && (!g->kernels || !d->copy || !d->fill || !d->timed || !d->trouble || !d->play != !d->forget))
         return gcpi_plan_bad(
             t, o,
