@@ -371,12 +371,12 @@ typedef struct gcp_device {
     void (*behind)(void *context, int on);
 } gcp_device;
 
-/* The machine that a plan is made for. Zero-initialised: this CPU, with OpenMP's threads if compiled with OpenMP, else
-   one thread. For a thread pool of your own, fill threads, parallel_for and context. parallel_for runs task(arg, index,
-   worker) for every index in [0, tasks). worker is in [0, threads), and no two tasks that run at the same time have the
-   same. parallel_for stays NULL where the caller gave none. Each thread takes workspace of its own: a plan's bytes grow
-   with .threads, and its least budget does as a rule, so a budget that fits here may not on a machine with more.
-   { .threads = 4 } holds that down. */
+/* The machine that a plan is made for. Zero-initialised: this CPU, with OpenMP's threads if compiled with OpenMP,
+   else one thread, whatever .threads says. For a thread pool of your own, fill threads, parallel_for and context.
+   parallel_for runs task(arg, index, worker) for every index in [0, tasks). worker is in [0, threads), and no two
+   tasks that run at the same time have the same. parallel_for stays NULL where the caller gave none. Each thread
+   takes workspace of its own: a plan's bytes grow with .threads, and its least budget does as a rule, so a budget
+   that fits here may not on a machine with more. { .threads = 4 } holds that down. */
 struct gcp_target {
     const char *name;
     const gcp_op *kernels;              /* GCP_ROW_COUNT rows whose forward, backward, cost and GCP_FLAG_FUSED replace

@@ -470,12 +470,12 @@ typedef struct gcp_device {
     void (*behind)(void *context, int on);
 } gcp_device;
 
-/* The machine that a plan is made for. Zero-initialised: this CPU, with OpenMP's threads if compiled with OpenMP, else
-   one thread. For a thread pool of your own, fill threads, parallel_for and context. parallel_for runs task(arg, index,
-   worker) for every index in [0, tasks). worker is in [0, threads), and no two tasks that run at the same time have the
-   same. parallel_for stays NULL where the caller gave none. Each thread takes workspace of its own: a plan's bytes grow
-   with .threads, and its least budget does as a rule, so a budget that fits here may not on a machine with more.
-   { .threads = 4 } holds that down. */
+/* The machine that a plan is made for. Zero-initialised: this CPU, with OpenMP's threads if compiled with OpenMP,
+   else one thread, whatever .threads says. For a thread pool of your own, fill threads, parallel_for and context.
+   parallel_for runs task(arg, index, worker) for every index in [0, tasks). worker is in [0, threads), and no two
+   tasks that run at the same time have the same. parallel_for stays NULL where the caller gave none. Each thread
+   takes workspace of its own: a plan's bytes grow with .threads, and its least budget does as a rule, so a budget
+   that fits here may not on a machine with more. { .threads = 4 } holds that down. */
 struct gcp_target {
     const char *name;
     const gcp_op *kernels;              /* GCP_ROW_COUNT rows whose forward, backward, cost and GCP_FLAG_FUSED replace
@@ -19276,6 +19276,7 @@ typedef struct gcpi_plan {
     uint64_t number;                  /* the tape knows the plan by it */
     gcp_plan_opts opts;
     gcpi_problem p;
+    int threads_asked;                /* by the target; more than p.target's where nothing runs them */
     gcpi_list list;
     gcpi_placed *placed;              /* per operand, in list order */
     size_t *live;                     /* per instruction */
@@ -20483,6 +20484,7 @@ static int gcpi_plan_steps(gcp_plan *plan, int root, gcp_arena *a)
     gcp_tape *t = plan->tape;
     gcp_target target = gcpi_target_of(core->opts.target);
     core->p.tape = t;
+    core->threads_asked = core->opts.target ? core->opts.target->threads : 0;
     core->slots = gcpi_slots_of(&core->opts);
     if (gcpi_trouble(t, &target, core->opts.at, t->planning)) return 0;
     if (!gcpi_problem_make(&core->p, root, &core->opts, &target, a) || !gcpi_ops_run_on(&core->p) ||
@@ -21460,17 +21462,6 @@ static gcp_code gcpi_bind_far(gcp_plan *plan, gcp_at at)
                             core->far_bytes);
 }
 
-/* A plan may be made for another machine's threads; here somebody must run them. */
-static int gcpi_threads_run(const gcp_plan *plan, gcp_at at)
-{
-    const gcp_target *g = &plan->core->p.target;
-    if (GCPI_OPENMP || g->threads < 2 || g->parallel_for || g->device) return 1;
-    gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind",
-                     "the plan is for .threads = %d, but nothing runs them: compile with -fopenmp, or give .parallel_for",
-                     g->threads);
-    return 0;
-}
-
 GCPI_DEF gcp_code gcp_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at)
 {
     gcp_code code = gcpi_plan_check(plan, at, "gcp_bind", 0);
@@ -21480,7 +21471,6 @@ GCPI_DEF gcp_code gcp_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at 
     const void *owned = core->bound.owned, *had_state = t->state;
     if (gcpi_is_graph(&core->p))
         return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind", "a graph's plan has nothing to run");
-    if (!gcpi_threads_run(plan, at)) return GCP_E_BIND;
     gcpi_unlay(core);                               /* the plan is not bound unless this bind succeeds */
     core->bound.memory = memory; core->bound.memory_size = size;
     if (!memory && size == 0) code = gcpi_bind_owned(plan, at);
@@ -23413,6 +23403,9 @@ static void gcpi_why_time(const gcp_plan *plan, gcp_writer w)
         gcpi_say(w, "extra forward FLOPs %.1f %%, ", 100.0 * plan->rerun_flops / plan->forward_flops);
     gcpi_say(w, "time by %s %.3f of keeping all\n", plan->costed ? ".costs" : "the cost model",
              plan->keep_all_seconds > 0 ? plan->seconds / plan->keep_all_seconds : 1.0);
+    if (core->threads_asked > core->p.target.threads)
+        gcpi_say(w, "one thread: nothing runs the target's %d (compile with -fopenmp, or give .parallel_for)\n",
+                 core->threads_asked);
 }
 
 /* Whether an instruction from i on reads the value that item has before it; 2: none, but it lives to the step's end. */

@@ -165,6 +165,7 @@ static int gcpi_plan_steps(gcp_plan *plan, int root, gcp_arena *a)
     gcp_tape *t = plan->tape;
     gcp_target target = gcpi_target_of(core->opts.target);
     core->p.tape = t;
+    core->threads_asked = core->opts.target ? core->opts.target->threads : 0;
     core->slots = gcpi_slots_of(&core->opts);
     if (gcpi_trouble(t, &target, core->opts.at, t->planning)) return 0;
     if (!gcpi_problem_make(&core->p, root, &core->opts, &target, a) || !gcpi_ops_run_on(&core->p) ||

@@ -36,6 +36,7 @@ typedef struct gcpi_plan {
     uint64_t number;                  /* the tape knows the plan by it */
     gcp_plan_opts opts;
     gcpi_problem p;
+    int threads_asked;                /* by the target; more than p.target's where nothing runs them */
     gcpi_list list;
     gcpi_placed *placed;              /* per operand, in list order */
     size_t *live;                     /* per instruction */

@@ -251,6 +251,9 @@ static void gcpi_why_time(const gcp_plan *plan, gcp_writer w)
         gcpi_say(w, "extra forward FLOPs %.1f %%, ", 100.0 * plan->rerun_flops / plan->forward_flops);
     gcpi_say(w, "time by %s %.3f of keeping all\n", plan->costed ? ".costs" : "the cost model",
              plan->keep_all_seconds > 0 ? plan->seconds / plan->keep_all_seconds : 1.0);
+    if (core->threads_asked > core->p.target.threads)
+        gcpi_say(w, "one thread: nothing runs the target's %d (compile with -fopenmp, or give .parallel_for)\n",
+                 core->threads_asked);
 }
 
 /* Whether an instruction from i on reads the value that item has before it; 2: none, but it lives to the step's end. */

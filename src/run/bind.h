@@ -345,17 +345,6 @@ static gcp_code gcpi_bind_far(gcp_plan *plan, gcp_at at)
                             core->far_bytes);
 }
 
-/* A plan may be made for another machine's threads; here somebody must run them. */
-static int gcpi_threads_run(const gcp_plan *plan, gcp_at at)
-{
-    const gcp_target *g = &plan->core->p.target;
-    if (GCPI_OPENMP || g->threads < 2 || g->parallel_for || g->device) return 1;
-    gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind",
-                     "the plan is for .threads = %d, but nothing runs them: compile with -fopenmp, or give .parallel_for",
-                     g->threads);
-    return 0;
-}
-
 GCPI_DEF gcp_code gcp_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at)
 {
     gcp_code code = gcpi_plan_check(plan, at, "gcp_bind", 0);
@@ -365,7 +354,6 @@ GCPI_DEF gcp_code gcp_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at 
     const void *owned = core->bound.owned, *had_state = t->state;
     if (gcpi_is_graph(&core->p))
         return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind", "a graph's plan has nothing to run");
-    if (!gcpi_threads_run(plan, at)) return GCP_E_BIND;
     gcpi_unlay(core);                               /* the plan is not bound unless this bind succeeds */
     core->bound.memory = memory; core->bound.memory_size = size;
     if (!memory && size == 0) code = gcpi_bind_owned(plan, at);
