@@ -205,9 +205,10 @@ static void rows_step(gcp_plan *plan, int first, int rows, int last)
 {
     gcp_real x[24];
     for (uint32_t i = 0; i < 24; i++) x[i] = (gcp_real)value(70, i);
-    gcp_write(plan, gcp_find(net, "x"), x + 4 * first);
-    if (rows == (int)gcp_shape_of(gcp_find(net, "x")).d[0]) gcp_write(plan, gcp_find(net, "y"), row_labels + first);
-    else {
+    if (rows == (int)gcp_shape_of(gcp_find(net, "x")).d[0]) {
+        gcp_write(plan, gcp_find(net, "x"), x + 4 * first);
+        gcp_write(plan, gcp_find(net, "y"), row_labels + first);
+    } else {
         gcp_write_some(plan, gcp_find(net, "x"), x + 4 * first, rows);
         gcp_write_some(plan, gcp_find(net, "y"), row_labels + first, rows);
     }
