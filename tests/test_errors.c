@@ -360,6 +360,17 @@ static void shapes(void)
     BAD(GCP_E_SHAPE, "prelu: 2x8x8x6 and 4: each size must be equal, or 1 in one of them", gcp_prelu(x, weight));
     BAD(GCP_E_SHAPE, "mse: 2x4 and 2x8x8x6 differ", gcp_mse(flat, x));
     BAD(GCP_E_SHAPE, "bias: 4 values for the 6 channels of 2x8x8x6", gcp_bias(x, weight));
+    BAD(GCP_E_SHAPE, "reshape: 2x4 into 3x3: 8 and 9 values", gcp_reshape(flat, GCP_SHAPE(3, 3)));
+    BAD(GCP_E_ARGUMENT, "reshape: its output has sizes -8; 1 to 4 sizes are allowed, each at least 1",
+        gcp_reshape(flat, GCP_SHAPE(-8)));
+    BAD(GCP_E_ARGUMENT,
+        "reshape: its output has sizes 65536x65536x65536x65536, too many values: at most 144115188075855871",
+        gcp_reshape(flat, GCP_SHAPE(65536, 65536, 65536, 65536)));
+    GOOD(gcp_reshape(flat, GCP_SHAPE(8)));
+}
+
+static void products_and_sizes(void)
+{
     BAD(GCP_E_SHAPE,
         "matmul: 2x4 times 2x4; a product is of matrices (rows, k) and (k, columns), one or a batch of as many: of "
         "(n, k) by (k, m) sizes before the last count as rows",
@@ -383,6 +394,10 @@ static void shapes(void)
     BAD(GCP_E_ARGUMENT, "pixel_shuffle: .factor = 2; its square a divisor of the channels", gcp_pixel_shuffle(x));
     BAD(GCP_E_ARGUMENT, "pixel_unshuffle: .factor = 3; a divisor of height and width",
         gcp_pixel_unshuffle(x, .factor = 3));
+}
+
+static void losses(void)
+{
     BAD(GCP_E_SHAPE, "l1: 2x4 and 2x8x8x6 differ", gcp_l1(flat, x));
     BAD(GCP_E_SHAPE, "mse: weights of 4 for 2x8x8x6: each size must be equal, or 1", gcp_mse(x, x, .weights = weight));
     BAD(GCP_E_ARGUMENT, "smooth_l1: .beta = -1; at least 0, and finite", gcp_smooth_l1(x, x, .beta = -1));
@@ -392,13 +407,6 @@ static void shapes(void)
         gcp_cross_entropy(flat, flat, .ignore = 3));
     BAD(GCP_E_SHAPE, "cross_entropy: 384 .class_weights for the 4 classes of 2x4",
         gcp_cross_entropy(flat, flat, .class_weights = gcp_slice(x, .first = 0, .count = 3)));
-    BAD(GCP_E_SHAPE, "reshape: 2x4 into 3x3: 8 and 9 values", gcp_reshape(flat, GCP_SHAPE(3, 3)));
-    BAD(GCP_E_ARGUMENT, "reshape: its output has sizes -8; 1 to 4 sizes are allowed, each at least 1",
-        gcp_reshape(flat, GCP_SHAPE(-8)));
-    BAD(GCP_E_ARGUMENT,
-        "reshape: its output has sizes 65536x65536x65536x65536, too many values: at most 144115188075855871",
-        gcp_reshape(flat, GCP_SHAPE(65536, 65536, 65536, 65536)));
-    GOOD(gcp_reshape(flat, GCP_SHAPE(8)));
 }
 
 static void rows_and_labels(void)
@@ -1867,7 +1875,7 @@ int main(void)
 {
     static void (*const groups[])(void) = {
         inputs, parameters, windows, windows_given, pools, overflows, numbers, pointwise_numbers, shapes,
-        attention_sizes, rows_and_labels, dtypes, handles,
+        products_and_sizes, losses, attention_sizes, rows_and_labels, dtypes, handles,
         layer_names, taken_back, segments, full_tape, full_tape_of_norms, capacities, no_room, plan_options,
         update_options, cut_options, plan_targets, plan_budget, plan_arenas, short_arena, freed_too_late,
         unusable_plans, no_tape, binds, wide_align, failed_rebind, states, optimisers, accesses, runs, in_part,

@@ -138,6 +138,11 @@ static void styles(void)
     CHECK(strstr(header, "\"layers.2.norm.weight\":") && strstr(header, "\"layers.2.norm.running_var\":"));
     CHECK(strstr(header, "\"fc.weight\":{\"dtype\":\"F32\",\"shape\":[5,72]") &&
           strstr(header, "\"model.head/bias\":"));
+}
+
+/* The file of `styles`, read with the names of another: what the messages say. */
+static void other_names(void)
+{
     run b;
     make(&b, other_memory, other_step, 2, 8, adam(GCP_POLICY_SEGMENTS));
     gcp_load(b.net, "s", .style = GCP_STYLE_TORCH, .files = &files);
@@ -149,6 +154,19 @@ static void styles(void)
     said(&b, GCP_E_NAME, " others; ", __LINE__);
     gcp_load(b.net, "s", .files = &files);
     said(&b, GCP_E_NAME, "; .style = GCP_STYLE_TORCH?; ", __LINE__);
+    gcp_load(b.net, "s", .map = "head/weight fc.weight io", .partial = 1, .files = &files);
+    said(&b, GCP_E_SHAPE, "s: fc.weight: found 5x72, expected 72x5 for head/weight", __LINE__);
+    CHECK_INT(gcp_load(b.net, "s", .map = "head/* fc.*", .partial = 1, .files = &files), ==, 1);
+    fine(&b, __LINE__);
+    gcp_load(b.net, "s", .map = "* y.*", .partial = 1, .files = &files);
+    said(&b, GCP_E_NAME, "s: found no tensor that the network has", __LINE__);
+}
+
+/* What .report says of the same file, and a name that "OURS -" leaves out. */
+static void reports(void)
+{
+    run b;
+    make(&b, other_memory, other_step, 2, 8, adam(GCP_POLICY_SEGMENTS));
     reported[0] = 0;
     gcp_load(b.net, "s", .style = GCP_STYLE_TORCH, .map = "head/weight fc.weight", .partial = 1, .files = &files,
              .report = { report_text, NULL });
@@ -163,12 +181,6 @@ static void styles(void)
     fine(&b, __LINE__);
     CHECK(strstr(reported, "- layers.2.norm.weight  # ") && !strstr(reported, "- fc.weight"));
     fine(&b, __LINE__);
-    gcp_load(b.net, "s", .map = "head/weight fc.weight io", .partial = 1, .files = &files);
-    said(&b, GCP_E_SHAPE, "s: fc.weight: found 5x72, expected 72x5 for head/weight", __LINE__);
-    CHECK_INT(gcp_load(b.net, "s", .map = "head/* fc.*", .partial = 1, .files = &files), ==, 1);
-    fine(&b, __LINE__);
-    gcp_load(b.net, "s", .map = "* y.*", .partial = 1, .files = &files);
-    said(&b, GCP_E_NAME, "s: found no tensor that the network has", __LINE__);
 }
 
 static void bad_maps(void)
@@ -1091,6 +1103,8 @@ int main(void)
     files = memory_files(&disk);
     weights();
     styles();
+    other_names();
+    reports();
     bad_maps();
     bad_matches();
     small_arenas();

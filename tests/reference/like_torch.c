@@ -21,6 +21,16 @@ static const struct { const char *name, *map; } maps[] = {
     { "swin_t", swin_t_map },
     { "vit_tiny", vit_map },                      { "vit_small", vit_map } };
 
+static const network_name *network_named(const char *name)
+{
+    for (int i = 0; i < NETWORK_NAMES; i++) if (!strcmp(network_names[i].name, name)) return &network_names[i];
+    return NULL;
+}
+static const char *map_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) if (!strcmp(maps[i].name, name)) return maps[i].map;
+    return NULL;
+}
 static void *need(size_t size)
 {
     void *memory = malloc(size);
@@ -47,16 +57,42 @@ static void gradients(gcp_tape *net, gcp_plan *plan)
     }
 }
 
+static void write_doubles(const char *name, const char *ending, const gcp_real *values, size_t count)
+{
+    char path[512];
+    double *doubles = need(count * sizeof *doubles);
+    snprintf(path, sizeof path, "%s%s", name, ending);
+    FILE *out = fopen(path, "wb");
+    for (size_t i = 0; i < count; i++) doubles[i] = (double)values[i];
+    if (!out || fwrite(doubles, sizeof *doubles, count, out) != count || fclose(out)) { perror(path); exit(1); }
+    free(doubles);
+}
+/* The network's image and labels, from what networks.py wrote after the batch and the side. */
+static gcp_real *read_batch(FILE *in, size_t pixels, int *labels, int batch)
+{
+    float *image = need(pixels * sizeof *image);
+    gcp_real *reals = need(pixels * sizeof *reals);
+    read_file(in, image, pixels * sizeof *image);
+    read_file(in, labels, (size_t)batch * sizeof *labels);
+    for (size_t i = 0; i < pixels; i++) reals[i] = image[i];
+    free(image);
+    return reals;
+}
+static void write_batch(gcp_plan *plan, network built, const gcp_real *image, int windows)
+{
+    gcp_real *constants = need(64 * SWIN_TOKENS * SWIN_TOKENS * sizeof *constants);
+    gcp_write(plan, built.image, image);
+    if (windows) swin_write(plan, constants);
+    free(constants);
+}
+
 int main(int argc, char **argv)
 {
-    const network_name *n = NULL;
-    const char *map = NULL;
+    const network_name *n = argc > 4 ? network_named(argv[1]) : NULL;
+    const char *map = n ? map_of(argv[1]) : NULL;
     char path[512];
     int batch, side;
-    for (int i = 0; argc > 4 && i < NETWORK_NAMES; i++)
-        if (!strcmp(network_names[i].name, argv[1])) n = &network_names[i];
-    for (size_t i = 0; n && i < sizeof maps / sizeof *maps; i++) if (!strcmp(maps[i].name, argv[1])) map = maps[i].map;
-    if (!n || !map) { fprintf(stderr, "like_torch NAME WEIGHTS INPUT OUT, NAME one that has a map\n"); return 2; }
+    if (!map) { fprintf(stderr, "like_torch NAME WEIGHTS INPUT OUT, NAME one that has a map\n"); return 2; }
     FILE *in = fopen(argv[3], "rb");
     if (!in) { perror(argv[3]); return 1; }
     read_file(in, &batch, sizeof batch); read_file(in, &side, sizeof side);
@@ -66,13 +102,10 @@ int main(int argc, char **argv)
     gcp_tape *net = gcp_tape_make(&arena, .ops = n->ops * 2);
     network built = n->record(net, batch, side);
     const size_t pixels = gcp_elements(built.image);
-    float *image = need(pixels * sizeof *image);
-    gcp_real *reals = need(pixels * sizeof *reals), logits[64 * 1000];
-    double doubles[64 * 1000];
+    gcp_real logits[64 * 1000];
     int *labels = need((size_t)batch * sizeof *labels);
-    read_file(in, image, pixels * sizeof *image); read_file(in, labels, (size_t)batch * sizeof *labels);
+    const gcp_real *image = read_batch(in, pixels, labels, batch);
     fclose(in);
-    for (size_t i = 0; i < pixels; i++) reals[i] = image[i];
     fine(net);
 
     gcp_plan train = gcp_plan_make(built.loss), infer = gcp_plan_make(built.logits, .inference = 1);
@@ -82,20 +115,13 @@ int main(int argc, char **argv)
     gcp_bind(&train, memory, room); gcp_bind(&infer, memory, room);
     gcp_load(net, argv[2], .style = GCP_STYLE_TORCH, .map = map);
     fine(net);
-    gcp_real *constants = need(64 * SWIN_TOKENS * SWIN_TOKENS * sizeof *constants);
-    const int windows = !strcmp(argv[1], "swin_t");
-    gcp_write(&infer, built.image, reals);
-    if (windows) swin_write(&infer, constants);
+    write_batch(&infer, built, image, !strcmp(argv[1], "swin_t"));
     gcp_forward(&infer);
     gcp_read(&infer, built.logits, logits);
     fine(net);
-    snprintf(path, sizeof path, "%s.logits", argv[4]);
-    FILE *out = fopen(path, "wb");
-    for (size_t i = 0; i < gcp_elements(built.logits); i++) doubles[i] = (double)logits[i];
-    if (!out || !fwrite(doubles, sizeof *doubles * gcp_elements(built.logits), 1, out)) return 1;
-    fclose(out);
-    if (windows) swin_write(&train, constants);
-    gcp_write(&train, built.image, reals); gcp_write(&train, built.labels, labels);
+    write_doubles(argv[4], ".logits", logits, gcp_elements(built.logits));
+    write_batch(&train, built, image, !strcmp(argv[1], "swin_t"));
+    gcp_write(&train, built.labels, labels);
     printf("%.9g\n", gcp_step(&train));
     gradients(net, &train);
     snprintf(path, sizeof path, "%s.safetensors", argv[4]);

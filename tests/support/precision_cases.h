@@ -150,6 +150,14 @@ static gcp_tensor other(const precision_case *c, gcp_tensor x)
     case MSE: return gcp_mse(x, wanted(2, c->n, c->h, c->w, c->ci));
     case MEAN: return gcp_mean(x);
     case RESIDUAL: return residual(c, x);
+    default: return pointwise_calls[c->kind - POINTWISE](x);
+    }
+}
+
+/* Reductions, sizes that change, products and losses; the rest is `other`'s. */
+static gcp_tensor resized_or_reduced(const precision_case *c, gcp_tensor x)
+{
+    switch (c->kind) {
     case SUMMED: return gcp_reduce(x, .by = GCP_REDUCE_SUM, .height = 1, .samples = c->kh > 1, .channels = c->kw > 1);
     case LARGEST: return gcp_reduce(x, .by = GCP_REDUCE_MAX, .width = 1, .channels = c->kw > 1);
     case PADDED: return padded(c, x);
@@ -160,7 +168,7 @@ static gcp_tensor other(const precision_case *c, gcp_tensor x)
     case LOGITS:
         return gcp_binary_cross_entropy(gcp_scale(x, .by = 5), wanted(2, c->n, c->h, c->w, c->ci), .positive = 2);
     case SMOOTH: return gcp_smooth_l1(x, wanted(2, c->n, c->h, c->w, c->ci), .beta = 0.5);
-    default: return pointwise_calls[c->kind - POINTWISE](x);
+    default: return other(c, x);
     }
 }
 
@@ -171,7 +179,7 @@ static gcp_tensor precision_build(const precision_case *c)
         return gcp_embedding_op(ids(c->n),
                                 operand[1] = gcp_want_grad(gcp_input(precision_net, "a", GCP_SHAPE(c->co, c->ci))));
     gcp_tensor x = wanted(1, c->n, c->h, c->w, c->ci);
-    return c->kind == CONV || c->kind == CONV_TRANSPOSE ? convolution(c, x) : other(c, x);
+    return c->kind == CONV || c->kind == CONV_TRANSPOSE ? convolution(c, x) : resized_or_reduced(c, x);
 }
 
 /* sum(y * dy): dy is the gradient of y to the last bit. A loss is its own. */
