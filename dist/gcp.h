@@ -770,7 +770,7 @@ typedef struct gcp_plan_opts {
     int accumulate_labels GCPI_Z;           /* 1: the update takes the mean over all labels that count in all
                                                micro-batches, where these have different numbers of them (ignored
                                                labels, gcp_write_some). The loss must be a gcp_cross_entropy of labels,
-                                               without weights */
+                                               without weights, or a sum of several of the same labels */
 
     gcp_gradient_hook on_gradient GCPI_Z, on_wait GCPI_Z; void *hook_context GCPI_Z;
 
@@ -2659,22 +2659,30 @@ static int gcpi_kept_by_name(const gcp_tape *t, const gcpi_op *op)
                gcpi_patterns_fit(t->segments[s].named, gcpi_path_in(t, op, s, path, sizeof path));
     return kept;
 }
-/* Each pattern of .keep_named fits an op of the segment. */
+/* What is wrong with patterns of the ops of a segment (0: all ops); NULL: nothing, each fits one. */
+static const char *gcpi_op_patterns_wrong(const gcp_tape *t, int segment, const char *text, char *wrong, size_t size)
+{
+    char path[256];
+    int words = 0;
+    do
+        for (gcpi_word w; (w = gcpi_word_next(&text)).length > 0; words++) {
+            int fits = 0;
+            for (int o = segment ? t->segments[segment].ops : 0; o < t->op_count && !fits; o++)
+                fits = gcpi_pattern_fits(w, gcpi_path_in(t, &t->ops[o], segment, path, sizeof path));
+            snprintf(wrong, size, "'%.*s' fits no op", (int)GCPI_MIN(w.length, 120u), w.at);
+            if (!fits) return wrong;
+        }
+    while (gcpi_line_next(&text));
+    return words ? NULL : "no pattern";
+}
 static void gcpi_segment_named_ok(gcp_tape *t, int segment)
 {
     gcpi_segment *s = &t->segments[segment];
-    const char *text = s->named;
-    char path[256], wrong[200];
-    int fits = 1, words = 0;
-    for (gcpi_word w; text && fits && !t->code; words += w.length > 0) {
-        if ((w = gcpi_word_next(&text)).length == 0 && !gcpi_line_next(&text)) break;
-        fits = w.length == 0;
-        for (int o = s->ops; o < t->op_count && !fits; o++)
-            fits = gcpi_pattern_fits(w, gcpi_path_in(t, &t->ops[o], segment, path, sizeof path));
-        snprintf(wrong, sizeof wrong, ".keep_named: '%.*s' fits no op in it", (int)GCPI_MIN(w.length, 120u), w.at);
-        if (!fits) gcpi_segment_error(t, segment, wrong);
-    }
-    if (text && !words && !t->code) gcpi_segment_error(t, segment, ".keep_named has no pattern");
+    char word[160], text[180];
+    const char *wrong =
+        s->named && !t->code ? gcpi_op_patterns_wrong(t, segment, s->named, word, sizeof word) : NULL;
+    snprintf(text, sizeof text, ".keep_named: %s", wrong ? wrong : "");
+    if (wrong) gcpi_segment_error(t, segment, text);
     s->named = NULL;
 }
 
@@ -19141,20 +19149,10 @@ static int gcpi_plan_patterns_ok(gcp_tape *t, const gcp_plan_opts *o)
 /* Each pattern of .keep fits an op. */
 static int gcpi_plan_keep_ok(gcp_tape *t, const gcp_plan_opts *o)
 {
-    const char *text = o->keep;
-    char path[256], wrong[200];
-    int words = 0;
-    for (gcpi_word w; text; words += w.length > 0) {
-        if ((w = gcpi_word_next(&text)).length == 0 && !gcpi_line_next(&text)) break;
-        int fits = w.length == 0;
-        for (int i = 0; i < t->op_count && !fits; i++) {
-            gcpi_name_text(t, t->ops[i].name, path, sizeof path);
-            fits = gcpi_pattern_fits(w, path);
-        }
-        snprintf(wrong, sizeof wrong, ".keep: '%.*s' fits no op", (int)GCPI_MIN(w.length, 120u), w.at);
-        if (!fits) return gcpi_plan_bad(t, o, wrong);
-    }
-    return !text || words || gcpi_plan_bad(t, o, ".keep has no pattern");
+    char word[160], text[180];
+    const char *wrong = o->keep ? gcpi_op_patterns_wrong(t, 0, o->keep, word, sizeof word) : NULL;
+    snprintf(text, sizeof text, ".keep: %s", wrong ? wrong : "");
+    return !wrong || gcpi_plan_bad(t, o, text);
 }
 
 /* An option that changes nothing was given by mistake. */
@@ -19293,6 +19291,7 @@ typedef struct gcpi_plan {
     size_t unfused;                   /* slab bytes of the keep-all plan without fused updates; SIZE_MAX: as it is */
     int peak_at, forward_end, slots, segments;          /* forward_end: the instruction after the last F */
     int inputs, leaves_out;           /* inputs that the list reads; whether the loss can leave samples out */
+    int counted;                      /* .accumulate_labels: the op whose labels count */
     int *samples, joins_samples;      /* per tensor: see samples.h; the first op that joins them, -1: none */
     ptrdiff_t *far_at; size_t far_bytes;      /* per tensor: its offset in far memory, -1: never there */
     double timeline;                  /* seconds of a step, far copies beside it; 0: the list has no copies */
@@ -19441,14 +19440,37 @@ static int gcpi_ops_run_on(const gcpi_problem *p)
     return 1;
 }
 
+/* The cross-entropy over whose labels the value of op o is a mean, -1: none. means[x]: that of tensor x, made before.
+   An op of single values whose backward reads none of them is linear: a sum of means over the same labels is one. */
+static int gcpi_mean_over_labels(const gcp_tape *t, int o, const int *means)
+{
+    const gcpi_op *op = &t->ops[o];
+    const gcpi_facts facts = gcpi_facts_of(op);
+    if (facts.leaves_out) return op->inputs == 2 ? o : -1;
+    const int linear = !facts.custom && !op->row->reads_in && !op->row->reads_out,
+              first = linear && gcpi_count(t->tensors[op->out].shape) == 1 ? means[gcpi_edge(t, op, 0)] : -1;
+    for (int i = 1; i < op->inputs; i++) {
+        const int other = means[gcpi_edge(t, op, i)];
+        if (first < 0 || other < 0 || gcpi_edge(t, &t->ops[first], 1) != gcpi_edge(t, &t->ops[other], 1) ||
+            gcpi_label_range_of(t, &t->ops[first], 1).ignore != gcpi_label_range_of(t, &t->ops[other], 1).ignore)
+            return -1;
+    }
+    return first;
+}
 /* .accumulate_labels: the loss is one whose labels that count are known. */
-static int gcpi_labels_count(const gcpi_plan *core)
+static int gcpi_labels_count(gcpi_plan *core, gcp_arena *a)
 {
     const gcp_tape *t = core->p.tape;
-    const gcpi_op *op = t->tensors[core->p.root].producer < 0 ? NULL : &t->ops[t->tensors[core->p.root].producer];
-    if (!core->opts.accumulate_labels || (op && gcpi_facts_of(op).leaves_out && op->inputs == 2)) return 1;
-    return gcpi_plan_bad(core->p.tape, &core->opts,
-                         ".accumulate_labels: the loss is not a gcp_cross_entropy of labels without weights");
+    if (!core->opts.accumulate_labels) return 1;
+    const ptrdiff_t scratch = a->scratch;
+    int *means = GCPI_SCRATCH(a, int, t->tensor_count);
+    for (int x = 0; means && x < t->tensor_count; x++) means[x] = -1;
+    for (int o = 0; means && o < t->op_count; o++) means[t->ops[o].out] = gcpi_mean_over_labels(t, o, means);
+    core->counted = means ? means[core->p.root] : -1;
+    a->scratch = scratch;
+    return !means || core->counted >= 0 ||
+           gcpi_plan_bad(core->p.tape, &core->opts, ".accumulate_labels: the loss is not a gcp_cross_entropy of labels "
+                                                    "without weights, nor a sum of several of the same labels");
 }
 
 /* Statistics of one value a channel are that value: what they normalise is a constant, and no gradient comes back. */
@@ -20488,7 +20510,7 @@ static int gcpi_plan_steps(gcp_plan *plan, int root, gcp_arena *a)
     core->slots = gcpi_slots_of(&core->opts);
     if (gcpi_trouble(t, &target, core->opts.at, t->planning)) return 0;
     if (!gcpi_problem_make(&core->p, root, &core->opts, &target, a) || !gcpi_ops_run_on(&core->p) ||
-        !gcpi_norms_have_values(&core->p) || !gcpi_labels_count(core) || !gcpi_plan_addressable(core))
+        !gcpi_norms_have_values(&core->p) || !gcpi_labels_count(core, a) || !gcpi_plan_addressable(core))
         return 0;
     if (core->p.training && !core->p.items[t->tensor_count + root].active)
         return gcpi_plan_bad(t, &core->opts,
@@ -22255,7 +22277,7 @@ static double gcpi_micro_weight(const gcpi_plan *core)
 {
     const gcp_tape *t = core->p.tape;
     if (!core->opts.accumulate_labels || core->run.purpose != GCPI_TO_STEP) return 1;
-    const gcpi_op *op = &t->ops[t->tensors[core->p.root].producer];
+    const gcpi_op *op = &t->ops[core->counted];
     return (double)((ptrdiff_t)gcpi_count(t->tensors[gcpi_edge(t, op, 1)].shape) - gcpi_labels_ignored(core, op));
 }
 

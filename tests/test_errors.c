@@ -806,7 +806,9 @@ static void update_options(void)
     PLAN_OK(gcp_plan_make(loss, .fuse_update = 1, .optimizer = GCP_OPTIMIZER_SGD, .clip_value = 1));
     PLAN(GCP_E_PLAN, ".accumulate is at least 0", gcp_plan_make(loss, .accumulate = -1));
     PLAN(GCP_E_PLAN, ".accumulate_labels belongs to .accumulate", gcp_plan_make(loss, .accumulate_labels = 1));
-    PLAN(GCP_E_PLAN, ".accumulate_labels: the loss is not a gcp_cross_entropy of labels without weights",
+    PLAN(GCP_E_PLAN,
+         ".accumulate_labels: the loss is not a gcp_cross_entropy of labels without weights, nor a sum of several of "
+         "the same labels",
          gcp_plan_make(gcp_mean(gcp_mul(weight, weight)), .accumulate = 2, .accumulate_labels = 1));
     PLAN(GCP_E_PLAN, ".clip_norm = -1; at least 0, and finite",
          gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD, .clip_norm = -1));

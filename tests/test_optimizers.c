@@ -176,11 +176,16 @@ static void accumulation(gcp_plan_opts o)
     for (int i = 0; i < FIVE; i++) CHECK_NEAR(got[i], want[i], 1e-6);
 }
 
+static int two_heads;                   /* the loss is a sum of two cross-entropies */
 static void labels_counted(double clip);
+static void losses_counted(void);
 static void accumulations(void)
 {
-    labels_counted(0);
-    labels_counted(0.05);
+    losses_counted();
+    for (two_heads = 0; two_heads < 2; two_heads++) {
+        labels_counted(0);
+        labels_counted(0.05);
+    }
     accumulation(
         GCP_OPTS(gcp_plan_opts, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9));
     accumulation(GCP_OPTS(gcp_plan_opts, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_ADAM));
@@ -197,7 +202,10 @@ static gcp_plan rows_plan(int batch, gcp_plan_opts o)
     arena = gcp_arena_from(tape_memory, sizeof tape_memory);
     net = gcp_tape_make(&arena, .ops = 16, .seed = 5);
     gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(batch, 4)), y = gcp_labels(net, "y", GCP_SHAPE(batch));
-    gcp_plan plan = gcp_plan_make_at(gcp_cross_entropy(gcp_linear(x, .out = 3, .name = "l"), y, .ignore = -1), o);
+    gcp_tensor loss = gcp_cross_entropy(gcp_linear(x, .out = 3, .name = "l"), y, .ignore = -1);
+    if (two_heads)
+        loss = gcp_add(loss, gcp_scale(gcp_cross_entropy(gcp_linear(x, .out = 3), y, .ignore = -1), .by = 0.5));
+    gcp_plan plan = gcp_plan_make_at(loss, o);
     gcp_bind(&plan, step_memory, sizeof step_memory);
     return plan;
 }
@@ -251,6 +259,26 @@ static void labels_counted(double clip)
     gcp_read(&plan, gcp_find(net, "l/weight"), want);
     CHECK(!memcmp(got, want, sizeof got));
     no_error();
+}
+
+/* .accumulate_labels takes a sum of means over the same labels, nothing else. */
+static gcp_code counted(int kind)
+{
+    arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    net = gcp_tape_make(&arena, .ops = 16);
+    gcp_tensor x = gcp_linear(gcp_input(net, "x", GCP_SHAPE(6, 4)), .out = 3), loss;
+    gcp_tensor y = gcp_labels(net, "y", GCP_SHAPE(6)), z = gcp_labels(net, "z", GCP_SHAPE(6));
+    gcp_tensor a = gcp_cross_entropy(x, y), b = gcp_cross_entropy(x, kind == 1 ? z : y, .ignore = kind == 2 ? 2 : 0);
+    if (kind == 3) loss = gcp_mul(a, b);
+    else if (kind == 4) loss = gcp_add(a, gcp_mean(gcp_square(x)));
+    else loss = gcp_sub(gcp_scale(a, .by = 2), b);
+    gcp_plan_make(loss, .accumulate = 2, .accumulate_labels = 1, .optimizer = GCP_OPTIMIZER_SGD);
+    return gcp_error_code(net);
+}
+static void losses_counted(void)
+{
+    CHECK(counted(0) == GCP_OK);
+    for (int kind = 1; kind < 5; kind++) CHECK(counted(kind) == GCP_E_PLAN);
 }
 
 /* ---- a small network --------------------------------------------------------------------------------------------- */

@@ -167,13 +167,13 @@ static void keeping(void)
     CHECK(!plan.core && strstr(gcp_error(loss.tape), "an inference plan keeps nothing: no .keep"));
     gcp_error_clear(loss.tape);
     plan = gcp_plan_make(loss, .keep = " \n");
-    CHECK(!plan.core && strstr(gcp_error(loss.tape), ".keep has no pattern"));
+    CHECK(!plan.core && strstr(gcp_error(loss.tape), ".keep: no pattern"));
     loss = kept_net((gcp_segment_opts) { .at = GCP_AT, .keep_named = "" });
-    CHECK(strstr(gcp_error(loss.tape), "segment 'block[0]': .keep_named has no pattern") != NULL);
+    CHECK(strstr(gcp_error(loss.tape), "segment 'block[0]': .keep_named: no pattern") != NULL);
     loss = kept_net((gcp_segment_opts) { .at = GCP_AT, .keep = 2 * GCP_KEEP_CUSTOM });
     CHECK(strstr(gcp_error(loss.tape), "segment: .keep = 256; a sum of GCP_KEEP_... classes") != NULL);
     loss = kept_net((gcp_segment_opts) { .at = GCP_AT, .keep_named = "inner* soft*" });
-    CHECK(strstr(gcp_error(loss.tape), "segment 'block[0]': .keep_named: 'soft*' fits no op in it") != NULL);
+    CHECK(strstr(gcp_error(loss.tape), "segment 'block[0]': .keep_named: 'soft*' fits no op") != NULL);
 }
 
 int main(void)

@@ -169,7 +169,7 @@ static int gcpi_plan_steps(gcp_plan *plan, int root, gcp_arena *a)
     core->slots = gcpi_slots_of(&core->opts);
     if (gcpi_trouble(t, &target, core->opts.at, t->planning)) return 0;
     if (!gcpi_problem_make(&core->p, root, &core->opts, &target, a) || !gcpi_ops_run_on(&core->p) ||
-        !gcpi_norms_have_values(&core->p) || !gcpi_labels_count(core) || !gcpi_plan_addressable(core))
+        !gcpi_norms_have_values(&core->p) || !gcpi_labels_count(core, a) || !gcpi_plan_addressable(core))
         return 0;
     if (core->p.training && !core->p.items[t->tensor_count + root].active)
         return gcpi_plan_bad(t, &core->opts,

@@ -15,14 +15,37 @@ static int gcpi_ops_run_on(const gcpi_problem *p)
     return 1;
 }
 
+/* The cross-entropy over whose labels the value of op o is a mean, -1: none. means[x]: that of tensor x, made before.
+   An op of single values whose backward reads none of them is linear: a sum of means over the same labels is one. */
+static int gcpi_mean_over_labels(const gcp_tape *t, int o, const int *means)
+{
+    const gcpi_op *op = &t->ops[o];
+    const gcpi_facts facts = gcpi_facts_of(op);
+    if (facts.leaves_out) return op->inputs == 2 ? o : -1;
+    const int linear = !facts.custom && !op->row->reads_in && !op->row->reads_out,
+              first = linear && gcpi_count(t->tensors[op->out].shape) == 1 ? means[gcpi_edge(t, op, 0)] : -1;
+    for (int i = 1; i < op->inputs; i++) {
+        const int other = means[gcpi_edge(t, op, i)];
+        if (first < 0 || other < 0 || gcpi_edge(t, &t->ops[first], 1) != gcpi_edge(t, &t->ops[other], 1) ||
+            gcpi_label_range_of(t, &t->ops[first], 1).ignore != gcpi_label_range_of(t, &t->ops[other], 1).ignore)
+            return -1;
+    }
+    return first;
+}
 /* .accumulate_labels: the loss is one whose labels that count are known. */
-static int gcpi_labels_count(const gcpi_plan *core)
+static int gcpi_labels_count(gcpi_plan *core, gcp_arena *a)
 {
     const gcp_tape *t = core->p.tape;
-    const gcpi_op *op = t->tensors[core->p.root].producer < 0 ? NULL : &t->ops[t->tensors[core->p.root].producer];
-    if (!core->opts.accumulate_labels || (op && gcpi_facts_of(op).leaves_out && op->inputs == 2)) return 1;
-    return gcpi_plan_bad(core->p.tape, &core->opts,
-                         ".accumulate_labels: the loss is not a gcp_cross_entropy of labels without weights");
+    if (!core->opts.accumulate_labels) return 1;
+    const ptrdiff_t scratch = a->scratch;
+    int *means = GCPI_SCRATCH(a, int, t->tensor_count);
+    for (int x = 0; means && x < t->tensor_count; x++) means[x] = -1;
+    for (int o = 0; means && o < t->op_count; o++) means[t->ops[o].out] = gcpi_mean_over_labels(t, o, means);
+    core->counted = means ? means[core->p.root] : -1;
+    a->scratch = scratch;
+    return !means || core->counted >= 0 ||
+           gcpi_plan_bad(core->p.tape, &core->opts, ".accumulate_labels: the loss is not a gcp_cross_entropy of labels "
+                                                    "without weights, nor a sum of several of the same labels");
 }
 
 /* Statistics of one value a channel are that value: what they normalise is a constant, and no gradient comes back. */

@@ -144,20 +144,10 @@ static int gcpi_plan_patterns_ok(gcp_tape *t, const gcp_plan_opts *o)
 /* Each pattern of .keep fits an op. */
 static int gcpi_plan_keep_ok(gcp_tape *t, const gcp_plan_opts *o)
 {
-    const char *text = o->keep;
-    char path[256], wrong[200];
-    int words = 0;
-    for (gcpi_word w; text; words += w.length > 0) {
-        if ((w = gcpi_word_next(&text)).length == 0 && !gcpi_line_next(&text)) break;
-        int fits = w.length == 0;
-        for (int i = 0; i < t->op_count && !fits; i++) {
-            gcpi_name_text(t, t->ops[i].name, path, sizeof path);
-            fits = gcpi_pattern_fits(w, path);
-        }
-        snprintf(wrong, sizeof wrong, ".keep: '%.*s' fits no op", (int)GCPI_MIN(w.length, 120u), w.at);
-        if (!fits) return gcpi_plan_bad(t, o, wrong);
-    }
-    return !text || words || gcpi_plan_bad(t, o, ".keep has no pattern");
+    char word[160], text[180];
+    const char *wrong = o->keep ? gcpi_op_patterns_wrong(t, 0, o->keep, word, sizeof word) : NULL;
+    snprintf(text, sizeof text, ".keep: %s", wrong ? wrong : "");
+    return !wrong || gcpi_plan_bad(t, o, text);
 }
 
 /* An option that changes nothing was given by mistake. */

@@ -53,6 +53,7 @@ typedef struct gcpi_plan {
     size_t unfused;                   /* slab bytes of the keep-all plan without fused updates; SIZE_MAX: as it is */
     int peak_at, forward_end, slots, segments;          /* forward_end: the instruction after the last F */
     int inputs, leaves_out;           /* inputs that the list reads; whether the loss can leave samples out */
+    int counted;                      /* .accumulate_labels: the op whose labels count */
     int *samples, joins_samples;      /* per tensor: see samples.h; the first op that joins them, -1: none */
     ptrdiff_t *far_at; size_t far_bytes;      /* per tensor: its offset in far memory, -1: never there */
     double timeline;                  /* seconds of a step, far copies beside it; 0: the list has no copies */

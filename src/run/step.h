@@ -31,7 +31,7 @@ static double gcpi_micro_weight(const gcpi_plan *core)
 {
     const gcp_tape *t = core->p.tape;
     if (!core->opts.accumulate_labels || core->run.purpose != GCPI_TO_STEP) return 1;
-    const gcpi_op *op = &t->ops[t->tensors[core->p.root].producer];
+    const gcpi_op *op = &t->ops[core->counted];
     return (double)((ptrdiff_t)gcpi_count(t->tensors[gcpi_edge(t, op, 1)].shape) - gcpi_labels_ignored(core, op));
 }
 

@@ -61,22 +61,30 @@ static int gcpi_kept_by_name(const gcp_tape *t, const gcpi_op *op)
                gcpi_patterns_fit(t->segments[s].named, gcpi_path_in(t, op, s, path, sizeof path));
     return kept;
 }
-/* Each pattern of .keep_named fits an op of the segment. */
+/* What is wrong with patterns of the ops of a segment (0: all ops); NULL: nothing, each fits one. */
+static const char *gcpi_op_patterns_wrong(const gcp_tape *t, int segment, const char *text, char *wrong, size_t size)
+{
+    char path[256];
+    int words = 0;
+    do
+        for (gcpi_word w; (w = gcpi_word_next(&text)).length > 0; words++) {
+            int fits = 0;
+            for (int o = segment ? t->segments[segment].ops : 0; o < t->op_count && !fits; o++)
+                fits = gcpi_pattern_fits(w, gcpi_path_in(t, &t->ops[o], segment, path, sizeof path));
+            snprintf(wrong, size, "'%.*s' fits no op", (int)GCPI_MIN(w.length, 120u), w.at);
+            if (!fits) return wrong;
+        }
+    while (gcpi_line_next(&text));
+    return words ? NULL : "no pattern";
+}
 static void gcpi_segment_named_ok(gcp_tape *t, int segment)
 {
     gcpi_segment *s = &t->segments[segment];
-    const char *text = s->named;
-    char path[256], wrong[200];
-    int fits = 1, words = 0;
-    for (gcpi_word w; text && fits && !t->code; words += w.length > 0) {
-        if ((w = gcpi_word_next(&text)).length == 0 && !gcpi_line_next(&text)) break;
-        fits = w.length == 0;
-        for (int o = s->ops; o < t->op_count && !fits; o++)
-            fits = gcpi_pattern_fits(w, gcpi_path_in(t, &t->ops[o], segment, path, sizeof path));
-        snprintf(wrong, sizeof wrong, ".keep_named: '%.*s' fits no op in it", (int)GCPI_MIN(w.length, 120u), w.at);
-        if (!fits) gcpi_segment_error(t, segment, wrong);
-    }
-    if (text && !words && !t->code) gcpi_segment_error(t, segment, ".keep_named has no pattern");
+    char word[160], text[180];
+    const char *wrong =
+        s->named && !t->code ? gcpi_op_patterns_wrong(t, segment, s->named, word, sizeof word) : NULL;
+    snprintf(text, sizeof text, ".keep_named: %s", wrong ? wrong : "");
+    if (wrong) gcpi_segment_error(t, segment, text);
     s->named = NULL;
 }
 
