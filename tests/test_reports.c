@@ -311,6 +311,22 @@ static void in_vain(void)
     CHECK(strstr(report(gcp_why_print, &keep), "checkpointing saves nothing") == NULL);
 }
 
+/* What somebody asked to keep is told from what is kept by itself: statistics, and what no block runs again. */
+static void kept(void)
+{
+    const char *const asked = ", kept as asked\n";
+    gcp_tensor loss = residual();
+    gcp_plan plan = gcp_plan_make(loss);
+    CHECK_INT(count(report(gcp_layers_print, &plan), asked), ==, 0);
+    plan = gcp_plan_make(loss, .keep = "block[0-1]/conv2d*");
+    CHECK_INT(count(report(gcp_layers_print, &plan), asked), ==, 2);
+    CHECK_INT(count(out, "run once, kept as asked\n"), ==, 2);
+    loss = gcp_mean(gcp_keep(gcp_tanh(start(4, 4, 1))));
+    gcp_want_grad(gcp_find(net, "image"));
+    plan = gcp_plan_make(loss);
+    CHECK_INT(count(report(gcp_layers_print, &plan), asked), ==, 1);
+}
+
 /* Writers without a function and reports of nothing write nothing. */
 static void nothing(void)
 {
@@ -359,6 +375,7 @@ int main(void)
     held_up();
     no_plan();
     in_vain();
+    kept();
     nothing();
     return check_done();
 }

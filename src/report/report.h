@@ -144,6 +144,13 @@ GCPI_DEF void gcp_sweep_csv(const gcp_point *p, int count, gcp_writer w)
         else gcpi_say(w, "%zu,,%zu,,\n", p[i].budget, p[i].planned_with);
 }
 
+/* By gcp_keep or a .keep, not by what the op is. */
+static int gcpi_kept_as_asked(const gcpi_problem *p, const gcpi_op *op)
+{
+    int kept = 0;
+    for (int j = 0; j < op->outputs; j++) kept |= p->items[op->out + j].active && p->items[op->out + j].stored;
+    return kept && !(op->row->flags & GCP_FLAG_ONCE);
+}
 GCPI_DEF void gcp_layers_print(const gcp_plan *plan, gcp_writer w)
 {
     char name[256], shape[64];
@@ -166,8 +173,9 @@ GCPI_DEF void gcp_layers_print(const gcp_plan *plan, gcp_writer w)
                 size += p->items[op->out + j].bytes;
         gcpi_say(w, "%-40s %-16s %12zu %14zu  ", gcpi_task_name(p, &p->tasks[f], name, sizeof name),
                  gcpi_shape_text(t->tensors[op->out].shape, shape, sizeof shape), own, size);
-        if (again) gcpi_say(w, "run %d more time%s\n", again, again > 1 ? "s" : "");
-        else gcpi_say(w, "%s\n", p->tasks[f].free ? "view" : "run once");
+        if (again) gcpi_say(w, "run %d more time%s", again, again > 1 ? "s" : "");
+        else gcpi_say(w, "%s", p->tasks[f].free ? "view" : "run once");
+        gcpi_say(w, "%s\n", gcpi_kept_as_asked(p, op) ? ", kept as asked" : "");
         parameters += own; bytes += size;
     }
     gcpi_say(w, "%-40s %-16s %12zu %14zu\n", "total", "", parameters, bytes);
