@@ -65,6 +65,11 @@ static void stopped(void)
     gcp_tensor w = gcp_param(net, "w", GCP_SHAPE(4));
     gcp_plan nothing = gcp_plan_make(gcp_mean(gcp_stop_gradient(gcp_mul(x, w))), .policy = GCP_POLICY_KEEP_ALL);
     CHECK(!gcp_plan_ok(&nothing) && strstr(gcp_error(net), "the loss depends on no parameter that trains"));
+    begin();
+    x = input("a", GCP_SHAPE(3, 4));
+    train(gcp_mean(gcp_mul(gcp_stop_gradient(x), gcp_param(net, "w", GCP_SHAPE(4)))));
+    CHECK(gcp_grad(&plan, x, got) && strstr(gcp_error(net), "gcp_grad: 'a' is frozen") &&
+          strstr(gcp_error(net), "or behind a gcp_stop_gradient alone"));
 }
 
 /* The gradient of a largest value goes to the first of equals; a NaN is the largest. */

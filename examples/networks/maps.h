@@ -1,5 +1,5 @@
 /* maps.h - what other implementations call the weights of networks here, for gcp_load with GCP_STYLE_TORCH: of
-   torchvision and, where it says so, timm. */
+   torchvision and, where it says so, timm or transformers. */
 #ifndef NETWORKS_MAPS_H
 #define NETWORKS_MAPS_H
 
@@ -119,5 +119,17 @@ static const char vit_map[] =
     "block[{i}]/layer_norm[{n}]/* blocks.{i}.norm{n+1}.*\nblock[{i}]/qkv/* blocks.{i}.attn.qkv.*\n"
     "block[{i}]/project/* blocks.{i}.attn.proj.*\nblock[{i}]/expand/* blocks.{i}.mlp.fc1.*\n"
     "block[{i}]/contract/* blocks.{i}.mlp.fc2.*\nhead[0]/layer_norm[0]/* norm.*\nhead[0]/linear[0]/* head.*\n";
+
+/* Of Hugging Face's transformers; its dense layers have their inputs first. */
+static const char gpt2_map[] =
+    "words transformer.wte.weight\nwords_in[0]/positions transformer.wpe.weight\n"
+    "block[{i}]/layer_norm[0]/* transformer.h.{i}.ln_1.*\nblock[{i}]/layer_norm[1]/* transformer.h.{i}.ln_2.*\n"
+    "block[{i}]/qkv/weight transformer.h.{i}.attn.c_attn.weight io\n"
+    "block[{i}]/project/weight transformer.h.{i}.attn.c_proj.weight io\n"
+    "block[{i}]/expand/weight transformer.h.{i}.mlp.c_fc.weight io\n"
+    "block[{i}]/contract/weight transformer.h.{i}.mlp.c_proj.weight io\n"
+    "block[{i}]/qkv/* transformer.h.{i}.attn.c_attn.*\nblock[{i}]/project/* transformer.h.{i}.attn.c_proj.*\n"
+    "block[{i}]/expand/* transformer.h.{i}.mlp.c_fc.*\nblock[{i}]/contract/* transformer.h.{i}.mlp.c_proj.*\n"
+    "head[0]/layer_norm[0]/* transformer.ln_f.*\n";
 
 #endif

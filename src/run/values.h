@@ -235,9 +235,11 @@ GCPI_DEF gcp_code gcp_grad_at(gcp_plan *plan, gcp_tensor x, gcp_real *data, gcp_
     gcp_code code = gcpi_access_check(&a);
     if (code) return code;
     int item = plan->core->p.tensors + x.id;
+    const int asked = gcpi_get(x)->kind == GCPI_PARAMETER || gcpi_get(x)->flags & GCPI_WANTED;
     const char *none =
-        gcpi_get(x)->kind == GCPI_PARAMETER && !plan->core->p.items[item].active
-            ? "is frozen (gcp_freeze, .train or .freeze), or the loss does not depend on it"
+        asked && !plan->core->p.items[item].active
+            ? "is frozen (gcp_freeze, .train or .freeze), or the loss does not depend on it, or behind a "
+              "gcp_stop_gradient alone"
             : "has no gradient that outlives the step: plan without an optimiser, or gcp_want_grad for an input";
     if (!data || !plan->core->p.items[item].pinned || plan->core->where[item] < 0)
         return gcpi_access_fail(&a, GCP_E_ARGUMENT, data ? none : "to NULL", "");

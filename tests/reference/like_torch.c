@@ -1,9 +1,10 @@
-/* A network of the examples on weights that PyTorch wrote: its logits in inference, its loss in training, and all
-   gradients, for networks.py to compare.
+/* A network of the examples on weights that PyTorch wrote: its logits in inference, its loss and all gradients in
+   training, then the losses of five steps, for networks.py to compare.
 
-       like_torch NAME WEIGHTS INPUT OUT      WEIGHTS: safetensors; INPUT: a batch's images (NHWC), then its labels;
-                                              OUT.logits: doubles; OUT.safetensors: gradients by the
-                                              names of WEIGHTS */
+       like_torch NAME WEIGHTS INPUT OUT      WEIGHTS: safetensors; INPUT: batch and side, a batch's images (NHWC) or
+                                              ids, then its labels; OUT.logits: doubles; OUT.safetensors: gradients by
+                                              the names of WEIGHTS. Prints a loss a line */
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,18 @@ static const struct { const char *name, *map; } maps[] = {
     { "ghostnet", ghostnet_map },                 { "regnet_y", regnet_y_map },
     { "convnext_t", convnext_t_map },             { "mlp_mixer_s", mlp_mixer_map },
     { "swin_t", swin_t_map },
-    { "vit_tiny", vit_map },                      { "vit_small", vit_map } };
+    { "vit_tiny", vit_map },                      { "vit_small", vit_map },
+    { "gpt2", gpt2_map } };
+enum { STEPS = 5 };
+
+/* A network and one batch. */
+typedef struct sample {
+    gcp_tape *net;
+    network built;
+    gcp_real *image;                      /* NULL: the network takes ids */
+    int32_t *ids, *labels;
+    const char *weights, *map;
+} sample;
 
 static const network_name *network_named(const char *name)
 {
@@ -46,7 +58,7 @@ static void read_file(FILE *f, void *to, size_t size)
     if (fread(to, 1, size, f) != size) { fprintf(stderr, "the input is too short\n"); exit(1); }
 }
 /* Gradients take the place of the values: what saves those saves them. */
-static void gradients(gcp_tape *net, gcp_plan *plan)
+static void gradients_as_values(gcp_tape *net, gcp_plan *plan)
 {
     gcp_tensor w;
     for (int i = 0; !gcp_is_nil(w = gcp_nth_parameter(net, i)); i++) {
@@ -67,65 +79,97 @@ static void write_doubles(const char *name, const char *ending, const gcp_real *
     if (!out || fwrite(doubles, sizeof *doubles, count, out) != count || fclose(out)) { perror(path); exit(1); }
     free(doubles);
 }
-/* The network's image and labels, from what networks.py wrote after the batch and the side. */
-static gcp_real *read_batch(FILE *in, size_t pixels, int *labels, int batch)
+static void read_batch(FILE *in, sample *s, int of_ids)
 {
-    float *image = need(pixels * sizeof *image);
-    gcp_real *reals = need(pixels * sizeof *reals);
-    read_file(in, image, pixels * sizeof *image);
-    read_file(in, labels, (size_t)batch * sizeof *labels);
-    for (size_t i = 0; i < pixels; i++) reals[i] = image[i];
-    free(image);
-    return reals;
+    const size_t count = gcp_elements(s->built.image), labels = gcp_elements(s->built.labels);
+    float *image = need(count * sizeof *image);
+    read_file(in, image, count * sizeof *image);
+    s->ids = (int32_t *)image;
+    s->labels = need(labels * sizeof *s->labels);
+    read_file(in, s->labels, labels * sizeof *s->labels);
+    if (of_ids) return;
+    s->image = need(count * sizeof *s->image);
+    for (size_t i = 0; i < count; i++) s->image[i] = image[i];
 }
-static void write_batch(gcp_plan *plan, network built, const gcp_real *image, int windows)
+/* Swin's masks are inputs, too. */
+static void write_batch(gcp_plan *plan, const sample *s, int labels)
 {
+    if (s->image) gcp_write(plan, s->built.image, s->image);
+    else gcp_write(plan, s->built.image, s->ids);
+    if (labels) gcp_write(plan, s->built.labels, s->labels);
+    if (s->map != swin_t_map) return;
     gcp_real *constants = need(64 * SWIN_TOKENS * SWIN_TOKENS * sizeof *constants);
-    gcp_write(plan, built.image, image);
-    if (windows) swin_write(plan, constants);
+    swin_write(plan, constants);
     free(constants);
+}
+/* Weights as they are in the file, before each part: training moves them. */
+static void begin(gcp_plan *plan, const sample *s, int labels)
+{
+    gcp_load(s->net, s->weights, .style = GCP_STYLE_TORCH, .map = s->map);
+    write_batch(plan, s, labels);
+    fine(s->net);
+}
+
+static void logits(gcp_plan *plan, const sample *s, const char *out)
+{
+    const size_t count = gcp_elements(s->built.logits);
+    gcp_real *values = need(count * sizeof *values);
+    begin(plan, s, 0);
+    gcp_forward(plan);
+    gcp_read(plan, s->built.logits, values);
+    fine(s->net);
+    write_doubles(out, ".logits", values, count);
+}
+static void gradients(gcp_plan *plan, const sample *s, const char *out)
+{
+    char path[512];
+    begin(plan, s, 1);
+    printf("%.17g\n", gcp_step(plan));
+    gradients_as_values(s->net, plan);
+    snprintf(path, sizeof path, "%s.safetensors", out);
+    gcp_save(s->net, path, .style = GCP_STYLE_TORCH, .map = s->map);
+    fine(s->net);
+}
+static void training(gcp_plan *plan, const sample *s)
+{
+    begin(plan, s, 1);
+    for (int i = 0; i < STEPS; i++) printf("%.17g\n", gcp_step(plan, .lr = 0.01));
+    fine(s->net);
+}
+static void compare(const sample *s, const char *out)
+{
+    gcp_plan infer = gcp_plan_make(s->built.logits, .inference = 1), once = gcp_plan_make(s->built.loss),
+             train = gcp_plan_make(s->built.loss, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9);
+    fine(s->net);
+    const size_t room = gcp_plans_room(&infer, &once, &train);
+    void *memory = need(room);
+    gcp_bind(&infer, memory, room); gcp_bind(&once, memory, room); gcp_bind(&train, memory, room);
+    logits(&infer, s, out);
+    gradients(&once, s, out);
+    training(&train, s);
 }
 
 int main(int argc, char **argv)
 {
     const network_name *n = argc > 4 ? network_named(argv[1]) : NULL;
-    const char *map = n ? map_of(argv[1]) : NULL;
-    char path[512];
+    sample s = { 0 };
     int batch, side;
-    if (!map) { fprintf(stderr, "like_torch NAME WEIGHTS INPUT OUT, NAME one that has a map\n"); return 2; }
+    if (!n || !(s.map = map_of(argv[1]))) {
+        fprintf(stderr, "like_torch NAME WEIGHTS INPUT OUT, NAME one that has a map\n");
+        return 2;
+    }
     FILE *in = fopen(argv[3], "rb");
     if (!in) { perror(argv[3]); return 1; }
     read_file(in, &batch, sizeof batch); read_file(in, &side, sizeof side);
     *network_drop() = 0;
     const size_t arena_bytes = GCP_MB(1024);
     gcp_arena arena = gcp_arena_from(need(arena_bytes), arena_bytes);
-    gcp_tape *net = gcp_tape_make(&arena, .ops = n->ops * 2);
-    network built = n->record(net, batch, side);
-    const size_t pixels = gcp_elements(built.image);
-    gcp_real logits[64 * 1000];
-    int *labels = need((size_t)batch * sizeof *labels);
-    const gcp_real *image = read_batch(in, pixels, labels, batch);
+    s.net = gcp_tape_make(&arena, .ops = n->ops * 2);
+    s.built = n->record(s.net, batch, side);
+    fine(s.net);
+    read_batch(in, &s, s.map == gpt2_map);
     fclose(in);
-    fine(net);
-
-    gcp_plan train = gcp_plan_make(built.loss), infer = gcp_plan_make(built.logits, .inference = 1);
-    fine(net);
-    const size_t room = gcp_plans_room(&train, &infer);
-    void *memory = need(room);
-    gcp_bind(&train, memory, room); gcp_bind(&infer, memory, room);
-    gcp_load(net, argv[2], .style = GCP_STYLE_TORCH, .map = map);
-    fine(net);
-    write_batch(&infer, built, image, !strcmp(argv[1], "swin_t"));
-    gcp_forward(&infer);
-    gcp_read(&infer, built.logits, logits);
-    fine(net);
-    write_doubles(argv[4], ".logits", logits, gcp_elements(built.logits));
-    write_batch(&train, built, image, !strcmp(argv[1], "swin_t"));
-    gcp_write(&train, built.labels, labels);
-    printf("%.9g\n", gcp_step(&train));
-    gradients(net, &train);
-    snprintf(path, sizeof path, "%s.safetensors", argv[4]);
-    gcp_save(net, path, .style = GCP_STYLE_TORCH, .map = map);
-    fine(net);
+    s.weights = argv[2];
+    compare(&s, argv[4]);
     return 0;
 }
