@@ -80,7 +80,7 @@ typedef enum gcp_style { GCP_STYLE_GCP, GCP_STYLE_TORCH, GCP_STYLE_KERAS } gcp_s
 /* .map: lines "OURS THEIRS [LAYOUT]" (# begins a comment). A path goes by the first line whose OURS fits all of it, as
    gcp has it or with its last part as the style calls it; one that fits none stays, with that last part. In OURS {a} to
    {z} stand for a number, * for the shortest text with which the rest fits up to the next *; in THEIRS {a}, {a+1} or
-   {a-1} give the number again, * the texts in order. A line that no path goes by is an error.
+   {a-2}, up to 999, give the number again, * the texts in order. A line that no path goes by is an error.
        stage[{s}]/block[{b}]/conv2d[{i}]/weight  layer{s+1}.{b}.conv{i+1}.weight
        *                                         backbone.*
    "OURS -": the file has no such tensor, it stays as it is (a new head; for gcp_load).

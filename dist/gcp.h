@@ -1230,11 +1230,12 @@ GCP_API gcp_code gcp_average_at(gcp_tape *tape, void *memory, double decay, gcp_
 /* Exchanges values and averages: evaluate or save between two calls of it. */
 GCP_API gcp_code gcp_average_swap_at(gcp_tape *tape, void *memory, gcp_at at);
 
-/* Measures the memory that a step really takes. Fills memory (more than plan->room bytes) with a pattern, runs a step
-   there on copies of state and inputs (written or not), then the same with the pattern's complement; returns the bytes
-   up to the last that changed: plan->bytes. (A few less, under one row of a concat, where the slab ends with a concat
-   that is recomputed in part.) NULL, 0: the target's allocate gives the memory. .lr may be left out. A custom op sees
-   these steps with .commit 0, and its side effects in memory of its own happen in both all the same. */
+/* Measures the memory that a step really takes. Fills memory (plan->room bytes, or more, where a step that took more
+   would show) with a pattern, runs a step there on copies of state and inputs (written or not), then the same with
+   the pattern's complement; returns the bytes up to the last that changed: plan->bytes. (A few less, under one row
+   of a concat, where the slab ends with a concat that is recomputed in part.) NULL, 0: the target's allocate gives
+   the memory. .lr may be left out. A custom op sees these steps with .commit 0, and its side effects in memory of
+   its own happen in both all the same. */
 GCP_API size_t gcp_measure_at(gcp_plan *plan, void *memory, size_t size, gcp_step_opts opts);
 
 /* Fills rows, GCP_ROW_COUNT of them, with the CPU's: to wrap their functions for a gcp_target of your own (to trace
@@ -7467,21 +7468,49 @@ static gcp_real gcpi_cells_share(const gcpi_cells *w)
 {
     return (gcp_real)1 / (gcp_real)GCPI_MAX(1, (int64_t)(w->y1 - w->y0) * (w->x1 - w->x0));
 }
-GCPI_LOOP void gcpi_avg_pool_image(const gcp_call *c, int image)
+GCPI_LOOP void gcpi_avg_pool_small(const gcp_call *c, int image, const gcpi_cells *w, gcp_real *y, int n)
+{
+    const gcp_real share = gcpi_cells_share(w);
+    memset(y, 0, (size_t)n * sizeof *y);
+    for (int iy = w->y0; iy < w->y1; iy++)
+        for (int ix = w->x0; ix < w->x1; ix++) {
+            const gcp_real *x = gcpi_row(&c->in[0], gcpi_pixel(c->in[0].shape, image, iy, ix));
+            for (int k = 0; k < n; k++) y[k] += x[k];
+        }
+    for (int k = 0; k < n; k++) y[k] *= share;
+}
+/* Of many cells: by parts, as in one sum the rounding errors would grow with it. n channels from `first` on. */
+enum { GCPI_POOL_WIDE = 512, GCPI_POOL_PART = 64 };
+GCPI_LOOP void gcpi_avg_pool_large(const gcp_call *c, int image, const gcpi_cells *w, gcp_real *y, int first, int n)
+{
+    double sum[GCPI_POOL_WIDE];
+    gcp_real part[GCPI_POOL_WIDE];
+    const gcp_real share = gcpi_cells_share(w);
+    int pairs = 0;
+    memset(sum, 0, (size_t)n * sizeof *sum);
+    memset(part, 0, (size_t)n * sizeof *part);
+    for (int iy = w->y0; iy < w->y1; iy++)
+        for (int ix = w->x0; ix < w->x1; ix += 2) {
+            const gcp_real *x = gcpi_row(&c->in[0], gcpi_pixel(c->in[0].shape, image, iy, ix)) + first,
+                           *other = ix + 1 < w->x1 ? x + c->in[0].pitch : NULL;
+            if (other) for (int k = 0; k < n; k++) part[k] += x[k] + other[k];
+            else for (int k = 0; k < n; k++) part[k] += x[k];
+            if (++pairs % (GCPI_POOL_PART / 2)) continue;
+            for (int k = 0; k < n; k++) sum[k] += (double)part[k];
+            memset(part, 0, (size_t)n * sizeof *part);
+        }
+    for (int k = 0; k < n; k++) y[first + k] = (gcp_real)(sum[k] + (double)part[k]) * share;
+}
+static void gcpi_avg_pool_image(const gcp_call *c, int image)
 {
     const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
     for (int oy = 0; oy < a->ho; oy++)
         for (int ox = 0; ox < a->wo; ox++) {
-            gcpi_cells w = gcpi_cells_of(a, oy, ox);
+            const gcpi_cells w = gcpi_cells_of(a, oy, ox);
             gcp_real *y = gcpi_row_out(&c->out[0], gcpi_pixel(c->out[0].shape, image, oy, ox));
-            gcp_real share = gcpi_cells_share(&w);
-            memset(y, 0, (size_t)a->co * sizeof *y);
-            for (int iy = w.y0; iy < w.y1; iy++)
-                for (int ix = w.x0; ix < w.x1; ix++) {
-                    const gcp_real *x = gcpi_row(&c->in[0], gcpi_pixel(c->in[0].shape, image, iy, ix));
-                    for (int k = 0; k < a->co; k++) y[k] += x[k];
-                }
-            for (int k = 0; k < a->co; k++) y[k] *= share;
+            if ((int64_t)(w.y1 - w.y0) * (w.x1 - w.x0) <= GCPI_POOL_PART) gcpi_avg_pool_small(c, image, &w, y, a->co);
+            else for (int k = 0; k < a->co; k += GCPI_POOL_WIDE)
+                gcpi_avg_pool_large(c, image, &w, y, k, GCPI_MIN(GCPI_POOL_WIDE, a->co - k));
         }
 }
 static void gcpi_avg_pool_forward(const gcp_call *c) { gcpi_images(c, c->in[0].shape.d[0], gcpi_avg_pool_image); }

@@ -83,7 +83,7 @@ typedef enum gcp_style { GCP_STYLE_GCP, GCP_STYLE_TORCH, GCP_STYLE_KERAS } gcp_s
 /* .map: lines "OURS THEIRS [LAYOUT]" (# begins a comment). A path goes by the first line whose OURS fits all of it, as
    gcp has it or with its last part as the style calls it; one that fits none stays, with that last part. In OURS {a} to
    {z} stand for a number, * for the shortest text with which the rest fits up to the next *; in THEIRS {a}, {a+1} or
-   {a-1} give the number again, * the texts in order. A line that no path goes by is an error.
+   {a-2}, up to 999, give the number again, * the texts in order. A line that no path goes by is an error.
        stage[{s}]/block[{b}]/conv2d[{i}]/weight  layer{s+1}.{b}.conv{i+1}.weight
        *                                         backbone.*
    "OURS -": the file has no such tensor, it stays as it is (a new head; for gcp_load).
@@ -1394,16 +1394,18 @@ typedef struct gcpi_captures {
     int stars;
 } gcpi_captures;
 
-/* {a}, {a+1}, {a-1} at p: the letter's number and what is added. Returns the length, 0: that is none of them. */
+/* {a}, {a+1}, {a-12} at p: the letter's number and what is added. Returns the length, 0: that is none of them. */
 static size_t gcpi_place_at(const char *p, size_t length, int *letter, int *add)
 {
     if (length < 3 || p[0] != '{' || p[1] < 'a' || p[1] > 'z') return 0;
     *letter = p[1] - 'a';
     *add = 0;
     if (p[2] == '}') return 3;
-    if (length < 5 || p[3] != '1' || p[4] != '}' || (p[2] != '+' && p[2] != '-')) return 0;
-    *add = p[2] == '+' ? 1 : -1;
-    return 5;
+    size_t n = 3;
+    for (; n < length && n < 6 && p[n] >= '0' && p[n] <= '9'; n++) *add = 10 * *add + (p[n] - '0');
+    if (n == 3 || !*add || n == length || p[n] != '}' || (p[2] != '+' && p[2] != '-')) return 0;
+    if (p[2] == '-') *add = -*add;
+    return n + 1;
 }
 
 /* Takes a number from *s, which must be the letter's, where that is known. */
@@ -1456,7 +1458,7 @@ static int gcpi_fill(gcpi_word pattern, const gcpi_captures *c, char *out, size_
         const char *p = pattern.at + i;
         int wrote = 1;
         place = gcpi_place_at(p, pattern.length - i, &letter, &add);
-        if (place && add < 0 && !c->number[letter]) { out[0] = 0; return 0; }
+        if (place && add < 0 && c->number[letter] < (uint64_t)-add) { out[0] = 0; return 0; }
         if (place)
             wrote =
                 snprintf(out + n, most - n, "%llu", (unsigned long long)(c->number[letter] + (uint64_t)(int64_t)add));
@@ -1583,7 +1585,8 @@ static const char *gcpi_line_wrong(const char *line)
     const int passes = words[0].length == 1 && *words[0].at == '-';
     int64_t known = gcpi_pattern_letters(words[0], 0, &left_stars),
             used = gcpi_pattern_letters(words[1], 1, &right_stars);
-    if (known < 0 || used < 0) return "a place is {a} to {z}, on the right also {a+1} or {a-1}; at most 4 stars";
+    if (known < 0 || used < 0)
+        return "a place is {a} to {z}, on the right also {a+1} or {a-2}, up to 999; at most 4 stars";
     if (used & ~known) return "a number on the right is not on the left";
     if (!passes && right_stars > left_stars) return "more stars on the right than on the left";
     if (words[2].length && !gcpi_axes_parse(words[2], &axes))
@@ -1613,6 +1616,15 @@ static int gcpi_line_used(const gcp_tape *t, const gcpi_naming *n, const char *l
     }
     return 0;
 }
+static const char *gcpi_line_useless(const char *line, int taken, char *text, size_t size)
+{
+    gcpi_word ours;
+    gcpi_map_words(&line, &ours, 1);
+    const int length = (int)GCPI_MIN(ours.length, 80u);
+    if (taken) snprintf(text, size, "line %d has all tensors that '%.*s' fits", taken, length, ours.at);
+    else snprintf(text, size, "'%.*s' fits no tensor of the network", length, ours.at);
+    return text;
+}
 static int gcpi_flat_fail(gcpi_disk_file *s, const gcp_tape *t, int parameter)
 {
     return gcpi_wrong(s, GCP_E_SHAPE, "%.100s: its order in PyTorch's file cannot be told, as a flattened image meets "
@@ -1630,12 +1642,9 @@ static int gcpi_naming_check(gcp_tape *t, const gcpi_naming *n, gcp_at at, const
         int number = 1, taken;
         const char *line = n->map ? n->map : "";
         do {
-            char text[80] = "its first name fits no tensor of the network";
+            char text[160];
             const char *wrong = used ? NULL : gcpi_line_wrong(line);
-            if (used && !gcpi_line_used(t, n, line, &taken)) {
-                if (taken) snprintf(text, sizeof text, "line %d has all tensors that its first name fits", taken);
-                wrong = text;
-            }
+            if (used && !gcpi_line_used(t, n, line, &taken)) wrong = gcpi_line_useless(line, taken, text, sizeof text);
             if (!wrong && gcpi_line_leaves(line) && strcmp(call, "gcp_load")) wrong = "\"OURS -\" is for gcp_load";
             if (wrong) { gcpi_fail(t, GCP_E_ARGUMENT, at, call, "line %d of .map: %s", number, wrong); return 0; }
             number++;

@@ -118,7 +118,7 @@ static void styles(void)
 {
     static const char map[] =
         "block[{b}]/conv2d[0]/*  layers.{b+1}.conv.*\r\n"
-        "block[{b}]/batch_norm[0]/* layers.{b+1}.norm.*\n\n# no layout: a flattened image is seen\n"
+        "block[{b}]/batch_norm[0]/* layers.{b+12}.norm.*\n\n# no layout: a flattened image is seen\n"
         "head/weight fc.weight\n"
         "* model.*";
     run a;
@@ -135,7 +135,7 @@ static void styles(void)
     CHECK(gcp_save(a.net, "s", .style = GCP_STYLE_TORCH, .map = map, .files = &files) == GCP_OK);
     const char *header = (const char *)memory_find(&disk, "s")->bytes + 8;
     CHECK(strstr(header, "\"layers.1.conv.weight\":{\"dtype\":\"F32\",\"shape\":[8,3,3,3]"));
-    CHECK(strstr(header, "\"layers.2.norm.weight\":") && strstr(header, "\"layers.2.norm.running_var\":"));
+    CHECK(strstr(header, "\"layers.13.norm.weight\":") && strstr(header, "\"layers.13.norm.running_var\":"));
     CHECK(strstr(header, "\"fc.weight\":{\"dtype\":\"F32\",\"shape\":[5,72]") &&
           strstr(header, "\"model.head/bias\":"));
 }
@@ -177,9 +177,9 @@ static void reports(void)
     CHECK(gcp_save(b.net, "t", .map = "head/* -", .files = &files) == GCP_E_ARGUMENT);
     said(&b, GCP_E_ARGUMENT, "line 1 of .map: \"OURS -\" is for gcp_load", __LINE__);
     gcp_load(b.net, "s", .style = GCP_STYLE_TORCH, .partial = 1, .files = &files,
-             .map = "head/* -\nblock[{i}]/batch_norm[0]/* layers.{i}.norm.*");
+             .map = "head/* -\nblock[{i}]/batch_norm[0]/* layers.{i+11}.norm.*");
     fine(&b, __LINE__);
-    CHECK(strstr(reported, "- layers.2.norm.weight  # ") && !strstr(reported, "- fc.weight"));
+    CHECK(strstr(reported, "- layers.13.norm.weight  # ") && !strstr(reported, "- fc.weight"));
     fine(&b, __LINE__);
 }
 
@@ -192,10 +192,12 @@ static void bad_maps(void)
         { "a b oi:7x7", "a layout has letters" }, { "a b ihow:7x7", "a layout has letters" },
         { "a b oihw:0x7", "a layout has letters" }, { "a b oihw:7", "a layout has letters" },
         { "{a} {b}", "a number on the right is not on the left" }, { "- {b}", "a number on the right" },
-        { "{a+1} {a}", "a place is" }, { "{A} x", "a place is" }, { "{a x", "a place is" },
+        { "{a+1} {a}", "a place is" }, { "{a} {a+0}", "a place is" },
+        { "{a} {a+}", "a place is" }, { "{a} {a-1000}", "a place is" }, { "{a} {a+12", "a place is" },
+        { "{A} x", "a place is" }, { "{a x", "a place is" },
         { "***** x", "at most 4 stars" },
-        { "# a comment\n\nheed/* fc.*", "line 3 of .map: its first name fits no tensor of the network" },
-        { "* a.*\nhead/* fc.*", "line 2 of .map: line 1 has all tensors that its first name fits" },
+        { "# a comment\n\nheed/* fc.*", "line 3 of .map: 'heed/*' fits no tensor of the network" },
+        { "* a.*\nhead/* fc.*", "line 2 of .map: line 1 has all tensors that 'head/*' fits" },
         { "head/weight #new", "line 1 of .map: expected" }, { "a b oihw:+7x7", "a layout has letters" },
         { "head/weight a.*", "more stars on the right than on the left" },
     };
@@ -209,6 +211,8 @@ static void bad_maps(void)
     }
     gcp_save(a.net, "m", .map = "* same", .files = &files);
     said(&a, GCP_E_NAME, "m: two tensors would have the same name in it: ", __LINE__);
+    gcp_save(a.net, "m", .map = "block[{b}]/* layers.{b-2}.*", .files = &files);
+    said(&a, GCP_E_ARGUMENT, "block[0]/conv2d[0]/weight: its name in the file cannot be ''", __LINE__);
     gcp_save(a.net, "m", .map = "head/weight fc oihw:5x5", .files = &files);
     said(&a, GCP_E_ARGUMENT,
          "head/weight: its name in the file cannot be 'fc', or the layout oihw is not for it", __LINE__);

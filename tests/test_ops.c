@@ -72,6 +72,29 @@ static void stopped(void)
           strstr(gcp_error(net), "or behind a gcp_stop_gradient alone"));
 }
 
+/* The rounding errors of a mean do not grow with the image. */
+static void large_means(void)
+{
+    static const int sides[][2] = { { 32, 32 }, { 1, 1365 }, { 1365, 1 }, { 8, 8 }, { 13, 5 } };
+    for (int i = 0; i < 5; i++) {
+        const int h = sides[i][0], w = sides[i][1];
+        double mean[3] = { 0, 0, 0 };
+        begin();
+        gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(1, h, w, 3)), y = gcp_global_avg_pool(x);
+        plan = gcp_plan_make(y, .inference = 1);
+        gcp_bind(&plan, step_memory, sizeof step_memory);
+        for (unsigned k = 0; k < gcp_elements(x); k++) {
+            got[k] = (gcp_real)(2 + value(k));
+            mean[k % 3] += (double)got[k] / (h * w);
+        }
+        gcp_write(&plan, x, got);
+        gcp_forward(&plan);
+        gcp_read(&plan, y, other);
+        CHECK(!gcp_error(net));
+        for (int c = 0; c < 3; c++) CHECK(fabs((double)other[c] - mean[c]) < 1.5e-7 * mean[c]);
+    }
+}
+
 /* The gradient of a largest value goes to the first of equals; a NaN is the largest. */
 static void largest(void)
 {
@@ -264,6 +287,7 @@ int main(void)
 {
     stopped();
     largest();
+    large_means();
     frozen();
     forms();
     losses();

@@ -8,11 +8,11 @@
 static inline gcp_tensor regnet_block(gcp_tape *net, int stage, gcp_tensor x, int out, int group, int stride)
 {
     const int in = gcp_shape_of(x).d[3], segment = stage_begin(net, stage);
-    gcp_tensor y = mobile_conv(x, "first", out, 1, 1, 1, mobile_relu, 1e-5);
-    y = mobile_conv(y, "grouped", out, 3, stride, out / group, mobile_relu, 1e-5);
+    gcp_tensor y = mobile_conv(x, "first", out, 1, 1, 1, mobile_relu, mobile_usual);
+    y = mobile_conv(y, "grouped", out, 3, stride, out / group, mobile_relu, mobile_usual);
     y = mobile_gate(y, (in + 2) / 4, mobile_relu, mobile_sigmoid);
-    y = mobile_conv(y, "last", out, 1, 1, 1, NULL, 1e-5);
-    if (stride > 1 || in != out) x = mobile_conv(x, "aside", out, 1, stride, 1, NULL, 1e-5);
+    y = mobile_conv(y, "last", out, 1, 1, 1, NULL, mobile_usual);
+    if (stride > 1 || in != out) x = mobile_conv(x, "aside", out, 1, stride, 1, NULL, mobile_usual);
     x = gcp_relu(gcp_add(y, x));
     stage_end(net, segment);
     return x;
@@ -22,7 +22,7 @@ static inline network regnet_y(gcp_tape *net, int batch, int image, int classes)
     static const int stages[][2] = { { 48, 1 }, { 104, 3 }, { 208, 6 }, { 440, 6 } };
     gcp_tensor pixels = gcp_input(net, "image", GCP_SHAPE(batch, image, image, 3)),
                labels = gcp_labels(net, "labels", GCP_SHAPE(batch)),
-               x = mobile_stem(net, pixels, 32, mobile_relu, 1e-5);
+               x = mobile_stem(net, pixels, 32, mobile_relu, mobile_usual);
     for (int s = 0; s < 4; s++)
         for (int i = 0; i < stages[s][1]; i++) x = regnet_block(net, s + 1, x, stages[s][0], 8, i ? 1 : 2);
     GCP_SEGMENT(net, "head") x = gcp_linear(gcp_global_avg_pool(x), .out = classes, .name = "classes");

@@ -197,21 +197,49 @@ static gcp_real gcpi_cells_share(const gcpi_cells *w)
 {
     return (gcp_real)1 / (gcp_real)GCPI_MAX(1, (int64_t)(w->y1 - w->y0) * (w->x1 - w->x0));
 }
-GCPI_LOOP void gcpi_avg_pool_image(const gcp_call *c, int image)
+GCPI_LOOP void gcpi_avg_pool_small(const gcp_call *c, int image, const gcpi_cells *w, gcp_real *y, int n)
+{
+    const gcp_real share = gcpi_cells_share(w);
+    memset(y, 0, (size_t)n * sizeof *y);
+    for (int iy = w->y0; iy < w->y1; iy++)
+        for (int ix = w->x0; ix < w->x1; ix++) {
+            const gcp_real *x = gcpi_row(&c->in[0], gcpi_pixel(c->in[0].shape, image, iy, ix));
+            for (int k = 0; k < n; k++) y[k] += x[k];
+        }
+    for (int k = 0; k < n; k++) y[k] *= share;
+}
+/* Of many cells: by parts, as in one sum the rounding errors would grow with it. n channels from `first` on. */
+enum { GCPI_POOL_WIDE = 512, GCPI_POOL_PART = 64 };
+GCPI_LOOP void gcpi_avg_pool_large(const gcp_call *c, int image, const gcpi_cells *w, gcp_real *y, int first, int n)
+{
+    double sum[GCPI_POOL_WIDE];
+    gcp_real part[GCPI_POOL_WIDE];
+    const gcp_real share = gcpi_cells_share(w);
+    int pairs = 0;
+    memset(sum, 0, (size_t)n * sizeof *sum);
+    memset(part, 0, (size_t)n * sizeof *part);
+    for (int iy = w->y0; iy < w->y1; iy++)
+        for (int ix = w->x0; ix < w->x1; ix += 2) {
+            const gcp_real *x = gcpi_row(&c->in[0], gcpi_pixel(c->in[0].shape, image, iy, ix)) + first,
+                           *other = ix + 1 < w->x1 ? x + c->in[0].pitch : NULL;
+            if (other) for (int k = 0; k < n; k++) part[k] += x[k] + other[k];
+            else for (int k = 0; k < n; k++) part[k] += x[k];
+            if (++pairs % (GCPI_POOL_PART / 2)) continue;
+            for (int k = 0; k < n; k++) sum[k] += (double)part[k];
+            memset(part, 0, (size_t)n * sizeof *part);
+        }
+    for (int k = 0; k < n; k++) y[first + k] = (gcp_real)(sum[k] + (double)part[k]) * share;
+}
+static void gcpi_avg_pool_image(const gcp_call *c, int image)
 {
     const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
     for (int oy = 0; oy < a->ho; oy++)
         for (int ox = 0; ox < a->wo; ox++) {
-            gcpi_cells w = gcpi_cells_of(a, oy, ox);
+            const gcpi_cells w = gcpi_cells_of(a, oy, ox);
             gcp_real *y = gcpi_row_out(&c->out[0], gcpi_pixel(c->out[0].shape, image, oy, ox));
-            gcp_real share = gcpi_cells_share(&w);
-            memset(y, 0, (size_t)a->co * sizeof *y);
-            for (int iy = w.y0; iy < w.y1; iy++)
-                for (int ix = w.x0; ix < w.x1; ix++) {
-                    const gcp_real *x = gcpi_row(&c->in[0], gcpi_pixel(c->in[0].shape, image, iy, ix));
-                    for (int k = 0; k < a->co; k++) y[k] += x[k];
-                }
-            for (int k = 0; k < a->co; k++) y[k] *= share;
+            if ((int64_t)(w.y1 - w.y0) * (w.x1 - w.x0) <= GCPI_POOL_PART) gcpi_avg_pool_small(c, image, &w, y, a->co);
+            else for (int k = 0; k < a->co; k += GCPI_POOL_WIDE)
+                gcpi_avg_pool_large(c, image, &w, y, k, GCPI_MIN(GCPI_POOL_WIDE, a->co - k));
         }
 }
 static void gcpi_avg_pool_forward(const gcp_call *c) { gcpi_images(c, c->in[0].shape.d[0], gcpi_avg_pool_image); }

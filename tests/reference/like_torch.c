@@ -1,9 +1,10 @@
 /* A network of the examples on weights that PyTorch wrote: its logits in inference, its loss and all gradients in
-   training, then the losses of five steps, for networks.py to compare.
+   training, then five steps, for networks.py to compare.
 
        like_torch NAME WEIGHTS INPUT OUT      WEIGHTS: safetensors; INPUT: batch and side, a batch's images (NHWC) or
-                                              ids, then its labels; OUT.logits: doubles; OUT.safetensors: gradients by
-                                              the names of WEIGHTS. Prints a loss a line */
+                                              ids, then its labels. Writes OUT.logits: doubles; OUT.gradients,
+                                              OUT.trained: as WEIGHTS, after one backward and after five steps. Prints
+                                              a loss a line, the first step's twice */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,16 +13,32 @@
 #include "gcp_io.h"
 #include "networks.h"
 #include "networks/maps.h"
+#include "packaged.h"
 
-static const struct { const char *name, *map; } maps[] = {
-    { "mobilenet_v2", mobilenet_v2_map },         { "mobilenet_v3_small", mobilenet_v3_small_map },
-    { "mobilenet_v3_large", mobilenet_v3_large_map }, { "efficientnet_b0", efficientnet_b0_map },
-    { "efficientnet_v2_s", efficientnet_v2_s_map }, { "shufflenet_v2", shufflenet_v2_map },
-    { "ghostnet", ghostnet_map },                 { "regnet_y", regnet_y_map },
-    { "convnext_t", convnext_t_map },             { "mlp_mixer_s", mlp_mixer_map },
-    { "swin_t", swin_t_map },
-    { "vit_tiny", vit_map },                      { "vit_small", vit_map },
-    { "gpt2", gpt2_map } };
+typedef struct network_file {
+    const char *name, *map;
+    network (*record)(gcp_tape *net, int batch, int side);     /* NULL: the one of the examples that is called so */
+    gcp_style style;
+} network_file;
+static const network_file networks[] = {
+    { "mobilenet_v2", mobilenet_v2_map, NULL, GCP_STYLE_TORCH },
+    { "mobilenet_v3_small", mobilenet_v3_small_map, NULL, GCP_STYLE_TORCH },
+    { "mobilenet_v3_large", mobilenet_v3_large_map, NULL, GCP_STYLE_TORCH },
+    { "efficientnet_b0", efficientnet_b0_map, NULL, GCP_STYLE_TORCH },
+    { "efficientnet_v2_s", efficientnet_v2_s_map, NULL, GCP_STYLE_TORCH },
+    { "shufflenet_v2", shufflenet_v2_map, NULL, GCP_STYLE_TORCH },
+    { "ghostnet", ghostnet_map, NULL, GCP_STYLE_TORCH },
+    { "regnet_y", regnet_y_map, NULL, GCP_STYLE_TORCH },
+    { "convnext_t", convnext_t_map, NULL, GCP_STYLE_TORCH },
+    { "mlp_mixer_s", mlp_mixer_map, NULL, GCP_STYLE_TORCH },
+    { "swin_t", swin_t_map, NULL, GCP_STYLE_TORCH },
+    { "vit_tiny", vit_map, NULL, GCP_STYLE_TORCH },
+    { "vit_small", vit_map, NULL, GCP_STYLE_TORCH },
+    { "gpt2", gpt2_map, NULL, GCP_STYLE_TORCH },
+    { "efficientnet_lite0", efficientnet_lite0_map, efficientnet_lite0, GCP_STYLE_TORCH },
+    { "ppocr_cls", ppocr_cls_map, ppocr_cls, GCP_STYLE_TORCH },
+    { "mini_xception", mini_xception_map, mini_xception, GCP_STYLE_KERAS }
+};
 enum { STEPS = 5 };
 
 /* A network and one batch. */
@@ -30,18 +47,22 @@ typedef struct sample {
     network built;
     gcp_real *image;                      /* NULL: the network takes ids */
     int32_t *ids, *labels;
-    const char *weights, *map;
+    const char *weights;
+    const network_file *known;
 } sample;
 
-static const network_name *network_named(const char *name)
+static const network_file *network_known(const char *name)
 {
-    for (int i = 0; i < NETWORK_NAMES; i++) if (!strcmp(network_names[i].name, name)) return &network_names[i];
+    for (size_t i = 0; i < sizeof networks / sizeof *networks; i++)
+        if (!strcmp(networks[i].name, name)) return &networks[i];
     return NULL;
 }
-static const char *map_of(const char *name)
+static network record(gcp_tape *net, const network_file *known, int batch, int side)
 {
-    for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) if (!strcmp(maps[i].name, name)) return maps[i].map;
-    return NULL;
+    if (known->record) return known->record(net, batch, side);
+    for (int i = 0; i < NETWORK_NAMES; i++)
+        if (!strcmp(network_names[i].name, known->name)) return network_names[i].record(net, batch, side);
+    return (network) { GCP_NIL, GCP_NIL, GCP_NIL, GCP_NIL };
 }
 static void *need(size_t size)
 {
@@ -97,7 +118,7 @@ static void write_batch(gcp_plan *plan, const sample *s, int labels)
     if (s->image) gcp_write(plan, s->built.image, s->image);
     else gcp_write(plan, s->built.image, s->ids);
     if (labels) gcp_write(plan, s->built.labels, s->labels);
-    if (s->map != swin_t_map) return;
+    if (s->known->map != swin_t_map) return;
     gcp_real *constants = need(64 * SWIN_TOKENS * SWIN_TOKENS * sizeof *constants);
     swin_write(plan, constants);
     free(constants);
@@ -105,7 +126,7 @@ static void write_batch(gcp_plan *plan, const sample *s, int labels)
 /* Weights as they are in the file, before each part: training moves them. */
 static void begin(gcp_plan *plan, const sample *s, int labels)
 {
-    gcp_load(s->net, s->weights, .style = GCP_STYLE_TORCH, .map = s->map);
+    gcp_load(s->net, s->weights, .style = s->known->style, .map = s->known->map);
     write_batch(plan, s, labels);
     fine(s->net);
 }
@@ -120,21 +141,25 @@ static void logits(gcp_plan *plan, const sample *s, const char *out)
     fine(s->net);
     write_doubles(out, ".logits", values, count);
 }
-static void gradients(gcp_plan *plan, const sample *s, const char *out)
+static void save(const sample *s, const char *out, const char *ending)
 {
     char path[512];
+    snprintf(path, sizeof path, "%s%s", out, ending);
+    gcp_save(s->net, path, .style = s->known->style, .map = s->known->map);
+    fine(s->net);
+}
+static void gradients(gcp_plan *plan, const sample *s, const char *out)
+{
     begin(plan, s, 1);
     printf("%.17g\n", gcp_step(plan));
     gradients_as_values(s->net, plan);
-    snprintf(path, sizeof path, "%s.safetensors", out);
-    gcp_save(s->net, path, .style = GCP_STYLE_TORCH, .map = s->map);
-    fine(s->net);
+    save(s, out, ".gradients");
 }
-static void training(gcp_plan *plan, const sample *s)
+static void training(gcp_plan *plan, const sample *s, const char *out)
 {
     begin(plan, s, 1);
     for (int i = 0; i < STEPS; i++) printf("%.17g\n", gcp_step(plan, .lr = 0.01));
-    fine(s->net);
+    save(s, out, ".trained");
 }
 static void compare(const sample *s, const char *out)
 {
@@ -146,16 +171,15 @@ static void compare(const sample *s, const char *out)
     gcp_bind(&infer, memory, room); gcp_bind(&once, memory, room); gcp_bind(&train, memory, room);
     logits(&infer, s, out);
     gradients(&once, s, out);
-    training(&train, s);
+    training(&train, s, out);
 }
 
 int main(int argc, char **argv)
 {
-    const network_name *n = argc > 4 ? network_named(argv[1]) : NULL;
     sample s = { 0 };
     int batch, side;
-    if (!n || !(s.map = map_of(argv[1]))) {
-        fprintf(stderr, "like_torch NAME WEIGHTS INPUT OUT, NAME one that has a map\n");
+    if (argc < 5 || !(s.known = network_known(argv[1]))) {
+        fprintf(stderr, "like_torch NAME WEIGHTS INPUT OUT\n");
         return 2;
     }
     FILE *in = fopen(argv[3], "rb");
@@ -164,10 +188,10 @@ int main(int argc, char **argv)
     *network_drop() = 0;
     const size_t arena_bytes = GCP_MB(1024);
     gcp_arena arena = gcp_arena_from(need(arena_bytes), arena_bytes);
-    s.net = gcp_tape_make(&arena, .ops = n->ops * 2);
-    s.built = n->record(s.net, batch, side);
+    s.net = gcp_tape_make(&arena, .ops = 2048);
+    s.built = record(s.net, s.known, batch, side);
     fine(s.net);
-    read_batch(in, &s, s.map == gpt2_map);
+    read_batch(in, &s, s.known->map == gpt2_map);
     fclose(in);
     s.weights = argv[2];
     compare(&s, argv[4]);

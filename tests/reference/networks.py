@@ -1,8 +1,9 @@
-"""The networks of examples/networks against their PyTorch originals: logits in inference, all gradients in training,
-the losses of five steps of SGD, on random weights that gcp_load reads by the maps in examples/networks/maps.h.
+"""The networks of examples/networks against their PyTorch originals, on random weights that gcp_load reads by the maps
+in examples/networks/maps.h, and those of packaged.h on their own: logits in inference, all gradients in training, then
+five steps of SGD with their losses and the weights and statistics that they leave.
 
     pip install torch torchvision timm transformers safetensors numpy
-    python networks.py ../../build/test/tests/like_torch [NAME...]
+    python networks.py ../../build/test/tests/like_torch [NAME...]          (packages.py says what packaged.h's need)
 
 In double, as a float near a kink of relu falls on either side, and a gradient of few pixels sees it. Dropout and
 stochastic depth are off on both sides. An error is the largest difference over the largest value of a tensor; a
@@ -16,6 +17,8 @@ import pathlib
 import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
+
+from packages import Original, PACKAGED, as_is
 
 TV = "torchvision.models"
 NETWORKS = {
@@ -51,19 +54,22 @@ class Words(torch.nn.Module):
         return self.model(ids).logits.flatten(0, 1)
 
 
-def original(name):
+def created(name):
     origin, called, side = NETWORKS[name]
     torch.manual_seed(0)
+    if origin == "transformers":
+        return Words(side)
     if origin == TV:
         import torchvision
-        model = getattr(torchvision.models, called)(weights=None)
-    elif origin == "transformers":
-        model = Words(side)
-    else:
-        import timm
-        model = timm.create_model(called, **({"img_size": side} if "it_" in called else {}))
+        return getattr(torchvision.models, called)(weights=None)
+    import timm
+    return timm.create_model(called, **({"img_size": side} if "it_" in called else {}))
+
+
+def disturbed(model):
+    """No zeros and ones: they would hide a mistake."""
     generator = torch.Generator().manual_seed(1)
-    for key, value in model.state_dict().items():          # no zeros and ones: they would hide a mistake
+    for key, value in model.state_dict().items():
         if value.is_floating_point():
             noise = torch.rand(value.shape, generator=generator)
             if "running_var" in key:
@@ -79,7 +85,19 @@ def original(name):
             module.p = module.drop_prob = 0.0
     if hasattr(model, "drop_rate"):
         model.drop_rate = 0.0
-    return model, side
+    return model
+
+
+def without_prefix(state):
+    """GPT-2's names; its table of words also makes the logits."""
+    return {key.removeprefix("model."): value for key, value in state.items() if "lm_head" not in key}
+
+
+def original(name):
+    if name in PACKAGED:
+        return PACKAGED[name]()
+    side = NETWORKS[name][2]
+    return Original(disturbed(created(name)), (3, side, side), 1000, without_prefix if name == "gpt2" else as_is)
 
 
 def write_input(path, side, image, labels):
@@ -92,12 +110,12 @@ def write_input(path, side, image, labels):
         labels.numpy().astype("<i4").tofile(f)
 
 
-def batch(name, side):
+def batch(name, o):
     generator = torch.Generator().manual_seed(2)
     if name == "gpt2":
-        words = torch.randint(50257, (BATCH, side + 1), generator=generator)
+        words = torch.randint(50257, (BATCH, o.shape[1] + 1), generator=generator)
         return words[:, :-1], words[:, 1:].flatten()
-    return torch.randn((BATCH, 3, side, side), generator=generator), torch.arange(BATCH) * 37 % 1000
+    return torch.randn((BATCH, *o.shape), generator=generator), torch.arange(BATCH) * 37 % o.classes
 
 
 def losses(model, image, labels):
@@ -115,46 +133,50 @@ def losses(model, image, labels):
     return values, gradients
 
 
-def worst_gradient(got, wanted):
-    most = max(float(g.abs().max()) for g in wanted.values())
-    worst, where = 0.0, ""
-    for key, g in wanted.items():
-        difference = float((got[key].double().reshape(g.shape) - g).abs().max())
-        error = difference / max(float(g.abs().max()), 1e-3 * most)
-        if not error <= worst:
-            worst, where = error, key
-    return worst, where
+def worst(got, wanted, share):
+    """The largest error of a tensor, over its largest value or `share` of the largest of all; whose it is."""
+    least = share * max(float(w.abs().max()) for w in wanted.values())
+    errors = {key: float((got[key].double().reshape(w.shape) - w).abs().max()) / max(float(w.abs().max()), least)
+              for key, w in wanted.items()}
+    where = max(errors, key=errors.get)
+    return errors[where], where
 
 
 def compare(program, name, folder):
-    model, side = original(name)
-    prefix = "model." if name == "gpt2" else ""
-    named = {k.removeprefix(prefix): v.contiguous() for k, v in model.state_dict().items() if "lm_head" not in k}
-    save_file(named, folder / "weights.safetensors")
-    image, labels = batch(name, side)
-    write_input(folder / "input", side, image, labels)
-    out = subprocess.run([program, name.split("/")[0], folder / "weights.safetensors", folder / "input",
-                          folder / "out"], check=True, stdout=subprocess.PIPE, text=True).stdout
+    o = original(name)
+    save_file({key: value.contiguous() for key, value in o.named(o.model.state_dict()).items()}, folder / "weights")
+    image, labels = batch(name, o)
+    write_input(folder / "input", o.shape[1], image, labels)
+    if o.logits:
+        with torch.no_grad():
+            written = o.model.eval()(image)
+        assert np.abs(o.logits(image) - written.numpy()).max() < 1e-5 * float(written.abs().max())
+    out = subprocess.run([program, name.split("/")[0], folder / "weights", folder / "input", folder / "out"],
+                         check=True, stdout=subprocess.PIPE, text=True).stdout
     got_losses = [float(line) for line in out.split()]
-    model = model.double()
+    model = o.model.double()
     image = image.double() if image.dtype == torch.float32 else image
     with torch.no_grad():
         want = model.eval()(image)
     logits = torch.from_numpy(np.fromfile(folder / "out.logits", "<f8").reshape(want.shape))
     wanted_losses, gradients = losses(model.train(), image, labels)
-    worst, where = worst_gradient(load_file(folder / "out.safetensors"),
-                                  {key.removeprefix(prefix): g for key, g in gradients.items()})
+    trained = load_file(folder / "out.trained")
+    wanted = {key: value for key, value in o.named(model.state_dict()).items() if key in trained}
+    assert len(wanted) == len(trained)
+    errors = [float((logits - want).abs().max() / want.abs().max()),
+              worst(load_file(folder / "out.gradients"), o.named(gradients), 1e-3),
+              max(abs(a - b) / b for a, b in zip(got_losses[1:], wanted_losses)),
+              worst(trained, wanted, 0)]
     count = sum(p.numel() for p in model.parameters())
-    logits_error = float((logits - want).abs().max() / want.abs().max())
-    loss_error = max(abs(a - b) / b for a, b in zip(got_losses[1:], wanted_losses))
-    print(f"{name:20} {count:10} {logits_error:.1e} {worst:.1e} {loss_error:.1e} {where}", flush=True)
-    return got_losses[0] == got_losses[1] and max(logits_error, loss_error, worst) < 1e-4
+    print(f"{name:20} {count:10} {errors[0]:.1e} {errors[1][0]:.1e} {errors[2]:.1e} {errors[3][0]:.1e} "
+          f"{errors[1][1]} {errors[3][1]}", flush=True)
+    return got_losses[0] == got_losses[1] and max(errors[0], errors[1][0], errors[2], errors[3][0]) < 1e-4
 
 
 if __name__ == "__main__":
-    print(f"{'network':20} {'parameters':>10} logits  grad.   losses  the worst gradient")
+    print(f"{'network':20} {'parameters':>10} logits  grad.   losses  trained worst gradient, worst weight")
     failed = []
-    for network in sys.argv[2:] or NETWORKS:
+    for network in sys.argv[2:] or [*NETWORKS, *PACKAGED]:
         with tempfile.TemporaryDirectory() as path:
             if not compare(sys.argv[1], network, pathlib.Path(path)):
                 failed.append(network)

@@ -29,6 +29,13 @@ GCPI_DEVICE float gcpi_share(const gcpi_cuda_conv &a, int oy, int ox)
     int cells = (gcpi_low(a.h, top + a.kh) - gcpi_low(a.h, top)) * (gcpi_low(a.w, left + a.kw) - gcpi_low(a.w, left));
     return 1.0f / (float)(cells > 1 ? cells : 1);
 }
+/* sum += v; lost: what rounding has left out so far (Kahan 1965). The window may be a whole image. */
+GCPI_DEVICE void gcpi_add_kept(float *sum, float *lost, float v)
+{
+    const float more = v - *lost, now = *sum + more;
+    *lost = (now - *sum) - more;
+    *sum = now;
+}
 template <int V, bool MAX> __global__ void gcpi_pool_kernel(gcpi_pool m)
 {
     const gcpi_cuda_conv &a = m.a;
@@ -37,15 +44,16 @@ template <int V, bool MAX> __global__ void gcpi_pool_kernel(gcpi_pool m)
     const gcpi_spot p = gcpi_spot_of<V>(i, m.y.shape);
     const int top = p.y * a.sh - a.pt, left = p.x * a.sw - a.pl;
     const float share = MAX ? 1 : gcpi_share(a, p.y, p.x);
-    float v[V], y[V] = {};
+    float v[V], y[V] = {}, lost[V] = {};
     unsigned cell[V] = {}, cells = 0;
     bool first = true;
     for (int iy = gcpi_low(a.h, top); iy < gcpi_low(a.h, top + a.kh); iy++)
         for (int ix = gcpi_low(a.w, left); ix < gcpi_low(a.w, left + a.kw); ix++, first = false) {
             gcpi_load<V>(v, gcpi_at(m.x, p.image, iy, ix, p.c));
             for (int k = 0; k < V; k++) {
-                if (MAX && !first && !(v[k] > y[k])) continue;
-                y[k] = MAX ? v[k] : y[k] + v[k];
+                if (!MAX) { gcpi_add_kept(&y[k], &lost[k], v[k]); continue; }
+                if (!first && !(v[k] > y[k])) continue;
+                y[k] = v[k];
                 cell[k] = (unsigned)((iy - top) * a.kw + ix - left);
             }
         }
