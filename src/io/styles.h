@@ -235,7 +235,7 @@ static int gcpi_line_used(const gcp_tape *t, const gcpi_naming *n, const char *l
 }
 static const char *gcpi_line_useless(const char *line, int taken, char *text, size_t size)
 {
-    gcpi_word ours;
+    gcpi_word ours = { NULL, 0 };
     gcpi_map_words(&line, &ours, 1);
     const int length = (int)GCPI_MIN(ours.length, 80u);
     if (taken) snprintf(text, size, "line %d has all tensors that '%.*s' fits", taken, length, ours.at);

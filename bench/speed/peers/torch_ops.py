@@ -1,0 +1,71 @@
+"""PyTorch's end of bench/ops: one op at a time, told and timed over pipes.
+
+    python torch_ops.py THREADS
+
+Reads lines and answers each with one: `op NAME N L C BACK` sets it (1: ready), `run CALLS` runs it and answers the
+seconds. BACK: its backward alone, in place of its forward.
+"""
+import sys
+import time
+
+import torch
+import torch.nn.functional as F
+
+HEADS = 6
+POINTWISE = {"relu": F.relu, "relu6": F.relu6, "hard_swish": F.hardswish, "hard_sigmoid": F.hardsigmoid, "silu": F.silu,
+             "mish": F.mish, "elu": F.elu, "softplus": F.softplus, "gelu": F.gelu,
+             "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "tanh": torch.tanh, "sigmoid": torch.sigmoid,
+             "exp": torch.exp, "square": torch.square}
+
+
+def attention(causal):
+    def heads(x):
+        return x.view(x.shape[0], x.shape[1], HEADS, -1).transpose(1, 2)
+    return lambda q, k, v: F.scaled_dot_product_attention(heads(q), heads(k), heads(v), is_causal=causal)
+
+
+def operands(name, n, l, c):
+    if name in ("attention", "attention_causal"):
+        return attention(name != "attention"), [torch.randn(n, l, c) for _ in range(3)]
+    x = torch.randn(n, l, c)
+    if name == "gate":
+        return torch.mul, [x, torch.randn(n, 1, c)]
+    if name == "positions":
+        return torch.add, [x, torch.randn(1, l, c)]
+    if name == "softmax":
+        return lambda x: torch.softmax(x, -1), [x]
+    if name == "layer_norm":
+        return lambda x, w, b: F.layer_norm(x, (c,), w, b), [x, torch.randn(c), torch.randn(c)]
+    return POINTWISE[name], [x]
+
+
+def call_of(name, n, l, c, back):
+    function, tensors = operands(name, n, l, c)
+    if not back:
+        return lambda: function(*tensors)
+    with torch.enable_grad():
+        tensors = [t.requires_grad_() for t in tensors]
+        y = function(*tensors)
+    dy = torch.randn_like(y)
+    return lambda: torch.autograd.grad(y, tensors, dy, retain_graph=True)
+
+
+def main():
+    torch.set_num_threads(int(sys.argv[1]))
+    torch.set_grad_enabled(False)
+    print(torch.__version__, flush=True)
+    call = None
+    for line in sys.stdin:
+        words = line.split()
+        if words[0] == "run":
+            start = time.perf_counter()
+            for _ in range(int(words[1])):
+                call()
+            print(time.perf_counter() - start, flush=True)
+        else:
+            call = call_of(words[1], *(int(word) for word in words[2:]))
+            print(1, flush=True)
+
+
+if __name__ == "__main__":
+    main()
