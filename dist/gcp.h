@@ -5486,13 +5486,38 @@ GCPI_BODY unsigned char gcpi_bits(const unsigned char *on)
 }
 #endif
 
+/* Floats on an x86, 32 bits of the mask at a time: the sign of each lane is a bit. Returns how many values it took. */
+#if GCPI_X86 && defined(__SSE2__)
+typedef float gcpi_signs __attribute__((vector_size(16)));
+GCPI_BODY size_t gcpi_mask_words(const gcpi_rectifier *r, unsigned char *mask, const gcp_real *x, size_t n)
+{
+    const gcpi_v16 zeros = { 0 }, low = zeros + r->low, last = zeros + r->last;
+    size_t done = 0;
+    for (; sizeof(gcp_real) == sizeof(float) && done + 32 <= n; done += 32) {
+        uint32_t bits = 0;
+        GCPI_UNROLL for (int k = 0; k < 8; k++) {
+            const gcpi_v16 v = *(const gcpi_v16 *)(x + done + 4 * k);
+            bits |= (uint32_t)__builtin_ia32_movmskps((gcpi_signs)((v > low) & (v <= last))) << 4 * k;
+        }
+        memcpy(mask + done / 8, &bits, sizeof bits);
+    }
+    return done;
+}
+#else
+GCPI_BODY size_t gcpi_mask_words(const gcpi_rectifier *r, unsigned char *mask, const gcp_real *x, size_t n)
+{
+    (void)r; (void)mask; (void)x; (void)n;
+    return 0;
+}
+#endif
+
 /* Whole bytes of the mask at a time where the span begins at one. */
 GCPI_BODY void gcpi_mask_span(const gcpi_rectifier *r, unsigned char *mask, const gcp_real *x, size_t index, size_t n)
 {
     enum { RUN = 64 };
     const int above = !((double)r->last < HUGE_VAL);             /* one comparison is enough */
     unsigned char on[RUN];
-    size_t done = 0;
+    size_t done = (index & 7) == 0 ? gcpi_mask_words(r, mask + index / 8, x, n) : 0;
     for (; (index & 7) == 0 && done + RUN <= n; done += RUN) {
         if (above) for (int i = 0; i < RUN; i++) on[i] = x[done + (size_t)i] > r->low;
         else for (int i = 0; i < RUN; i++) on[i] = (unsigned char)gcpi_within(r, x[done + (size_t)i]);
@@ -5508,15 +5533,20 @@ GCPI_BODY void gcpi_mask_span(const gcpi_rectifier *r, unsigned char *mask, cons
 GCPI_BODY void gcpi_rectify_span_body(const gcpi_span *s)
 {
     const gcpi_rectifier r = gcpi_rectifier_of(gcpi_attr(s->call->attributes));
-    const gcp_real *x = s->p[0];
-    gcp_real *y = s->p[1];
-    if (s->mask) gcpi_mask_span(&r, s->mask, x, s->index, s->n);
-    GCPI_EACH for (size_t i = 0; i < s->n; i++) y[i] = gcpi_rectified(&r, x[i]);
+    enum { PART = 1024 };                                   /* x is still in L1 when it is read again */
+    for (size_t first = 0, n; first < s->n; first += n) {
+        const gcp_real *x = s->p[0] + first;
+        gcp_real *y = s->p[1] + first;
+        n = GCPI_MIN((size_t)PART, s->n - first);
+        if (s->mask) gcpi_mask_span(&r, s->mask, x, s->index + first, n);
+        GCPI_EACH for (size_t i = 0; i < n; i++) y[i] = gcpi_rectified(&r, x[i]);
+    }
 }
 GCPI_WIDE_SPAN(gcpi_rectify_span)
 
-/* By the mask: eight values at a time for whole bytes, the rest bit by bit. */
-GCPI_BODY void gcpi_rectify_mask_back(const gcpi_span *s, gcp_real *dx, const gcp_real *dy, gcp_real slope)
+/* By the mask: eight values at a time for whole bytes, the rest bit by bit. accumulate is a literal. */
+GCPI_BODY void gcpi_rectify_mask_back(const gcpi_span *s, gcp_real *dx, const gcp_real *dy, gcp_real slope,
+                                      const int accumulate)
 {
     static const unsigned bit[8] = { 1, 2, 4, 8, 16, 32, 64, 128 };
     size_t bytes = (s->index & 7) == 0 ? s->n / 8 : 0;
@@ -5525,13 +5555,13 @@ GCPI_BODY void gcpi_rectify_mask_back(const gcpi_span *s, gcp_real *dx, const gc
         unsigned on = *mask;
         gcp_real *to = dx + 8 * b;
         const gcp_real *from = dy + 8 * b;
-        if (s->accumulate) GCPI_EIGHT for (int i = 0; i < 8; i++) to[i] += on & bit[i] ? from[i] : slope * from[i];
+        if (accumulate) GCPI_EIGHT for (int i = 0; i < 8; i++) to[i] += on & bit[i] ? from[i] : slope * from[i];
         else GCPI_EIGHT for (int i = 0; i < 8; i++) to[i] = on & bit[i] ? from[i] : slope * from[i];
     }
     for (size_t i = 8 * bytes; i < s->n; i++) {
         size_t k = s->index + i;
         gcp_real g = s->mask[k >> 3] & bit[k & 7] ? dy[i] : slope * dy[i];
-        dx[i] = s->accumulate ? dx[i] + g : g;
+        dx[i] = accumulate ? dx[i] + g : g;
     }
 }
 
@@ -5540,7 +5570,8 @@ GCPI_BODY void gcpi_rectify_span_back_body(const gcpi_span *s)
     gcp_real *dx = s->p[0];
     const gcpi_rectifier r = gcpi_rectifier_of(gcpi_attr(s->call->attributes));
     const gcp_real *dy = s->p[1], *y = s->p[3], slope = r.slope;
-    if (s->mask) gcpi_rectify_mask_back(s, dx, dy, slope);
+    if (s->mask && s->accumulate) gcpi_rectify_mask_back(s, dx, dy, slope, 1);
+    else if (s->mask) gcpi_rectify_mask_back(s, dx, dy, slope, 0);
     else if (s->accumulate)
         GCPI_EACH for (size_t i = 0; i < s->n; i++) dx[i] += gcpi_within(&r, y[i]) ? dy[i] : slope * dy[i];
     else GCPI_EACH for (size_t i = 0; i < s->n; i++) dx[i] = gcpi_within(&r, y[i]) ? dy[i] : slope * dy[i];
@@ -5798,20 +5829,18 @@ static void gcpi_pair_at(const gcpi_pair_job *j, size_t index, int summed, size_
     }
 }
 /* The run of n elements at e, the operands' first ones; hold: a buffer each for x, y and z. */
-static gcpi_pair_run gcpi_pair_run_at(const gcpi_pair_job *j, const size_t *e, size_t n,
-                                      gcp_real (*hold)[GCPI_PAIR_RUN])
+static void gcpi_pair_run_at(const gcpi_pair_job *j, const size_t *e, size_t n, gcp_real (*hold)[GCPI_PAIR_RUN],
+                             gcpi_pair_run *r)
 {
     const gcp_call *c = j->call;
     const gcp_view *views[3];
-    gcpi_pair_run r;
     views[0] = j->side ? &c->dout[0] : NULL; views[1] = &c->in[0]; views[2] = c->inputs > 1 ? &c->in[1] : NULL;
-    r.to = NULL; r.n = n; r.target = c->target;
-    r.p = (gcp_real)gcpi_attr(c->attributes)->pair.p;
+    r->to = NULL; r->n = n; r->target = c->target;
+    r->p = (gcp_real)gcpi_attr(c->attributes)->pair.p;
     for (int k = 0; k < 3; k++) {
         const int o = j->step->x[k];
-        r.x[k] = gcpi_pair_load(views[o], e[o], j->loops.step[o][0], n, hold[k]);
+        r->x[k] = gcpi_pair_load(views[o], e[o], j->loops.step[o][0], n, hold[k]);
     }
-    return r;
 }
 static size_t gcpi_pair_run_length(const gcpi_pair_job *j, size_t run)
 {
@@ -5833,7 +5862,8 @@ static void gcpi_pair_task(void *arg, int index, int worker)
         size_t e[3] = { 0, 0, 0 };
         gcpi_pair_run_place(j, u % j->runs, e);
         gcpi_pair_at(j, u / j->runs, GCPI_PAIR_BOTH, e);
-        gcpi_pair_run r = gcpi_pair_run_at(j, e, n, hold);
+        gcpi_pair_run r;
+        gcpi_pair_run_at(j, e, n, hold, &r);
         gcp_real *there = gcpi_pair_there(j->to, e[0], n);
         r.to = there && !j->to->accumulate ? there : hold[3];
         gcpi_pair_fns[j->step->loop](&r);
@@ -5877,7 +5907,8 @@ static void gcpi_pair_sums_of(const gcpi_pair_job *j, size_t unit, size_t block,
         gcpi_pair_run_place(j, run, e);
         gcpi_pair_at(j, j->lanes ? unit : unit / j->runs, 0, e);
         gcpi_pair_at(j, j->lanes ? row / j->runs : row, 1, e);
-        gcpi_pair_run r = gcpi_pair_run_at(j, e, n, hold);
+        gcpi_pair_run r;
+        gcpi_pair_run_at(j, e, n, hold, &r);
         r.to = hold[3];
         gcpi_pair_fns[j->step->loop](&r);
         r.x[0] = hold[3];
@@ -6585,8 +6616,9 @@ GCPI_BODY void gcpi_layer_norm_task_body(void *arg, int index, int worker)
         gcp_real *y = gcpi_row_out(&c->out[0], p);
         double mean, scale;
         gcpi_pixel_moments(c, x, width, &mean, &scale);
-        GCPI_EACH for (int i = 0; i < width; i++) y[i] = (gcp_real)(((double)x[i] - mean) * scale) * gamma[i];
-        if (beta) GCPI_EACH for (int i = 0; i < width; i++) y[i] += beta[i];
+        if (beta) GCPI_EACH for (int i = 0; i < width; i++)
+            y[i] = (gcp_real)(((double)x[i] - mean) * scale) * gamma[i] + beta[i];
+        else GCPI_EACH for (int i = 0; i < width; i++) y[i] = (gcp_real)(((double)x[i] - mean) * scale) * gamma[i];
     }
     (void)worker;
 }
@@ -6596,56 +6628,68 @@ static void gcpi_layer_norm_forward(const gcp_call *c)
     gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_layer_norm_task);
 }
 
-GCPI_BODY void gcpi_sum_layer_norm_body(const gcp_call *c, size_t first, size_t last, double *sums)
+GCPI_BODY void gcpi_layer_norm_sums(const gcp_real *x, const gcp_real *dy, int width, double mean, double scale,
+                                    double *sums)
 {
-    int width = c->in[0].shape.d[3];
     double *plain = sums + width;
+    GCPI_EACH for (int i = 0; i < width; i++) {
+        sums[i] += (double)dy[i] * (((double)x[i] - mean) * scale);
+        plain[i] += (double)dy[i];
+    }
+}
+GCPI_BODY void gcpi_layer_norm_dx(const gcp_call *c, const gcp_real *x, const gcp_real *dy, size_t pixel, double mean,
+                                  double scale)
+{
+    const gcp_real *gamma = (const gcp_real *)c->in[1].data;
+    const int width = c->din[0].shape.d[3], keep = c->din[0].accumulate;
+    gcp_real *dx = gcpi_row_out(&c->din[0], pixel);
+    double a, b;
+    GCPI_ROW_SUM(a, width, i, (double)dy[i] * (double)gamma[i])
+    GCPI_ROW_SUM(b, width, i, (double)dy[i] * (double)gamma[i] * (((double)x[i] - mean) * scale))
+    a = gcpi_attr(c->attributes)->norm.rms ? 0 : a / width;
+    b /= width;
+    GCPI_EACH for (int i = 0; i < width; i++) {
+        const double xhat = ((double)x[i] - mean) * scale;
+        const gcp_real g = (gcp_real)(scale * ((double)dy[i] * (double)gamma[i] - a - xhat * b));
+        dx[i] = keep ? dx[i] + g : g;
+    }
+}
+/* sums: of gamma's and beta's gradients, or NULL. dx may be dy. */
+GCPI_BODY void gcpi_layer_norm_back_body(const gcp_call *c, size_t first, size_t last, double *sums)
+{
+    const int width = c->in[0].shape.d[3];
     for (size_t p = first; p < last; p++) {
         const gcp_real *x = gcpi_row(&c->in[0], p), *dy = gcpi_row(&c->dout[0], p);
         double mean, scale;
         gcpi_pixel_moments(c, x, width, &mean, &scale);
-        GCPI_EACH for (int i = 0; i < width; i++) {
-            sums[i] += (double)dy[i] * (((double)x[i] - mean) * scale);
-            plain[i] += (double)dy[i];
-        }
+        if (sums) gcpi_layer_norm_sums(x, dy, width, mean, scale, sums);
+        if (c->din[0].data) gcpi_layer_norm_dx(c, x, dy, p, mean, scale);
     }
 }
-GCPI_WIDE_SUM(gcpi_sum_layer_norm)
-GCPI_BODY void gcpi_layer_norm_task_back_body(void *arg, int index, int worker)
+GCPI_WIDE_SUM(gcpi_layer_norm_back)
+static void gcpi_layer_norm_task_back(void *arg, int index, int worker)
 {
     const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
-    const gcp_call *c = job->call;
-    const gcp_real *gamma = (const gcp_real *)c->in[1].data;
-    const gcp_view *d = &c->din[0];
-    size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
-    int width = d->shape.d[3];
-    for (size_t p = first; p < last; p++) {
-        const gcp_real *x = gcpi_row(&c->in[0], p), *dy = gcpi_row(&c->dout[0], p);
-        gcp_real *dx = gcpi_row_out(d, p);
-        double mean, scale, a, b;
-        gcpi_pixel_moments(c, x, width, &mean, &scale);
-        GCPI_ROW_SUM(a, width, i, (double)dy[i] * (double)gamma[i])
-        GCPI_ROW_SUM(b, width, i, (double)dy[i] * (double)gamma[i] * (((double)x[i] - mean) * scale))
-        a = gcpi_attr(c->attributes)->norm.rms ? 0 : a / width;
-        b /= width;
-        GCPI_EACH for (int i = 0; i < width; i++) {
-            const double xhat = ((double)x[i] - mean) * scale;
-            const gcp_real g = (gcp_real)(scale * ((double)dy[i] * (double)gamma[i] - a - xhat * b));
-            dx[i] = d->accumulate ? dx[i] + g : g;
-        }
-    }
+    const size_t first = (size_t)index * job->chunk;
+    gcpi_layer_norm_back(job->call, first, GCPI_MIN(first + job->chunk, job->pixels), NULL);
     (void)worker;
 }
-GCPI_WIDE_TASK(gcpi_layer_norm_task_back, gcpi_norm_job)
+/* One pass, but where x is gamma or beta, too: their gradients come first, and dx is added to them. */
 static void gcpi_layer_norm_backward(const gcp_call *c)
 {
-    const int beta = c->inputs > 2 && c->din[2].data;
-    if (c->din[1].data || beta) {
-        const double *sums = gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_layer_norm);
+    const int beta = c->inputs > 2 && c->din[2].data, sums_wanted = c->din[1].data || beta;
+    const int apart = c->din[0].data != c->din[1].data && (!beta || c->din[0].data != c->din[2].data);
+    gcp_call with_sums = *c;
+    gcp_view none = c->din[0];
+    none.data = NULL;
+    if (!apart) with_sums.din = &none;
+    if (sums_wanted) {
+        const double *sums = gcpi_sums(&with_sums, c->in[0].shape, 2, gcpi_layer_norm_back);
         if (c->din[1].data) gcpi_store_sums(&c->din[1], sums);
         if (beta) gcpi_store_sums(&c->din[2], sums + c->in[0].shape.d[3]);
     }
-    if (c->din[0].data) gcpi_norm_rows(c, c->din[0].shape, NULL, gcpi_layer_norm_task_back);
+    if (c->din[0].data && !(apart && sums_wanted))
+        gcpi_norm_rows(c, c->din[0].shape, NULL, gcpi_layer_norm_task_back);
 }
 
 static void gcpi_batch_stats_facts(const gcpi_op *op, gcpi_facts *f)
@@ -6989,25 +7033,30 @@ GCPI_DEF gcp_tensor gcp_group_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_ten
 
 GCPI_CALLS
 
-/* The largest of a row; NaN where there is no other. */
+/* The largest of a row. A NaN counts as such if it comes first. */
 GCPI_BODY gcp_real gcpi_row_top(const gcp_real *x, int n)
 {
-    gcp_real top[GCPI_LANES], most;
+    gcp_real top[GCPI_LANES];
     int i = 0;
     for (int k = 0; k < GCPI_LANES; k++) top[k] = x[0];
     for (; i + GCPI_LANES <= n; i += GCPI_LANES)
-        GCPI_EACH for (int k = 0; k < GCPI_LANES; k++) top[k] = x[i + k] > top[k] ? x[i + k] : top[k];
-    most = top[0];
-    for (int k = 1; k < GCPI_LANES; k++) most = GCPI_MAX(most, top[k]);
-    for (; i < n; i++) most = GCPI_MAX(most, x[i]);
-    return most;
+        GCPI_EIGHT for (int k = 0; k < GCPI_LANES; k++) top[k] = x[i + k] > top[k] ? x[i + k] : top[k];
+    for (int k = 0; i < n; i++, k++) top[k] = x[i] > top[k] ? x[i] : top[k];
+    for (int half = GCPI_LANES / 2; half > 0; half /= 2)
+        for (int k = 0; k < half; k++) top[k] = top[k + half] > top[k] ? top[k + half] : top[k];
+    return top[0];
 }
-/* y = exp(x - top), y may be x; returns their sum. */
+/* y = exp(x - top), y may be x; returns their sum. The last few are filled up to a whole vector. */
 GCPI_BODY double gcpi_row_exp(int fused, const gcp_real *x, gcp_real *y, gcp_real top, int n)
 {
+    const int whole = n - n % GCPI_LANES;
+    gcp_real last[GCPI_LANES];
     double sum;
     (void)fused;
-    GCPI_EACH for (int i = 0; i < n; i++) y[i] = gcpi_exp1(x[i] - top);
+    GCPI_EACH for (int i = 0; i < whole; i++) y[i] = gcpi_exp1(x[i] - top);
+    for (int k = 0; k < GCPI_LANES && whole < n; k++) last[k] = whole + k < n ? x[whole + k] - top : 0;
+    if (whole < n) GCPI_EACH for (int k = 0; k < GCPI_LANES; k++) last[k] = gcpi_exp1(last[k]);
+    for (int k = 0; whole + k < n; k++) y[whole + k] = last[k];
     GCPI_ROW_SUM(sum, n, i, (double)y[i])
     return sum;
 }

@@ -136,20 +136,18 @@ static void gcpi_pair_at(const gcpi_pair_job *j, size_t index, int summed, size_
     }
 }
 /* The run of n elements at e, the operands' first ones; hold: a buffer each for x, y and z. */
-static gcpi_pair_run gcpi_pair_run_at(const gcpi_pair_job *j, const size_t *e, size_t n,
-                                      gcp_real (*hold)[GCPI_PAIR_RUN])
+static void gcpi_pair_run_at(const gcpi_pair_job *j, const size_t *e, size_t n, gcp_real (*hold)[GCPI_PAIR_RUN],
+                             gcpi_pair_run *r)
 {
     const gcp_call *c = j->call;
     const gcp_view *views[3];
-    gcpi_pair_run r;
     views[0] = j->side ? &c->dout[0] : NULL; views[1] = &c->in[0]; views[2] = c->inputs > 1 ? &c->in[1] : NULL;
-    r.to = NULL; r.n = n; r.target = c->target;
-    r.p = (gcp_real)gcpi_attr(c->attributes)->pair.p;
+    r->to = NULL; r->n = n; r->target = c->target;
+    r->p = (gcp_real)gcpi_attr(c->attributes)->pair.p;
     for (int k = 0; k < 3; k++) {
         const int o = j->step->x[k];
-        r.x[k] = gcpi_pair_load(views[o], e[o], j->loops.step[o][0], n, hold[k]);
+        r->x[k] = gcpi_pair_load(views[o], e[o], j->loops.step[o][0], n, hold[k]);
     }
-    return r;
 }
 static size_t gcpi_pair_run_length(const gcpi_pair_job *j, size_t run)
 {
@@ -171,7 +169,8 @@ static void gcpi_pair_task(void *arg, int index, int worker)
         size_t e[3] = { 0, 0, 0 };
         gcpi_pair_run_place(j, u % j->runs, e);
         gcpi_pair_at(j, u / j->runs, GCPI_PAIR_BOTH, e);
-        gcpi_pair_run r = gcpi_pair_run_at(j, e, n, hold);
+        gcpi_pair_run r;
+        gcpi_pair_run_at(j, e, n, hold, &r);
         gcp_real *there = gcpi_pair_there(j->to, e[0], n);
         r.to = there && !j->to->accumulate ? there : hold[3];
         gcpi_pair_fns[j->step->loop](&r);
@@ -215,7 +214,8 @@ static void gcpi_pair_sums_of(const gcpi_pair_job *j, size_t unit, size_t block,
         gcpi_pair_run_place(j, run, e);
         gcpi_pair_at(j, j->lanes ? unit : unit / j->runs, 0, e);
         gcpi_pair_at(j, j->lanes ? row / j->runs : row, 1, e);
-        gcpi_pair_run r = gcpi_pair_run_at(j, e, n, hold);
+        gcpi_pair_run r;
+        gcpi_pair_run_at(j, e, n, hold, &r);
         r.to = hold[3];
         gcpi_pair_fns[j->step->loop](&r);
         r.x[0] = hold[3];

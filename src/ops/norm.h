@@ -192,8 +192,9 @@ GCPI_BODY void gcpi_layer_norm_task_body(void *arg, int index, int worker)
         gcp_real *y = gcpi_row_out(&c->out[0], p);
         double mean, scale;
         gcpi_pixel_moments(c, x, width, &mean, &scale);
-        GCPI_EACH for (int i = 0; i < width; i++) y[i] = (gcp_real)(((double)x[i] - mean) * scale) * gamma[i];
-        if (beta) GCPI_EACH for (int i = 0; i < width; i++) y[i] += beta[i];
+        if (beta) GCPI_EACH for (int i = 0; i < width; i++)
+            y[i] = (gcp_real)(((double)x[i] - mean) * scale) * gamma[i] + beta[i];
+        else GCPI_EACH for (int i = 0; i < width; i++) y[i] = (gcp_real)(((double)x[i] - mean) * scale) * gamma[i];
     }
     (void)worker;
 }
@@ -203,56 +204,68 @@ static void gcpi_layer_norm_forward(const gcp_call *c)
     gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_layer_norm_task);
 }
 
-GCPI_BODY void gcpi_sum_layer_norm_body(const gcp_call *c, size_t first, size_t last, double *sums)
+GCPI_BODY void gcpi_layer_norm_sums(const gcp_real *x, const gcp_real *dy, int width, double mean, double scale,
+                                    double *sums)
 {
-    int width = c->in[0].shape.d[3];
     double *plain = sums + width;
+    GCPI_EACH for (int i = 0; i < width; i++) {
+        sums[i] += (double)dy[i] * (((double)x[i] - mean) * scale);
+        plain[i] += (double)dy[i];
+    }
+}
+GCPI_BODY void gcpi_layer_norm_dx(const gcp_call *c, const gcp_real *x, const gcp_real *dy, size_t pixel, double mean,
+                                  double scale)
+{
+    const gcp_real *gamma = (const gcp_real *)c->in[1].data;
+    const int width = c->din[0].shape.d[3], keep = c->din[0].accumulate;
+    gcp_real *dx = gcpi_row_out(&c->din[0], pixel);
+    double a, b;
+    GCPI_ROW_SUM(a, width, i, (double)dy[i] * (double)gamma[i])
+    GCPI_ROW_SUM(b, width, i, (double)dy[i] * (double)gamma[i] * (((double)x[i] - mean) * scale))
+    a = gcpi_attr(c->attributes)->norm.rms ? 0 : a / width;
+    b /= width;
+    GCPI_EACH for (int i = 0; i < width; i++) {
+        const double xhat = ((double)x[i] - mean) * scale;
+        const gcp_real g = (gcp_real)(scale * ((double)dy[i] * (double)gamma[i] - a - xhat * b));
+        dx[i] = keep ? dx[i] + g : g;
+    }
+}
+/* sums: of gamma's and beta's gradients, or NULL. dx may be dy. */
+GCPI_BODY void gcpi_layer_norm_back_body(const gcp_call *c, size_t first, size_t last, double *sums)
+{
+    const int width = c->in[0].shape.d[3];
     for (size_t p = first; p < last; p++) {
         const gcp_real *x = gcpi_row(&c->in[0], p), *dy = gcpi_row(&c->dout[0], p);
         double mean, scale;
         gcpi_pixel_moments(c, x, width, &mean, &scale);
-        GCPI_EACH for (int i = 0; i < width; i++) {
-            sums[i] += (double)dy[i] * (((double)x[i] - mean) * scale);
-            plain[i] += (double)dy[i];
-        }
+        if (sums) gcpi_layer_norm_sums(x, dy, width, mean, scale, sums);
+        if (c->din[0].data) gcpi_layer_norm_dx(c, x, dy, p, mean, scale);
     }
 }
-GCPI_WIDE_SUM(gcpi_sum_layer_norm)
-GCPI_BODY void gcpi_layer_norm_task_back_body(void *arg, int index, int worker)
+GCPI_WIDE_SUM(gcpi_layer_norm_back)
+static void gcpi_layer_norm_task_back(void *arg, int index, int worker)
 {
     const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
-    const gcp_call *c = job->call;
-    const gcp_real *gamma = (const gcp_real *)c->in[1].data;
-    const gcp_view *d = &c->din[0];
-    size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
-    int width = d->shape.d[3];
-    for (size_t p = first; p < last; p++) {
-        const gcp_real *x = gcpi_row(&c->in[0], p), *dy = gcpi_row(&c->dout[0], p);
-        gcp_real *dx = gcpi_row_out(d, p);
-        double mean, scale, a, b;
-        gcpi_pixel_moments(c, x, width, &mean, &scale);
-        GCPI_ROW_SUM(a, width, i, (double)dy[i] * (double)gamma[i])
-        GCPI_ROW_SUM(b, width, i, (double)dy[i] * (double)gamma[i] * (((double)x[i] - mean) * scale))
-        a = gcpi_attr(c->attributes)->norm.rms ? 0 : a / width;
-        b /= width;
-        GCPI_EACH for (int i = 0; i < width; i++) {
-            const double xhat = ((double)x[i] - mean) * scale;
-            const gcp_real g = (gcp_real)(scale * ((double)dy[i] * (double)gamma[i] - a - xhat * b));
-            dx[i] = d->accumulate ? dx[i] + g : g;
-        }
-    }
+    const size_t first = (size_t)index * job->chunk;
+    gcpi_layer_norm_back(job->call, first, GCPI_MIN(first + job->chunk, job->pixels), NULL);
     (void)worker;
 }
-GCPI_WIDE_TASK(gcpi_layer_norm_task_back, gcpi_norm_job)
+/* One pass, but where x is gamma or beta, too: their gradients come first, and dx is added to them. */
 static void gcpi_layer_norm_backward(const gcp_call *c)
 {
-    const int beta = c->inputs > 2 && c->din[2].data;
-    if (c->din[1].data || beta) {
-        const double *sums = gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_layer_norm);
+    const int beta = c->inputs > 2 && c->din[2].data, sums_wanted = c->din[1].data || beta;
+    const int apart = c->din[0].data != c->din[1].data && (!beta || c->din[0].data != c->din[2].data);
+    gcp_call with_sums = *c;
+    gcp_view none = c->din[0];
+    none.data = NULL;
+    if (!apart) with_sums.din = &none;
+    if (sums_wanted) {
+        const double *sums = gcpi_sums(&with_sums, c->in[0].shape, 2, gcpi_layer_norm_back);
         if (c->din[1].data) gcpi_store_sums(&c->din[1], sums);
         if (beta) gcpi_store_sums(&c->din[2], sums + c->in[0].shape.d[3]);
     }
-    if (c->din[0].data) gcpi_norm_rows(c, c->din[0].shape, NULL, gcpi_layer_norm_task_back);
+    if (c->din[0].data && !(apart && sums_wanted))
+        gcpi_norm_rows(c, c->din[0].shape, NULL, gcpi_layer_norm_task_back);
 }
 
 static void gcpi_batch_stats_facts(const gcpi_op *op, gcpi_facts *f)

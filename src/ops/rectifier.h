@@ -53,13 +53,38 @@ GCPI_BODY unsigned char gcpi_bits(const unsigned char *on)
 }
 #endif
 
+/* Floats on an x86, 32 bits of the mask at a time: the sign of each lane is a bit. Returns how many values it took. */
+#if GCPI_X86 && defined(__SSE2__)
+typedef float gcpi_signs __attribute__((vector_size(16)));
+GCPI_BODY size_t gcpi_mask_words(const gcpi_rectifier *r, unsigned char *mask, const gcp_real *x, size_t n)
+{
+    const gcpi_v16 zeros = { 0 }, low = zeros + r->low, last = zeros + r->last;
+    size_t done = 0;
+    for (; sizeof(gcp_real) == sizeof(float) && done + 32 <= n; done += 32) {
+        uint32_t bits = 0;
+        GCPI_UNROLL for (int k = 0; k < 8; k++) {
+            const gcpi_v16 v = *(const gcpi_v16 *)(x + done + 4 * k);
+            bits |= (uint32_t)__builtin_ia32_movmskps((gcpi_signs)((v > low) & (v <= last))) << 4 * k;
+        }
+        memcpy(mask + done / 8, &bits, sizeof bits);
+    }
+    return done;
+}
+#else
+GCPI_BODY size_t gcpi_mask_words(const gcpi_rectifier *r, unsigned char *mask, const gcp_real *x, size_t n)
+{
+    (void)r; (void)mask; (void)x; (void)n;
+    return 0;
+}
+#endif
+
 /* Whole bytes of the mask at a time where the span begins at one. */
 GCPI_BODY void gcpi_mask_span(const gcpi_rectifier *r, unsigned char *mask, const gcp_real *x, size_t index, size_t n)
 {
     enum { RUN = 64 };
     const int above = !((double)r->last < HUGE_VAL);             /* one comparison is enough */
     unsigned char on[RUN];
-    size_t done = 0;
+    size_t done = (index & 7) == 0 ? gcpi_mask_words(r, mask + index / 8, x, n) : 0;
     for (; (index & 7) == 0 && done + RUN <= n; done += RUN) {
         if (above) for (int i = 0; i < RUN; i++) on[i] = x[done + (size_t)i] > r->low;
         else for (int i = 0; i < RUN; i++) on[i] = (unsigned char)gcpi_within(r, x[done + (size_t)i]);
@@ -75,15 +100,20 @@ GCPI_BODY void gcpi_mask_span(const gcpi_rectifier *r, unsigned char *mask, cons
 GCPI_BODY void gcpi_rectify_span_body(const gcpi_span *s)
 {
     const gcpi_rectifier r = gcpi_rectifier_of(gcpi_attr(s->call->attributes));
-    const gcp_real *x = s->p[0];
-    gcp_real *y = s->p[1];
-    if (s->mask) gcpi_mask_span(&r, s->mask, x, s->index, s->n);
-    GCPI_EACH for (size_t i = 0; i < s->n; i++) y[i] = gcpi_rectified(&r, x[i]);
+    enum { PART = 1024 };                                   /* x is still in L1 when it is read again */
+    for (size_t first = 0, n; first < s->n; first += n) {
+        const gcp_real *x = s->p[0] + first;
+        gcp_real *y = s->p[1] + first;
+        n = GCPI_MIN((size_t)PART, s->n - first);
+        if (s->mask) gcpi_mask_span(&r, s->mask, x, s->index + first, n);
+        GCPI_EACH for (size_t i = 0; i < n; i++) y[i] = gcpi_rectified(&r, x[i]);
+    }
 }
 GCPI_WIDE_SPAN(gcpi_rectify_span)
 
-/* By the mask: eight values at a time for whole bytes, the rest bit by bit. */
-GCPI_BODY void gcpi_rectify_mask_back(const gcpi_span *s, gcp_real *dx, const gcp_real *dy, gcp_real slope)
+/* By the mask: eight values at a time for whole bytes, the rest bit by bit. accumulate is a literal. */
+GCPI_BODY void gcpi_rectify_mask_back(const gcpi_span *s, gcp_real *dx, const gcp_real *dy, gcp_real slope,
+                                      const int accumulate)
 {
     static const unsigned bit[8] = { 1, 2, 4, 8, 16, 32, 64, 128 };
     size_t bytes = (s->index & 7) == 0 ? s->n / 8 : 0;
@@ -92,13 +122,13 @@ GCPI_BODY void gcpi_rectify_mask_back(const gcpi_span *s, gcp_real *dx, const gc
         unsigned on = *mask;
         gcp_real *to = dx + 8 * b;
         const gcp_real *from = dy + 8 * b;
-        if (s->accumulate) GCPI_EIGHT for (int i = 0; i < 8; i++) to[i] += on & bit[i] ? from[i] : slope * from[i];
+        if (accumulate) GCPI_EIGHT for (int i = 0; i < 8; i++) to[i] += on & bit[i] ? from[i] : slope * from[i];
         else GCPI_EIGHT for (int i = 0; i < 8; i++) to[i] = on & bit[i] ? from[i] : slope * from[i];
     }
     for (size_t i = 8 * bytes; i < s->n; i++) {
         size_t k = s->index + i;
         gcp_real g = s->mask[k >> 3] & bit[k & 7] ? dy[i] : slope * dy[i];
-        dx[i] = s->accumulate ? dx[i] + g : g;
+        dx[i] = accumulate ? dx[i] + g : g;
     }
 }
 
@@ -107,7 +137,8 @@ GCPI_BODY void gcpi_rectify_span_back_body(const gcpi_span *s)
     gcp_real *dx = s->p[0];
     const gcpi_rectifier r = gcpi_rectifier_of(gcpi_attr(s->call->attributes));
     const gcp_real *dy = s->p[1], *y = s->p[3], slope = r.slope;
-    if (s->mask) gcpi_rectify_mask_back(s, dx, dy, slope);
+    if (s->mask && s->accumulate) gcpi_rectify_mask_back(s, dx, dy, slope, 1);
+    else if (s->mask) gcpi_rectify_mask_back(s, dx, dy, slope, 0);
     else if (s->accumulate)
         GCPI_EACH for (size_t i = 0; i < s->n; i++) dx[i] += gcpi_within(&r, y[i]) ? dy[i] : slope * dy[i];
     else GCPI_EACH for (size_t i = 0; i < s->n; i++) dx[i] = gcpi_within(&r, y[i]) ? dy[i] : slope * dy[i];

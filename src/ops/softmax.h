@@ -2,25 +2,30 @@
 
 GCPI_CALLS
 
-/* The largest of a row; NaN where there is no other. */
+/* The largest of a row. A NaN counts as such if it comes first. */
 GCPI_BODY gcp_real gcpi_row_top(const gcp_real *x, int n)
 {
-    gcp_real top[GCPI_LANES], most;
+    gcp_real top[GCPI_LANES];
     int i = 0;
     for (int k = 0; k < GCPI_LANES; k++) top[k] = x[0];
     for (; i + GCPI_LANES <= n; i += GCPI_LANES)
-        GCPI_EACH for (int k = 0; k < GCPI_LANES; k++) top[k] = x[i + k] > top[k] ? x[i + k] : top[k];
-    most = top[0];
-    for (int k = 1; k < GCPI_LANES; k++) most = GCPI_MAX(most, top[k]);
-    for (; i < n; i++) most = GCPI_MAX(most, x[i]);
-    return most;
+        GCPI_EIGHT for (int k = 0; k < GCPI_LANES; k++) top[k] = x[i + k] > top[k] ? x[i + k] : top[k];
+    for (int k = 0; i < n; i++, k++) top[k] = x[i] > top[k] ? x[i] : top[k];
+    for (int half = GCPI_LANES / 2; half > 0; half /= 2)
+        for (int k = 0; k < half; k++) top[k] = top[k + half] > top[k] ? top[k + half] : top[k];
+    return top[0];
 }
-/* y = exp(x - top), y may be x; returns their sum. */
+/* y = exp(x - top), y may be x; returns their sum. The last few are filled up to a whole vector. */
 GCPI_BODY double gcpi_row_exp(int fused, const gcp_real *x, gcp_real *y, gcp_real top, int n)
 {
+    const int whole = n - n % GCPI_LANES;
+    gcp_real last[GCPI_LANES];
     double sum;
     (void)fused;
-    GCPI_EACH for (int i = 0; i < n; i++) y[i] = gcpi_exp1(x[i] - top);
+    GCPI_EACH for (int i = 0; i < whole; i++) y[i] = gcpi_exp1(x[i] - top);
+    for (int k = 0; k < GCPI_LANES && whole < n; k++) last[k] = whole + k < n ? x[whole + k] - top : 0;
+    if (whole < n) GCPI_EACH for (int k = 0; k < GCPI_LANES; k++) last[k] = gcpi_exp1(last[k]);
+    for (int k = 0; whole + k < n; k++) y[whole + k] = last[k];
     GCPI_ROW_SUM(sum, n, i, (double)y[i])
     return sum;
 }
