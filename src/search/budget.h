@@ -238,6 +238,30 @@ static void gcpi_budget_run(gcpi_planner *q, gcpi_portion portion)
     if (gcpi_has(&q->kept)) gcpi_order_copy(&q->best, &q->kept.order);
 }
 
+enum { GCPI_ASK_AGAIN = 48 };              /* more forward ops leave no time to look twice where nothing fits */
+
+/* What a request for a byte less than the least slab finds is the least; where it fits the limit, it is kept. */
+static void gcpi_budget_below(gcpi_planner *q)
+{
+    if (q->r->far || q->r->no_least || q->p->forward > GCPI_ASK_AGAIN) return;
+    const gcpi_request *asked = q->r;
+    gcpi_request less = *asked;
+    const gcpi_portion end = gcpi_part_of(asked->portion, 1, 1);
+    const double bound = q->bound;
+    for (int found = 1; found && q->lowest.slab > 1 && !q->lowest.proven && !gcpi_has(&q->kept);) {
+        less.limit = q->lowest.slab - 1;
+        q->r = &less;
+        gcpi_budget_run(q, end);
+        q->r = asked; q->bound = bound;
+        found = gcpi_has(&q->kept);
+        if (!found) return;
+        q->lowest.slab = gcpi_order_slab(q, &q->kept.order, q->kept.fit).bytes;
+        gcpi_least_holds(q, &q->kept.order);
+        if (q->lowest.slab <= asked->limit) gcpi_order_copy(&q->best, &q->kept.order);
+        else gcpi_none(&q->kept);
+    }
+}
+
 /* A part of the request: with copies alone (far), or without them. Its bounds do not hold where values may be copied
    and ops run again. known: as in a request. */
 static void gcpi_budget_part(gcpi_planner *q, size_t far, double known, gcpi_portion portion)
@@ -253,8 +277,10 @@ static void gcpi_budget_part(gcpi_planner *q, size_t far, double known, gcpi_por
     part.far = far; part.far_only = far > 0; part.known = known;
     q->r = &part;
     gcpi_budget_run(q, portion);
+    gcpi_budget_below(q);
     q->r = asked;
     q->bound = 0;
+    q->lowest.proven = 0;                    /* of this part alone */
     memcpy(q->m.again, again, size);
     q->a->scratch = scratch;
 }
@@ -274,8 +300,6 @@ static void gcpi_budget_parts(gcpi_planner *q, gcpi_portion portion)
     if (copies.order.seconds < q->kept.order.seconds) gcpi_keep(&q->kept, &copies.order, copies.method, copies.fit);
     q->a->scratch = scratch;
 }
-
-enum { GCPI_ASK_AGAIN = 48 };              /* more forward ops leave no time to look twice where nothing fits */
 
 /* What lesser efforts find is a candidate, too: a greater one is then not slower. It comes last, for all else to begin
    as it would without. */
@@ -305,27 +329,6 @@ static void gcpi_budget_lesser(gcpi_planner *q, gcpi_portion portion)
     q->a->scratch = scratch;
 }
 
-/* What a request for a byte less than the least slab finds is the least; where it fits the limit, it is kept. */
-static void gcpi_budget_below(gcpi_planner *q)
-{
-    const gcpi_request *asked = q->r;
-    gcpi_request less = *asked;
-    const gcpi_portion end = gcpi_part_of(asked->portion, 1, 1);
-    const double bound = q->bound;
-    for (int found = 1; found && q->lowest.slab > 1 && !q->lowest.proven && !gcpi_has(&q->kept);) {
-        less.limit = q->lowest.slab - 1;
-        q->r = &less;
-        gcpi_budget_run(q, end);
-        q->r = asked; q->bound = bound;
-        found = gcpi_has(&q->kept);
-        if (!found) return;
-        q->lowest.slab = gcpi_order_slab(q, &q->kept.order, q->kept.fit).bytes;
-        gcpi_least_holds(q, &q->kept.order);
-        if (q->lowest.slab <= asked->limit) gcpi_order_copy(&q->best, &q->kept.order);
-        else gcpi_none(&q->kept);
-    }
-}
-
 /* Whether what lesser efforts find is looked at: in a small problem where there is something to gain, and of the
    greatest effort, beside which they take little. */
 static int gcpi_budget_looks_back(const gcpi_planner *q)
@@ -343,5 +346,5 @@ static void gcpi_policy_budget(gcpi_planner *q)
     if (both) gcpi_budget_parts(q, gcpi_part_of(q->r->portion, 0, 0.5));
     gcpi_budget_run(q, gcpi_part_of(q->r->portion, both ? 0.5 : 0, 1));
     if (gcpi_budget_looks_back(q)) gcpi_budget_lesser(q, gcpi_part_of(q->r->portion, 1, 1));
-    if (!q->r->far && !q->r->no_least && q->p->forward <= GCPI_ASK_AGAIN) gcpi_budget_below(q);
+    gcpi_budget_below(q);
 }
