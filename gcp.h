@@ -671,7 +671,8 @@ typedef struct gcp_plan_opts {
     int accumulate_labels GCPI_Z;           /* 1: the update takes the mean over all labels that count in all
                                                micro-batches, where these have different numbers of them (ignored
                                                labels, gcp_write_some). The loss must be a gcp_cross_entropy of labels,
-                                               without weights, or a sum of several of the same labels */
+                                               without weights, or a sum of several of the same labels
+                                               and .ignore, scaled as you like */
 
     gcp_gradient_hook on_gradient GCPI_Z, on_wait GCPI_Z; void *hook_context GCPI_Z;
 

@@ -770,7 +770,8 @@ typedef struct gcp_plan_opts {
     int accumulate_labels GCPI_Z;           /* 1: the update takes the mean over all labels that count in all
                                                micro-batches, where these have different numbers of them (ignored
                                                labels, gcp_write_some). The loss must be a gcp_cross_entropy of labels,
-                                               without weights, or a sum of several of the same labels */
+                                               without weights, or a sum of several of the same labels
+                                               and .ignore, scaled as you like */
 
     gcp_gradient_hook on_gradient GCPI_Z, on_wait GCPI_Z; void *hook_context GCPI_Z;
 
@@ -2670,7 +2671,8 @@ static const char *gcpi_op_patterns_wrong(const gcp_tape *t, int segment, const 
             int fits = 0;
             for (int o = segment ? t->segments[segment].ops : 0; o < t->op_count && !fits; o++)
                 fits = gcpi_pattern_fits(w, gcpi_path_in(t, &t->ops[o], segment, path, sizeof path));
-            snprintf(wrong, size, "'%.*s' fits no op", (int)GCPI_MIN(w.length, 120u), w.at);
+            snprintf(wrong, size, "'%.*s' fits no op (its whole path, as block[0]/* does)",
+                     (int)GCPI_MIN(w.length, 120u), w.at);
             if (!fits) return wrong;
         }
     while (gcpi_line_next(&text));
@@ -2679,7 +2681,7 @@ static const char *gcpi_op_patterns_wrong(const gcp_tape *t, int segment, const 
 static void gcpi_segment_named_ok(gcp_tape *t, int segment)
 {
     gcpi_segment *s = &t->segments[segment];
-    char word[160], text[180];
+    char word[200], text[220];
     const char *wrong =
         s->named && !t->code ? gcpi_op_patterns_wrong(t, segment, s->named, word, sizeof word) : NULL;
     snprintf(text, sizeof text, ".keep_named: %s", wrong ? wrong : "");
@@ -19230,7 +19232,7 @@ static int gcpi_plan_patterns_ok(gcp_tape *t, const gcp_plan_opts *o)
 /* Each pattern of .keep fits an op. */
 static int gcpi_plan_keep_ok(gcp_tape *t, const gcp_plan_opts *o)
 {
-    char word[160], text[180];
+    char word[200], text[220];
     const char *wrong = o->keep ? gcpi_op_patterns_wrong(t, 0, o->keep, word, sizeof word) : NULL;
     snprintf(text, sizeof text, ".keep: %s", wrong ? wrong : "");
     return !wrong || gcpi_plan_bad(t, o, text);
@@ -19551,7 +19553,8 @@ static int gcpi_labels_count(gcpi_plan *core, gcp_arena *a)
     a->scratch = scratch;
     return !means || core->counted >= 0 ||
            gcpi_plan_bad(core->p.tape, &core->opts, ".accumulate_labels: the loss is not a gcp_cross_entropy of labels "
-                                                    "without weights, nor a sum of several of the same labels");
+                                                    "without weights, nor a (scaled) sum of several of the same "
+                                                    "labels and .ignore");
 }
 
 /* Statistics of one value a channel are that value: what they normalise is a constant, and no gradient comes back. */

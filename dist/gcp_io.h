@@ -2131,8 +2131,8 @@ static int gcpi_stored_take(gcpi_disk_file *s, gcp_tape *t, gcpi_stored *e, int 
         return gcpi_wrong(s, GCP_E_SHAPE, "%.100s (%s): the layout %s is not for it", x->path,
                           gcpi_shape_text(x->shape, expected, sizeof expected), axes->letters);
     if (!gcpi_sizes_agree(e->shape, e->rank, sizes, rank))
-        return gcpi_wrong(s, GCP_E_SHAPE, "%.100s: found %s, expected %s for %.100s (.style says whose layout it is; "
-                          ".partial with \"- %.60s\" in .map leaves it there)", e->name,
+        return gcpi_wrong(s, GCP_E_SHAPE, "%.100s: found %s, expected %s for %.100s (.style says whose layout it "
+                          "is, or .map; .partial with \"- %.60s\" in .map leaves it there)", e->name,
                           gcpi_sizes_text(e->shape, e->rank, found, sizeof found),
                           gcpi_sizes_text(sizes, rank, expected, sizeof expected), x->path, e->name);
     e->parameter = i;
@@ -2162,7 +2162,7 @@ static int gcpi_load_missing(gcpi_disk_file *s, gcp_tape *t, const gcpi_header *
     int left = 0;
     gcpi_theirs(n, t, i, name, &axes);
     for (int k = 0; k < h->count; k++) left += gcpi_stored_left(h, n, h->by_name[k]);
-    if (missing > 1) snprintf(others, sizeof others, ", nor %d others", missing - 1);
+    if (missing > 1) snprintf(others, sizeof others, missing > 2 ? ", nor %d others" : ", nor %d other", missing - 1);
     return gcpi_wrong(s, GCP_E_NAME, "found no %.100s, expected it for %.100s%s%s; %d of the file's %d are left (the "
                       "first in it is %.60s; .style and .map say what others call it, \"OURS -\" there leaves it as it "
                       "is, as .partial does; .report lists all)", name, t->parameters[i].path, others,

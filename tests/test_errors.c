@@ -807,8 +807,8 @@ static void update_options(void)
     PLAN(GCP_E_PLAN, ".accumulate is at least 0", gcp_plan_make(loss, .accumulate = -1));
     PLAN(GCP_E_PLAN, ".accumulate_labels belongs to .accumulate", gcp_plan_make(loss, .accumulate_labels = 1));
     PLAN(GCP_E_PLAN,
-         ".accumulate_labels: the loss is not a gcp_cross_entropy of labels without weights, nor a sum of several of "
-         "the same labels",
+         ".accumulate_labels: the loss is not a gcp_cross_entropy of labels without weights, nor a (scaled) sum of "
+         "several of the same labels and .ignore",
          gcp_plan_make(gcp_mean(gcp_mul(weight, weight)), .accumulate = 2, .accumulate_labels = 1));
     PLAN(GCP_E_PLAN, ".clip_norm = -1; at least 0, and finite",
          gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD, .clip_norm = -1));

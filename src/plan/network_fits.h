@@ -45,7 +45,8 @@ static int gcpi_labels_count(gcpi_plan *core, gcp_arena *a)
     a->scratch = scratch;
     return !means || core->counted >= 0 ||
            gcpi_plan_bad(core->p.tape, &core->opts, ".accumulate_labels: the loss is not a gcp_cross_entropy of labels "
-                                                    "without weights, nor a sum of several of the same labels");
+                                                    "without weights, nor a (scaled) sum of several of the same "
+                                                    "labels and .ignore");
 }
 
 /* Statistics of one value a channel are that value: what they normalise is a constant, and no gradient comes back. */

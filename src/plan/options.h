@@ -144,7 +144,7 @@ static int gcpi_plan_patterns_ok(gcp_tape *t, const gcp_plan_opts *o)
 /* Each pattern of .keep fits an op. */
 static int gcpi_plan_keep_ok(gcp_tape *t, const gcp_plan_opts *o)
 {
-    char word[160], text[180];
+    char word[200], text[220];
     const char *wrong = o->keep ? gcpi_op_patterns_wrong(t, 0, o->keep, word, sizeof word) : NULL;
     snprintf(text, sizeof text, ".keep: %s", wrong ? wrong : "");
     return !wrong || gcpi_plan_bad(t, o, text);

@@ -71,7 +71,8 @@ static const char *gcpi_op_patterns_wrong(const gcp_tape *t, int segment, const 
             int fits = 0;
             for (int o = segment ? t->segments[segment].ops : 0; o < t->op_count && !fits; o++)
                 fits = gcpi_pattern_fits(w, gcpi_path_in(t, &t->ops[o], segment, path, sizeof path));
-            snprintf(wrong, size, "'%.*s' fits no op", (int)GCPI_MIN(w.length, 120u), w.at);
+            snprintf(wrong, size, "'%.*s' fits no op (its whole path, as block[0]/* does)",
+                     (int)GCPI_MIN(w.length, 120u), w.at);
             if (!fits) return wrong;
         }
     while (gcpi_line_next(&text));
@@ -80,7 +81,7 @@ static const char *gcpi_op_patterns_wrong(const gcp_tape *t, int segment, const 
 static void gcpi_segment_named_ok(gcp_tape *t, int segment)
 {
     gcpi_segment *s = &t->segments[segment];
-    char word[160], text[180];
+    char word[200], text[220];
     const char *wrong =
         s->named && !t->code ? gcpi_op_patterns_wrong(t, segment, s->named, word, sizeof word) : NULL;
     snprintf(text, sizeof text, ".keep_named: %s", wrong ? wrong : "");
