@@ -6,10 +6,10 @@
 #endif
 
 /* Compiles a loop for each instruction set: NAME_body is inlined into one function per set, and NAME calls the
-   target's. The bits are the same: nothing is contracted, and no sum changes its order. A body of GCPI_FUSED_SPAN is
-   told whether the set has fused multiply-adds; where it takes them its bits differ. GCPI_EACH: vectorise the loop; two
-   operands may be the same bytes, but must not overlap in part. GCPI_EIGHT: the same for a loop of eight, which fills a
-   vector and must not be unrolled. */
+   target's. The bits are the same: nothing is contracted, and no sum changes its order. A body of GCPI_FUSED_SPAN
+   is told whether the set has fused multiply-adds; where it takes them its bits differ. GCPI_EACH: vectorise the
+   loop; two operands may be the same bytes, but must not overlap in part. GCPI_EIGHT: the same for a loop of eight
+   or sixteen, which fills vectors and must not be unrolled. */
 #if defined(__clang__)
 #define GCPI_EACH _Pragma("clang loop vectorize(assume_safety)")
 #define GCPI_EIGHT GCPI_EACH

@@ -138,7 +138,7 @@ def worst(got, wanted, share):
     least = share * max(float(w.abs().max()) for w in wanted.values())
     errors = {key: float((got[key].double().reshape(w.shape) - w).abs().max()) / max(float(w.abs().max()), least)
               for key, w in wanted.items()}
-    where = max(errors, key=errors.get)
+    where = max(errors, key=lambda key: (errors[key] != errors[key], errors[key]))         # a NaN is the worst
     return errors[where], where
 
 
@@ -170,7 +170,7 @@ def compare(program, name, folder):
     count = sum(p.numel() for p in model.parameters())
     print(f"{name:20} {count:10} {errors[0]:.1e} {errors[1][0]:.1e} {errors[2]:.1e} {errors[3][0]:.1e} "
           f"{errors[1][1]} {errors[3][1]}", flush=True)
-    return got_losses[0] == got_losses[1] and max(errors[0], errors[1][0], errors[2], errors[3][0]) < 1e-4
+    return got_losses[0] == got_losses[1] and all(e < 1e-4 for e in (errors[0], errors[1][0], errors[2], errors[3][0]))
 
 
 if __name__ == "__main__":

@@ -2,14 +2,14 @@
 
     python torch_layers.py THREADS
 
-Reads lines and answers each with one: `conv N H W CI CO KH KW SH SW PT PL GROUPS PASS CHANNELS_LAST` and
-`matmul M N K PASS` set the operator (1: ready, 0: not this one), `run CALLS` runs it and answers the seconds. PASS of a
+`conv N H W CI CO KH KW SH SW PT PL GROUPS PASS CHANNELS_LAST` and `matmul M N K PASS` set it (calls.py). PASS of a
 convolution: 0 forward, 1 gradient of the input, 2 gradient of the weights; of a product: 0 NN, 1 NT, 2 TN.
 """
 import sys
-import time
 
 import torch
+
+from calls import serve
 
 
 def convolution(n, h, w, ci, co, kh, kw, sh, sw, pt, pl, groups, which, channels_last):
@@ -31,23 +31,11 @@ def product(m, n, k, which):
     return lambda: torch.mm(a, b)
 
 
-def main():
-    torch.set_num_threads(int(sys.argv[1]))
-    torch.set_grad_enabled(False)
-    print(torch.__version__, flush=True)
-    call = None
-    for line in sys.stdin:
-        name, *numbers = line.split()
-        numbers = [int(number) for number in numbers]
-        if name == "run":
-            start = time.perf_counter()
-            for _ in range(numbers[0]):
-                call()
-            print(time.perf_counter() - start, flush=True)
-        else:
-            call = (convolution if name == "conv" else product)(*numbers)
-            print(1, flush=True)
+def call_of(name, *numbers):
+    return (convolution if name == "conv" else product)(*(int(number) for number in numbers))
 
 
 if __name__ == "__main__":
-    main()
+    torch.set_num_threads(int(sys.argv[1]))
+    torch.set_grad_enabled(False)
+    serve(torch.__version__, call_of)

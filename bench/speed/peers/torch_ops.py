@@ -2,14 +2,14 @@
 
     python torch_ops.py THREADS
 
-Reads lines and answers each with one: `op NAME N L C BACK` sets it (1: ready), `run CALLS` runs it and answers the
-seconds. BACK: its backward alone, in place of its forward.
+`op NAME N L C BACK` sets it (calls.py). BACK: its backward alone, in place of its forward.
 """
 import sys
-import time
 
 import torch
 import torch.nn.functional as F
+
+from calls import serve
 
 HEADS = 6
 POINTWISE = {"relu": F.relu, "relu6": F.relu6, "hard_swish": F.hardswish, "hard_sigmoid": F.hardsigmoid, "silu": F.silu,
@@ -39,9 +39,9 @@ def operands(name, n, l, c):
     return POINTWISE[name], [x]
 
 
-def call_of(name, n, l, c, back):
-    function, tensors = operands(name, n, l, c)
-    if not back:
+def call_of(_, name, n, l, c, back):
+    function, tensors = operands(name, int(n), int(l), int(c))
+    if back == "0":
         return lambda: function(*tensors)
     with torch.enable_grad():
         tensors = [t.requires_grad_() for t in tensors]
@@ -50,22 +50,7 @@ def call_of(name, n, l, c, back):
     return lambda: torch.autograd.grad(y, tensors, dy, retain_graph=True)
 
 
-def main():
+if __name__ == "__main__":
     torch.set_num_threads(int(sys.argv[1]))
     torch.set_grad_enabled(False)
-    print(torch.__version__, flush=True)
-    call = None
-    for line in sys.stdin:
-        words = line.split()
-        if words[0] == "run":
-            start = time.perf_counter()
-            for _ in range(int(words[1])):
-                call()
-            print(time.perf_counter() - start, flush=True)
-        else:
-            call = call_of(words[1], *(int(word) for word in words[2:]))
-            print(1, flush=True)
-
-
-if __name__ == "__main__":
-    main()
+    serve(torch.__version__, call_of)
