@@ -4,6 +4,12 @@
 #include "gcp.h"
 #if !defined(__has_include)
 #include "gcp_io.h"
-#elif __has_include("gcp_io.h")          /* without it there are no files */
+#include "gcp_onnx.h"
+#else
+#if __has_include("gcp_io.h")            /* without it there are no files */
 #include "gcp_io.h"
+#if __has_include("gcp_onnx.h")          /* without it there are no models of others */
+#include "gcp_onnx.h"
+#endif
+#endif
 #endif

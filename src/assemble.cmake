@@ -97,7 +97,7 @@ file(WRITE ${calls} "/* What gcp.h says of the pointwise ops: made of the lines 
 
 file(STRINGS ${root}/gcp.h first REGEX "^/\\* gcp\\.h - [0-9.]+" LIMIT_COUNT 1)
 string(REGEX MATCH "[0-9.]+[0-9]" version "${first}")
-foreach(header gcp.h gcp_cuda.h gcp_io.h kernels.cu)
+foreach(header gcp.h gcp_cuda.h gcp_io.h gcp_onnx.h kernels.cu)
   file(READ ${root}/${header} text)
   while(text MATCHES "#include \"(src/[^\"]+)\"[^\n]*\n")
     set(line "${CMAKE_MATCH_0}")

@@ -1,9 +1,9 @@
-# The API is what tests/build/api.txt says: functions of gcp.h and gcp_io.h with their types, macros, structs with size and fields,
+# The API is what tests/build/api.txt says: functions of gcp.h, gcp_io.h and gcp_onnx.h with their types, macros, structs with size and fields,
 # values of enumerators (sizes as on machines with 64-bit pointers). What changes there changes users' programs: say so in CHANGELOG.md.
 # cmake -DCC= -DROOT= -DOUT= [-DWRITE=ON] -P api.cmake; WRITE writes the file.
 cmake_minimum_required(VERSION 3.21)
 file(MAKE_DIRECTORY ${OUT})
-file(WRITE ${OUT}/api.c "#define GCP_API GCPI_PUBLIC\n#include \"gcp.h\"\n#include \"gcp_io.h\"\n")
+file(WRITE ${OUT}/api.c "#define GCP_API GCPI_PUBLIC\n#include \"gcp.h\"\n#include \"gcp_io.h\"\n#include \"gcp_onnx.h\"\n")
 function(preprocessed result)
   execute_process(COMMAND ${CC} -std=c99 -I${ROOT}/dist ${ARGN} ${OUT}/api.c OUTPUT_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)
   string(REGEX REPLACE "[ \t\r]+" " " text "${text}")
@@ -24,7 +24,7 @@ string(REGEX MATCHALL "struct gcp_[a-z0-9_]+ {[^}]*}" structs "${text}")
 string(REGEX MATCHALL "GCP_[A-Z][A-Z0-9_]*" enumerators "${text}")
 list(REMOVE_DUPLICATES enumerators)
 
-set(program "#include <stddef.h>\n#include <stdio.h>\n#include \"gcp.h\"\n#include \"gcp_io.h\"\nint main(void)\n{\n")
+set(program "#include <stddef.h>\n#include <stdio.h>\n#include \"gcp.h\"\n#include \"gcp_io.h\"\n#include \"gcp_onnx.h\"\nint main(void)\n{\n")
 foreach(struct IN LISTS structs)
   string(REGEX MATCH "gcp_[a-z0-9_]+" name "${struct}")
   string(REGEX REPLACE "^[^{]*{ *" "" fields "${struct}")

@@ -2,7 +2,7 @@
 cmake_minimum_required(VERSION 3.21)
 file(MAKE_DIRECTORY ${OUT})
 execute_process(COMMAND ${CMAKE_COMMAND} -DOUT=${OUT} -P ${ROOT}/src/assemble.cmake COMMAND_ERROR_IS_FATAL ANY)
-foreach(header gcp.h gcp_cuda.h gcp_io.h kernels.cu gcp.c)
+foreach(header gcp.h gcp_cuda.h gcp_io.h gcp_onnx.h kernels.cu gcp.c)
   execute_process(COMMAND ${CMAKE_COMMAND} -E compare_files ${OUT}/${header} ${ROOT}/dist/${header} RESULT_VARIABLE differs)
   if(differs)
     message(FATAL_ERROR "dist/${header} is not what ${header} and src/ are: cmake -P src/assemble.cmake")

@@ -17,6 +17,24 @@ set(files
   src/cuda/kernels/updates.h
   src/cuda/kernels/wgrad.h
   src/kernels/columns.h
+  src/onnx/fold.h
+  src/onnx/fusions.h
+  src/onnx/onnx_elements.h
+  src/onnx/onnx_model.h
+  src/onnx/onnx_moves.h
+  src/onnx/onnx_norms.h
+  src/onnx/onnx_products.h
+  src/onnx/onnx_record.h
+  src/onnx/onnx_sizes.h
+  src/onnx/onnx_table.h
+  src/onnx/onnx_values.h
+  src/onnx/onnx_windows.h
+  src/onnx/open.h
+  src/onnx/operands.h
+  src/onnx/order.h
+  src/onnx/save.h
+  src/onnx/shapes.h
+  src/onnx/wire.h
   src/ops/dropout.h
   src/run/check.h
   src/run/copies.h
@@ -26,6 +44,7 @@ set(files
   tests/gcp_cuda.c
   tests/precision_double.c
   tests/precision_float.c
+  tests/reference/like_onnx.c
   tests/support/clock.h
   tests/support/feed.h
   tests/support/fitting.h
@@ -36,6 +55,7 @@ set(files
   tests/support/svg.h
   tests/support/table.h
   tests/test_save_survives_power_loss.c
+  tests/test_onnx_cases.c
   tests/test_resnet50.c
   tests/test_threads.c
   tests/test_verifier.c

@@ -3,7 +3,7 @@
 cmake_minimum_required(VERSION 3.21)
 set(tree ${OUT}/tree)
 file(REMOVE_RECURSE ${tree})
-foreach(name gcp.h gcp_io.h gcp_cuda.h kernels.cu gcp.c src tests/test_gradcheck.c tests/support examples/networks)
+foreach(name gcp.h gcp_io.h gcp_onnx.h gcp_cuda.h kernels.cu gcp.c src tests/test_gradcheck.c tests/support examples/networks)
   get_filename_component(folder ${name} DIRECTORY)
   file(COPY ${ROOT}/${name} DESTINATION ${tree}/${folder})
 endforeach()

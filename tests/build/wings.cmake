@@ -44,6 +44,7 @@ function(rooms_of header mark result)
 endfunction()
 rooms_of(gcp.h "#define GCP_IMPLEMENTATION_DONE" rooms)
 rooms_of(gcp_io.h "#define GCP_IO_IMPLEMENTATION_DONE" io)
+rooms_of(gcp_onnx.h "#define GCP_ONNX_IMPLEMENTATION_DONE" onnx)
 rooms_of(gcp_cuda.h "#define GCP_CUDA_IMPLEMENTATION_DONE" cuda)
 rooms_of(kernels.cu "#include \"src/cuda/kernels/units.h\"" device)
 
@@ -71,7 +72,7 @@ endif()
 compile(kernels_alone "${kernels}")
 
 # Room by room: `later` begins as all public functions, and each room takes its own away.
-set(all ${rooms} ${io} ${cuda})
+set(all ${rooms} ${io} ${onnx} ${cuda})
 set(later "")
 foreach(room IN LISTS all)
   file(READ ${ROOT}/${room} text)
@@ -109,7 +110,7 @@ endforeach()
 
 # What comes behind the ops knows them by rows and facts: it names no kind.
 set(behind FALSE)
-foreach(room IN LISTS rooms io)
+foreach(room IN LISTS rooms io onnx)
   if(room STREQUAL "src/ops/table.h")
     set(behind TRUE)
   elseif(behind)

@@ -1,0 +1,217 @@
+/* Ops of elements: activations, and two operands. */
+
+#define GCPI_ONNX_OPTS(type, o)                          \
+    gcp_##type##_opts o = GCP_OPTS(gcp_##type##_opts, ); \
+    o.at = m->at
+
+/* An option whose 0 would mean its default. */
+static double gcpi_onnx_exactly(double x) { return x == 0 ? GCP_ZERO : x; }
+
+/* y is f of each element of input 0. */
+static int gcpi_onnx_put_like(gcpi_onnx *m, gcpi_onnx_node *n, gcp_tensor y)
+{
+    return gcpi_onnx_put(m, n, 0, y, &gcpi_onnx_in(m, n, 0)->order);
+}
+static int gcpi_onnx_plain(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    static const struct {
+        const char *op;
+        gcp_tensor (*record)(gcp_tensor x, gcp_op_opts o);
+    } ops[] = { { "Relu", gcp_relu_at },
+                { "Sigmoid", gcp_sigmoid_at },
+                { "Tanh", gcp_tanh_at },
+                { "Exp", gcp_exp_at },
+                { "Log", gcp_log_at },
+                { "Sqrt", gcp_sqrt_at },
+                { "Abs", gcp_abs_at },
+                { "Neg", gcp_neg_at },
+                { "Reciprocal", gcp_reciprocal_at },
+                { "HardSwish", gcp_hard_swish_at },
+                { "Mish", gcp_mish_at } };
+    const gcp_tensor x = gcpi_onnx_any(m, gcpi_onnx_in(m, n, 0));
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        if (gcpi_excerpt_is(n->op, ops[i].op)) return gcpi_onnx_put_like(m, n, ops[i].record(x, gcpi_onnx_opts(m)));
+    return 0;
+}
+static int gcpi_onnx_leaky_relu(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    GCPI_ONNX_OPTS(leaky_relu, o);
+    const double slope = gcpi_onnx_float(n, "alpha", 0.01);
+    if (slope < 0) return gcpi_onnx_refuse(m, n, "alpha = %g; at least 0 is allowed", slope);
+    o.slope = gcpi_onnx_exactly(slope);
+    return gcpi_onnx_put_like(m, n, gcp_leaky_relu_at(gcpi_onnx_any(m, gcpi_onnx_in(m, n, 0)), o));
+}
+static gcp_tensor gcpi_onnx_scaled(gcpi_onnx *m, gcp_tensor x, double by)
+{
+    GCPI_ONNX_OPTS(scale, o);
+    o.by = gcpi_onnx_exactly(by);
+    return by == 1 ? x : gcp_scale_at(x, o);
+}
+/* Elu, Selu, Celu: scale elu(x / by) with its alpha. */
+static int gcpi_onnx_elu(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    GCPI_ONNX_OPTS(elu, o);
+    const int selu = gcpi_excerpt_is(n->op, "Selu"), celu = gcpi_excerpt_is(n->op, "Celu");
+    const double alpha = gcpi_onnx_float(n, "alpha", selu ? 1.67326319217681884765625 : 1),
+                 scale = selu ? gcpi_onnx_float(n, "gamma", 1.05070102214813232421875)
+                       : celu ? alpha
+                              : 1;
+    gcp_tensor x = gcpi_onnx_any(m, gcpi_onnx_in(m, n, 0));
+    if (alpha < 0 || (celu && alpha == 0)) return gcpi_onnx_refuse(m, n, "alpha = %g; at least 0 is allowed", alpha);
+    o.alpha = celu ? 1 : gcpi_onnx_exactly(alpha);
+    if (celu) x = gcpi_onnx_scaled(m, x, 1 / alpha);
+    return gcpi_onnx_put_like(m, n, gcpi_onnx_scaled(m, gcp_elu_at(x, o), scale));
+}
+static int gcpi_onnx_hard_sigmoid(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    GCPI_ONNX_OPTS(hard_sigmoid, o);
+    o.slope = gcpi_onnx_exactly(gcpi_onnx_float(n, "alpha", 0.2));
+    if (fabs(o.slope - 1.0 / 6) < 1e-7) o.slope = 1.0 / 6; /* as a float the file cannot say it */
+    o.offset = gcpi_onnx_exactly(gcpi_onnx_float(n, "beta", 0.5));
+    return gcpi_onnx_put_like(m, n, gcp_hard_sigmoid_at(gcpi_onnx_any(m, gcpi_onnx_in(m, n, 0)), o));
+}
+static int gcpi_onnx_softplus(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    GCPI_ONNX_OPTS(softplus, o);
+    return gcpi_onnx_put_like(m, n, gcp_softplus_at(gcpi_onnx_any(m, gcpi_onnx_in(m, n, 0)), o));
+}
+static int gcpi_onnx_gelu(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    const gcp_tensor x = gcpi_onnx_any(m, gcpi_onnx_in(m, n, 0));
+    const int quick = gcpi_excerpt_is(gcpi_onnx_string(n, "approximate", "none"), "tanh");
+    return gcpi_onnx_put_like(m, n, quick ? gcp_gelu_tanh_at(x, gcpi_onnx_opts(m)) : gcp_gelu_at(x, gcpi_onnx_opts(m)));
+}
+static int gcpi_onnx_swish(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    const double alpha = gcpi_onnx_float(n, "alpha", 1);
+    if (alpha == 0) return gcpi_onnx_refuse(m, n, "alpha = 0");
+    const gcp_tensor x = gcpi_onnx_scaled(m, gcpi_onnx_any(m, gcpi_onnx_in(m, n, 0)), alpha);
+    return gcpi_onnx_put_like(m, n, gcpi_onnx_scaled(m, gcp_silu_at(x, gcpi_onnx_opts(m)), 1 / alpha));
+}
+static int gcpi_onnx_softsign(gcpi_onnx *m, gcpi_onnx_node *n) /* x / (1 + |x|) */
+{
+    const gcp_tensor x = gcpi_onnx_any(m, gcpi_onnx_in(m, n, 0)), one = gcpi_onnx_number_tensor(m, 1),
+                     size = gcp_add_at(gcp_abs_at(x, gcpi_onnx_opts(m)), one, gcpi_onnx_opts(m));
+    return gcpi_onnx_put_like(m, n, gcp_div_at(x, size, gcpi_onnx_opts(m)));
+}
+static gcp_tensor gcpi_onnx_clamped(gcpi_onnx *m, gcp_tensor x, double low, double high)
+{
+    GCPI_ONNX_OPTS(clamp, o);
+    if (low == -HUGE_VAL && high == HUGE_VAL) return x;
+    if (low == 0 && high == HUGE_VAL) return gcp_relu_at(x, gcpi_onnx_opts(m));
+    if (low == 0 && high == 6) return gcp_relu6_at(x, gcpi_onnx_opts(m));
+    o.low = gcpi_onnx_exactly(low);
+    o.high = gcpi_onnx_exactly(high);
+    return gcp_clamp_at(x, o);
+}
+static int gcpi_onnx_clip(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    double low = gcpi_onnx_float(n, "min", -HUGE_VAL), high = gcpi_onnx_float(n, "max", HUGE_VAL);
+    gcpi_onnx_value *least = gcpi_onnx_in(m, n, 1), *most = gcpi_onnx_in(m, n, 2);
+    if ((least && !gcpi_onnx_number(m, least, &low)) || (most && !gcpi_onnx_number(m, most, &high)))
+        return gcpi_onnx_refuse(m, n, "its bounds are not known before a step");
+    if (low < -3e38) low = -HUGE_VAL;
+    if (high > 3e38) high = HUGE_VAL;
+    if (!(low < high)) return gcpi_onnx_refuse(m, n, "bounds of %g and %g", low, high);
+    return gcpi_onnx_put_like(m, n, gcpi_onnx_clamped(m, gcpi_onnx_any(m, gcpi_onnx_in(m, n, 0)), low, high));
+}
+static int gcpi_onnx_same(gcpi_onnx *m, gcpi_onnx_node *n) /* Identity, Cast among floats */
+{
+    gcpi_onnx_value *x = gcpi_onnx_in(m, n, 0), *y = gcpi_onnx_out(m, n, 0);
+    if (gcpi_onnx_is_real(x->type) != gcpi_onnx_is_real(y->type))
+        return gcpi_onnx_refuse(m, n, "%s to %s of a tensor", gcpi_onnx_type_name(x->type),
+                                gcpi_onnx_type_name(y->type));
+    y->tensor = x->tensor;
+    y->source = x->source;
+    y->order = x->order;
+    return 1;
+}
+static int gcpi_onnx_dropout(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    double rate = gcpi_onnx_float(n, "ratio", 0.5);
+    gcpi_onnx_number(m, gcpi_onnx_in(m, n, 1), &rate);
+    if (!(rate >= 0 && rate < 1)) return gcpi_onnx_refuse(m, n, "a ratio of %g; in [0, 1) is allowed", rate);
+    if (gcpi_onnx_out(m, n, 1) && gcpi_onnx_out(m, n, 1)->uses) return gcpi_onnx_refuse(m, n, "its mask is read");
+    if (rate == 0) return gcpi_onnx_same(m, n);
+    GCPI_ONNX_OPTS(dropout, o);
+    o.rate = rate;
+    return gcpi_onnx_put_like(m, n, gcp_dropout_at(gcpi_onnx_any(m, gcpi_onnx_in(m, n, 0)), o));
+}
+
+/* ---- two operands ---- */
+
+typedef gcp_tensor (*gcpi_onnx_pair_fn)(gcp_tensor a, gcp_tensor b, gcp_op_opts o);
+static gcpi_onnx_pair_fn gcpi_onnx_pair_fn_of(gcpi_excerpt op)
+{
+    static const struct {
+        const char *op;
+        gcpi_onnx_pair_fn fn;
+    } ops[] = { { "Add", gcp_add_at },     { "Sum", gcp_add_at },     { "Mean", gcp_add_at },
+                { "Sub", gcp_sub_at },     { "Mul", gcp_mul_at },     { "Div", gcp_div_at },
+                { "Max", gcp_maximum_at }, { "Min", gcp_minimum_at }, { "PRelu", gcp_prelu_at } };
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        if (gcpi_excerpt_is(op, ops[i].op)) return ops[i].fn;
+    return NULL;
+}
+/* An operand that is a number: no tensor is needed for it. 0: it is none, or that does not help. */
+static int gcpi_onnx_with_number(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    gcpi_onnx_value *a = gcpi_onnx_in(m, n, 0), *b = gcpi_onnx_in(m, n, 1), *x = a;
+    const char fn = gcpi_fold_letter(n);
+    double by;
+    const int first = gcpi_onnx_number(m, a, &by);
+    if (!first && !gcpi_onnx_number(m, b, &by)) return 0;
+    if (first) x = b;
+    if (x->known || x->rank != gcpi_onnx_out(m, n, 0)->rank || !isfinite(by)) return 0;
+    gcp_tensor y = gcpi_onnx_any(m, x);
+    if (fn == '*') y = gcpi_onnx_scaled(m, y, by);
+    else if (fn == '/' && !first && by != 0) y = gcpi_onnx_scaled(m, y, 1 / by);
+    else if (fn == '/' && first) y = gcpi_onnx_scaled(m, gcp_reciprocal_at(y, gcpi_onnx_opts(m)), by);
+    else if (fn == '+' && by == 0) {
+    } else if (fn == '-' && by == 0) y = first ? gcp_neg_at(y, gcpi_onnx_opts(m)) : y;
+    else if (fn == 'M') y = gcpi_onnx_clamped(m, y, by, HUGE_VAL);
+    else if (fn == 'm') y = gcpi_onnx_clamped(m, y, -HUGE_VAL, by);
+    else return 0;
+    return gcpi_onnx_put(m, n, 0, y, &x->order);
+}
+static int gcpi_onnx_pairs(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    const gcpi_onnx_pair_fn fn = gcpi_onnx_pair_fn_of(n->op);
+    gcpi_onnx_value *out = gcpi_onnx_out(m, n, 0), sum;
+    gcpi_onnx_pair p;
+    if (n->inputs == 1) return gcpi_onnx_same(m, n);
+    if (m->opset < 7 &&
+        (gcpi_onnx_given(n, "axis") || (gcpi_excerpt_is(n->op, "PRelu") && gcpi_onnx_in(m, n, 1)->d[0] > 1)))
+        return gcpi_onnx_refuse(m, n, "the broadcast of opset 6 along an axis");
+    if (n->inputs == 2 && !gcpi_excerpt_is(n->op, "PRelu") && gcpi_onnx_with_number(m, n)) return 1;
+    sum = *gcpi_onnx_in(m, n, 0);
+    for (int i = 1; i < n->inputs; i++) {
+        gcpi_onnx_value *b = gcpi_onnx_in(m, n, i), *a = i == 1 ? gcpi_onnx_in(m, n, 0) : &sum;
+        gcpi_onnx_value y = *out;
+        if (!gcpi_onnx_broadcast(a, b, &y.rank, y.d)) return gcpi_onnx_refuse(m, n, "its operands' shapes do not fit");
+        if (!gcpi_onnx_pair_of(m, n, a, b, &y, &p)) return 0;
+        sum.tensor = fn(p.a, p.b, gcpi_onnx_opts(m));
+        sum.other = gcpi_nil(m->tape);
+        sum.source = -1;
+        sum.order = p.order;
+        sum.rank = y.rank;
+        memcpy(sum.d, y.d, sizeof sum.d);
+    }
+    if (gcpi_excerpt_is(n->op, "Mean")) sum.tensor = gcpi_onnx_scaled(m, sum.tensor, 1.0 / n->inputs);
+    return gcpi_onnx_put(m, n, 0, sum.tensor, &sum.order);
+}
+static int gcpi_onnx_pow(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    double by;
+    if (!gcpi_onnx_number(m, gcpi_onnx_in(m, n, 1), &by))
+        return gcpi_onnx_refuse(m, n, "its exponent is not a number known before a step");
+    const gcp_tensor x = gcpi_onnx_any(m, gcpi_onnx_in(m, n, 0));
+    const gcp_op_opts o = gcpi_onnx_opts(m);
+    if (by == 1) return gcpi_onnx_same(m, n);
+    if (by == 2) return gcpi_onnx_put_like(m, n, gcp_square_at(x, o));
+    if (by == 0.5) return gcpi_onnx_put_like(m, n, gcp_sqrt_at(x, o));
+    if (by == -1) return gcpi_onnx_put_like(m, n, gcp_reciprocal_at(x, o));
+    if (by == -0.5) return gcpi_onnx_put_like(m, n, gcp_reciprocal_at(gcp_sqrt_at(x, o), o));
+    if (by == 3) return gcpi_onnx_put_like(m, n, gcp_mul_at(gcp_square_at(x, o), x, o));
+    return gcpi_onnx_refuse(m, n, "an exponent of %g; 2, 3, 1, 0.5, -0.5 and -1 are allowed", by);
+}

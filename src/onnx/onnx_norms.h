@@ -1,0 +1,139 @@
+/* Norms, softmax, and ops that reduce axes. */
+
+static int gcpi_onnx_batch_norm(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    gcpi_onnx_value *x = gcpi_onnx_in(m, n, 0), *gamma = gcpi_onnx_in(m, n, 1), *beta = gcpi_onnx_in(m, n, 2);
+    const char *layout = x->rank == 2 ? "0|||1" : x->rank == 3 ? "0||2|1" : "0|2|3|1";
+    GCPI_ONNX_OPTS(norm, o);
+    const double momentum = 1 - gcpi_onnx_float(n, "momentum", 0.9);
+    if (x->rank < 2 || x->rank > 4 || !beta || n->inputs < 5)
+        return gcpi_onnx_refuse(m, n, "an input of %d axes; 2 to 4 are allowed", x->rank);
+    for (int i = 3; i < 5; i++)
+        if (!gcpi_onnx_is_source(gcpi_onnx_in(m, n, i)))
+            return gcpi_onnx_refuse(m, n, "its mean or variance is no initialiser");
+    o.epsilon = gcpi_onnx_exactly(gcpi_onnx_float(n, "epsilon", 1e-5));
+    o.momentum = gcpi_onnx_exactly(floor(momentum * 1e6 + 0.5) / 1e6); /* 0.9 as a float is not 0.9 */
+    const gcp_tensor g = gcpi_onnx_channels(m, gamma), b = gcpi_onnx_channels(m, beta),
+                     y = gcp_batch_norm_op_at(gcpi_onnx_get(m, x, layout), g, b, o);
+    if (gcp_is_nil(y)) return 0;
+    gcpi_onnx_statistics(m, n);
+    return gcpi_onnx_put_layout(m, n, 0, y, layout);
+}
+/* Over the axes from `axis` on. */
+static int gcpi_onnx_layer_norm(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    gcpi_onnx_value *x = gcpi_onnx_in(m, n, 0), *gamma = gcpi_onnx_in(m, n, 1), *beta = gcpi_onnx_in(m, n, 2);
+    const int axis = gcpi_onnx_axis(gcpi_onnx_integer(n, "axis", -1), x->rank),
+              rms = gcpi_excerpt_is(n->op, "RMSNormalization");
+    gcpi_onnx_order o;
+    int trailing;
+    GCPI_ONNX_OPTS(norm, opts);
+    for (int i = 1; i < n->outputs; i++)
+        if (gcpi_onnx_out(m, n, i) && gcpi_onnx_out(m, n, i)->uses)
+            return gcpi_onnx_refuse(m, n, "its mean or deviation is read");
+    if (axis < 0 || !gamma || gamma->rank != x->rank - axis)
+        return gcpi_onnx_refuse(m, n, "its axis, or a scale of other axes");
+    opts.epsilon = gcpi_onnx_exactly(gcpi_onnx_float(n, "epsilon", 1e-5));
+    const gcp_tensor rows = gcpi_onnx_rows(m, x, axis, &o, &trailing),
+                     g = gcpi_onnx_along_rows(m, gamma, axis, &o, trailing);
+    gcp_tensor b = beta && !rms ? gcpi_onnx_along_rows(m, beta, axis, &o, trailing) : gcpi_nil(NULL);
+    if (gcp_is_nil(g) || (beta && !rms && gcp_is_nil(b)))
+        return gcpi_onnx_refuse(m, n, "its operands were cut differently");
+    if (!beta && !rms) b = gcpi_onnx_scaled(m, g, 0);
+    return gcpi_onnx_put(m, n, 0, rms ? gcp_rms_norm_op_at(rows, g, opts) : gcp_layer_norm_op_at(rows, g, b, opts), &o);
+}
+static int gcpi_onnx_group_norm(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    gcpi_onnx_value *x = gcpi_onnx_in(m, n, 0), *gamma = gcpi_onnx_in(m, n, 1), *beta = gcpi_onnx_in(m, n, 2);
+    const int each = gcpi_excerpt_is(n->op, "InstanceNormalization");
+    GCPI_ONNX_OPTS(group_norm, o);
+    if (x->rank < 3 || x->rank > 4 || !gamma || !beta)
+        return gcpi_onnx_refuse(m, n, "an input of %d axes; 3 or 4 are allowed", x->rank);
+    if (gamma->d[0] != x->d[1])
+        return gcpi_onnx_refuse(m, n, "a scale for each group, as before opset 21; for each channel is allowed");
+    o.groups = each ? x->d[1] : (int)gcpi_onnx_integer(n, "num_groups", 1);
+    o.epsilon = gcpi_onnx_exactly(gcpi_onnx_float(n, "epsilon", 1e-5));
+    const char *layout = gcpi_layout_image(x->rank);
+    const gcp_tensor g = gcpi_onnx_channels(m, gamma), b = gcpi_onnx_channels(m, beta);
+    return gcpi_onnx_put_layout(m, n, 0, gcp_group_norm_op_at(gcpi_onnx_get(m, x, layout), g, b, o), layout);
+}
+/* Over one axis; before opset 13 over all from the axis on. */
+static int gcpi_onnx_softmax(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    gcpi_onnx_value x = gcpi_onnx_copy(gcpi_onnx_in(m, n, 0)), *in = gcpi_onnx_in(m, n, 0);
+    const int old = m->opset < 13, axis = gcpi_onnx_axis(gcpi_onnx_integer(n, "axis", old ? 1 : -1), x.rank);
+    const int logarithm = gcpi_excerpt_is(n->op, "LogSoftmax");
+    int axes[GCPI_AXES], back[GCPI_AXES], trailing, last = 0;
+    gcpi_onnx_order o;
+    if (axis < 0) return gcpi_onnx_refuse(m, n, "its axis is not one of %d", x.rank);
+    gcpi_onnx_bind(m, in);
+    for (int i = 0; i < x.rank; i++)
+        if (i != axis || old) axes[last++] = i;
+    if (!old) axes[last] = axis;
+    x = gcpi_onnx_copy(in);
+    gcpi_onnx_order_transpose(&x.order, axes);
+    memcpy(x.d, x.order.d, sizeof x.d);
+    for (int i = 0; i < x.rank; i++) back[axes[i]] = i;
+    const gcp_tensor rows = gcpi_onnx_rows(m, &x, old ? axis : x.rank - 1, &o, &trailing);
+    gcpi_onnx_order_transpose(&o, back);
+    return gcpi_onnx_put(
+        m, n, 0, logarithm ? gcp_log_softmax_at(rows, gcpi_onnx_opts(m)) : gcp_softmax_at(rows, gcpi_onnx_opts(m)), &o);
+}
+
+/* ---- reductions ---- */
+
+/* Factors of axes in `axes` are left out of an order. */
+static void gcpi_onnx_order_drop(gcpi_onnx_order *o, int axes)
+{
+    for (int f = o->count - 1; f >= 0; f--) {
+        if (!(axes >> o->axis[f] & 1)) continue;
+        const int at = gcpi_onnx_order_place(o, f);
+        o->count--;
+        for (int j = at; j < o->count; j++) o->memory[j] = o->memory[j + 1];
+        for (int j = 0; j < o->count; j++) o->memory[j] -= o->memory[j] > f;
+        for (int i = f; i < o->count; i++) o->size[i] = o->size[i + 1], o->axis[i] = o->axis[i + 1];
+    }
+    for (int i = 0; i < o->rank; i++)
+        if (axes >> i & 1) o->d[i] = 1;
+}
+static gcp_tensor gcpi_onnx_reduced_by(gcpi_onnx *m, gcp_tensor x, gcp_reduction by, const int *over)
+{
+    GCPI_ONNX_OPTS(reduce, o);
+    o.by = by;
+    o.samples = over[0];
+    o.height = over[1];
+    o.width = over[2];
+    o.channels = over[3];
+    return gcp_reduce_at(x, o);
+}
+static int gcpi_onnx_reduce(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    gcpi_onnx_value *v = gcpi_onnx_in(m, n, 0), y;
+    int has[GCPI_FACTORS], over[4] = { 0 }, any = 0;
+    const int axes = gcpi_onnx_reduced(m, n, v->rank);
+    const gcp_reduction by = gcpi_excerpt_is(n->op, "ReduceMean") ? GCP_REDUCE_MEAN
+                           : gcpi_excerpt_is(n->op, "ReduceMax")  ? GCP_REDUCE_MAX
+                                                                  : GCP_REDUCE_SUM;
+    gcp_tensor x = gcpi_onnx_any(m, v);
+    gcp_shape s;
+    for (int j = 0; j < v->order.count; j++) has[j] = axes >> v->order.axis[v->order.memory[j]] & 1;
+    if (!gcpi_onnx_groups(&v->order, has, gcp_shape_of(x), &s))
+        return gcpi_onnx_refuse(m, n, "axes that lie in more than four parts");
+    for (int j = 0, place = 0, left = 1; j < v->order.count; j++) {
+        if (left == 1) {
+            while (s.d[place] == 1) place++;
+            left = s.d[place++];
+        }
+        left /= v->order.size[v->order.memory[j]];
+        over[place - 1] |= has[j];
+        any |= has[j];
+    }
+    y = gcpi_onnx_copy(v);
+    y.source = -1;
+    gcpi_onnx_order_drop(&y.order, axes);
+    x = gcpi_onnx_reshape(m, x, s);
+    if (gcpi_excerpt_is(n->op, "ReduceL2")) x = gcp_square_at(x, gcpi_onnx_opts(m));
+    y.tensor = any ? gcpi_onnx_reduced_by(m, x, by, over) : x;
+    if (gcpi_excerpt_is(n->op, "ReduceL2")) y.tensor = gcp_sqrt_at(y.tensor, gcpi_onnx_opts(m));
+    return gcpi_onnx_put_value(m, n, 0, &y);
+}

@@ -1,0 +1,464 @@
+/* From values to tensors. Weights are made where they are first used, in the order that their op wants; other values
+   are moved where they lie in another. */
+
+static gcp_op_opts gcpi_onnx_opts(const gcpi_onnx *m)
+{
+    gcp_op_opts o;
+    o.at = m->at;
+    o.name = NULL;
+    return o;
+}
+/* A shape as the user would write it. */
+static gcp_shape gcpi_onnx_rank(gcp_shape s)
+{
+    if (s.d[0] == 1 && s.d[1] == 1 && s.d[2] == 1) return gcpi_raw(1, s.d[3], 0, 0, 0);
+    if (s.d[1] == 1 && s.d[2] == 1) return gcpi_raw(2, s.d[0], s.d[3], 0, 0);
+    if (s.d[1] == 1) return gcpi_raw(3, s.d[0], s.d[2], s.d[3], 0);
+    return gcpi_raw(4, s.d[0], s.d[1], s.d[2], s.d[3]);
+}
+static gcp_tensor gcpi_onnx_reshape(gcpi_onnx *m, gcp_tensor x, gcp_shape s)
+{
+    if (gcp_is_nil(x) || gcpi_same_shape(gcp_shape_of(x), s)) return x;
+    return gcp_reshape_at(x, gcpi_onnx_rank(s), gcpi_onnx_opts(m));
+}
+
+/* ---- moving ---- */
+
+/* Two blocks of memory change places: those that begin at j and k, with `length` factors from k on. */
+static gcp_tensor gcpi_onnx_swap(gcpi_onnx *m, gcp_tensor x, gcpi_onnx_order *o, int j, int k, int length)
+{
+    int moved[GCPI_FACTORS];
+    const int a = (int)gcpi_onnx_order_elements(o, 0, j), b = (int)gcpi_onnx_order_elements(o, j, k),
+              c = (int)gcpi_onnx_order_elements(o, k, k + length),
+              d = (int)gcpi_onnx_order_elements(o, k + length, o->count);
+    x = gcpi_onnx_reshape(m, x, gcpi_raw(4, a, b, c, d));
+    x = gcp_transpose_at(x, 0, 2, 1, 3, gcpi_onnx_opts(m));
+    memcpy(moved, o->memory + k, (size_t)length * sizeof *moved);
+    memmove(o->memory + j + length, o->memory + j, (size_t)(k - j) * sizeof *moved);
+    memcpy(o->memory + j, moved, (size_t)length * sizeof *moved);
+    return x;
+}
+/* Blocks of memory that stay together on the way to want. Returns how many; first[b]: where block b begins in want. */
+static int gcpi_onnx_order_blocks(const gcpi_onnx_order *o, const int *want, int *first)
+{
+    int count = 0;
+    for (int j = 0; j < o->count; j++)
+        if (!j || gcpi_onnx_order_place(o, want[j]) != gcpi_onnx_order_place(o, want[j - 1]) + 1) first[count++] = j;
+    first[count] = o->count;
+    return count;
+}
+/* All at once where four axes are enough, else a swap after the other. */
+static gcp_tensor gcpi_onnx_move(gcpi_onnx *m, gcp_tensor x, gcpi_onnx_order *o, const int *want)
+{
+    int first[GCPI_FACTORS + 1], from[4] = { 0 }, rank[4], size[4] = { 1, 1, 1, 1 };
+    const int blocks = gcpi_onnx_order_blocks(o, want, first);
+    if (blocks <= 1) return x;
+    m->moved++;
+    for (int b = 0; b < blocks && blocks <= 4; b++) {
+        from[b] = gcpi_onnx_order_place(o, want[first[b]]);
+        rank[b] = 0;
+        for (int c = 0; c < blocks; c++) rank[b] += gcpi_onnx_order_place(o, want[first[c]]) < from[b];
+        for (int j = first[b]; j < first[b + 1]; j++) size[rank[b]] *= o->size[want[j]];
+    }
+    if (blocks <= 4) {
+        for (int b = blocks; b < 4; b++) rank[b] = b;
+        x = gcpi_onnx_reshape(m, x, gcpi_raw(4, size[0], size[1], size[2], size[3]));
+        x = gcp_transpose_at(x, rank[0], rank[1], rank[2], rank[3], gcpi_onnx_opts(m));
+        memcpy(o->memory, want, (size_t)o->count * sizeof *want);
+        return x;
+    }
+    for (int j = 0; j < o->count; j++) {
+        const int k = gcpi_onnx_order_place(o, want[j]);
+        int length = 1;
+        while (k + length < o->count && j + length < o->count && o->memory[k + length] == want[j + length]) length++;
+        if (k != j) x = gcpi_onnx_swap(m, x, o, j, k, length);
+    }
+    return x;
+}
+
+/* ---- weights ---- */
+
+/* The name of a parameter: the initialiser's, in which what gcp does not allow in names became '_'. A second one that
+   would be the same ends in _2, a third one in _3. */
+static void gcpi_onnx_plain_name(gcpi_excerpt name, char *text, size_t size)
+{
+    gcpi_excerpt_text(name, text, size);
+    for (char *c = text; *c; c++)
+        if (strchr(" /#[*?", *c)) *c = '_';
+    if (!*text) snprintf(text, size, "_");
+}
+static void gcpi_onnx_free_name(gcp_tape *t, gcpi_excerpt name, char *text, size_t size)
+{
+    gcpi_onnx_plain_name(name, text, size);
+    const size_t length = strlen(text);
+    for (int i = 2; gcpi_name_find(t, 0, text, gcpi_hash(text)); i++) snprintf(text + length, size - length, "_%d", i);
+}
+/* Where two orders of the same elements have boundaries in the file, both get them. The file's order is that of memory,
+   or, of a weight's order, that of the factors (weight 1). 0: they do not nest. */
+static int gcpi_onnx_order_cut(gcpi_onnx_order *o, int weight,
+                               ptrdiff_t step) /* a boundary before every `step` elements */
+{
+    ptrdiff_t below = 1;
+    for (int j = o->count - 1; j >= 0; j--) {
+        const int f = weight ? j : o->memory[j], size = o->size[f];
+        if (step > below && step < below * size)
+            return step % below == 0 && size % (step / below) == 0 &&
+                   gcpi_onnx_order_split(o, f, size / (int)(step / below));
+        below *= size;
+    }
+    return 1;
+}
+static int gcpi_onnx_order_refine(gcpi_onnx_order *o, int weight, const gcpi_onnx_order *by)
+{
+    ptrdiff_t step = 1;
+    for (int j = by->count - 1; j > 0; j--)
+        if (!gcpi_onnx_order_cut(o, weight, step *= by->size[weight ? by->memory[j] : j])) return 0;
+    return 1;
+}
+/* A weight's order: its factors in the file's order, and want in terms of them. o: of a value whose memory is the
+   file's. */
+static gcpi_onnx_order gcpi_onnx_file_order(const gcpi_onnx_order *o, const int *want)
+{
+    gcpi_onnx_order r;
+    memset(&r, 0, sizeof r);
+    r.rank = 1;
+    r.d[0] = 1;
+    r.count = o->count;
+    for (int j = 0; j < o->count; j++) {
+        r.size[j] = o->size[o->memory[j]];
+        r.memory[j] = gcpi_onnx_order_place(o, want[j]);
+        r.d[0] *= r.size[j];
+    }
+    gcpi_onnx_order_tidy(&r, 1);
+    return r;
+}
+static gcpi_onnx_weight *gcpi_onnx_weight_of(gcpi_onnx *m, int source)
+{
+    for (int i = 0; i < m->weight_count; i++)
+        if (m->weights[i].source == source) return &m->weights[i];
+    return NULL;
+}
+/* A new parameter for a source. It is the tape's, whatever segment is open. */
+static gcp_tensor gcpi_onnx_parameter(gcpi_onnx *m, int source, const gcpi_onnx_order *order, gcp_shape shape)
+{
+    char name[200];
+    gcp_param_opts o = gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, m->at);
+    const int constant = source < 0 || source >= m->initializers || !m->data[source].rank;
+    gcpi_excerpt text = source < 0             ? gcpi_excerpt_of("number", 6)
+                      : source < m->data_count ? m->data[source].name
+                                               : m->values[source - m->data_count].name;
+    if (m->weight_count == m->weight_capacity) {
+        gcpi_fail(m->tape, GCP_E_CAPACITY, m->at, m->call, "more than %d weights and constants", m->weight_capacity);
+        return gcpi_nil(m->tape);
+    }
+    gcpi_onnx_free_name(m->tape, text, name, sizeof name);
+    gcp_tensor x = gcpi_parameter_of(m->tape, GCPI_PARAMETER, 0, name, gcpi_onnx_rank(shape), o);
+    if (gcp_is_nil(x)) return x;
+    gcpi_recorded(m->tape);
+    gcpi_onnx_weight *w = &m->weights[m->weight_count++];
+    w->source = source;
+    w->order = *order;
+    w->tensor = x;
+    return constant ? gcp_freeze_at(x, m->at) : x;
+}
+/* A number as a tensor of one element, where an op has no option for it. */
+static gcp_tensor gcpi_onnx_number_tensor(gcpi_onnx *m, double number)
+{
+    gcpi_onnx_order none;
+    gcpi_onnx_order_set(&none, 0, NULL);
+    const gcp_tensor x = gcpi_onnx_parameter(m, -1, &none, gcpi_raw(4, 1, 1, 1, 1));
+    if (!gcp_is_nil(x)) m->weights[m->weight_count - 1].number = number;
+    return x;
+}
+/* A weight or constant that has its parameter already is a value like others. */
+static void gcpi_onnx_bind(gcpi_onnx *m, gcpi_onnx_value *v)
+{
+    const gcpi_onnx_weight *w = v->source < 0 ? NULL : gcpi_onnx_weight_of(m, v->source);
+    int file[GCPI_FACTORS];
+    if (!w) return;
+    gcpi_onnx_order lies = w->order;
+    if (!gcpi_onnx_order_refine(&v->order, 0, &lies) || !gcpi_onnx_order_refine(&lies, 1, &v->order))
+        gcpi_fail(m->tape, GCP_E_SHAPE, m->at, m->call, "a weight is read in two shapes that do not nest");
+    memcpy(file, v->order.memory, sizeof file);
+    for (int j = 0; j < lies.count && !m->tape->code; j++) v->order.memory[j] = file[lies.memory[j]];
+    v->tensor = w->tensor;
+    v->source = -1;
+}
+
+/* ---- a value as an op wants it ---- */
+
+/* v, bound, with its factors in the order of `want`, and this shape. A weight is made so. What was moved is kept beside
+   v for the next that asks. */
+static gcp_tensor gcpi_onnx_arranged(gcpi_onnx *m, gcpi_onnx_value *v, const int *want, gcp_shape shape)
+{
+    if (v->source >= 0) {
+        const gcpi_onnx_order order = gcpi_onnx_file_order(&v->order, want);
+        v->tensor = gcpi_onnx_parameter(m, v->source, &order, shape);
+        memcpy(v->order.memory, want, (size_t)v->order.count * sizeof *want);
+        v->source = -1;
+    }
+    if (gcpi_onnx_order_is(&v->order, want)) return gcpi_onnx_reshape(m, v->tensor, shape);
+    if (gcp_is_nil(v->other) || !gcpi_onnx_order_is(&v->other_order, want)) {
+        v->other_order = v->order;
+        v->other = gcpi_onnx_move(m, v->tensor, &v->other_order, want);
+    }
+    return gcpi_onnx_reshape(m, v->other, shape);
+}
+static gcp_tensor gcpi_onnx_get(gcpi_onnx *m, gcpi_onnx_value *v, const char *layout)
+{
+    int want[GCPI_FACTORS];
+    gcpi_onnx_bind(m, v);
+    gcpi_layout_factors(&v->order, layout, want);
+    return gcpi_onnx_arranged(m, v, want, gcpi_layout_shape(&v->order, layout));
+}
+/* A value as gcp has it: an image channels last. */
+static gcp_tensor gcpi_onnx_usual(gcpi_onnx *m, gcpi_onnx_value *v)
+{
+    const char *layout = gcpi_layout_usual(v->rank);
+    v->tensor = gcpi_onnx_get(m, v, layout);
+    gcpi_onnx_order_make(&v->order, layout, v->rank, v->d);
+    return v->tensor;
+}
+/* v as it lies, or in its own order where it is a weight. */
+static gcp_tensor gcpi_onnx_any(gcpi_onnx *m, gcpi_onnx_value *v)
+{
+    gcpi_onnx_bind(m, v);
+    return v->source >= 0 ? gcpi_onnx_get(m, v, gcpi_layout_plain(v->rank)) : v->tensor;
+}
+/* A shape of as many elements, whose last size is `last`; sizes of x that stay whole are kept. */
+static gcp_shape gcpi_onnx_rows_shape(gcp_tensor x, ptrdiff_t last)
+{
+    gcp_shape s = gcp_shape_of(x), r = gcpi_raw(4, 1, 1, 1, (int)last);
+    ptrdiff_t rest = (ptrdiff_t)gcpi_count(s) / last;
+    for (int i = 0; i < 3 && rest % s.d[i] == 0; i++) {
+        r.d[i] = s.d[i];
+        rest /= s.d[i];
+    }
+    r.d[2] *= (int)rest;
+    return r;
+}
+/* The axes of v from `axis` on as channels, in the order in which they lie there, if they do; o: the order of that. */
+static gcp_tensor gcpi_onnx_rows(gcpi_onnx *m, gcpi_onnx_value *v, int axis, gcpi_onnx_order *o, int *trailing)
+{
+    gcp_tensor x = gcpi_onnx_any(m, v);
+    *o = v->order;
+    *trailing = gcpi_onnx_order_trailing(o, axis);
+    if (*trailing < 0) {
+        int want[GCPI_FACTORS], rest = 0, count = 0;
+        for (int j = 0; j < o->count; j++)
+            if (o->axis[o->memory[j]] < axis) want[rest++] = o->memory[j];
+        for (int f = 0; f < o->count; f++)
+            if (o->axis[f] >= axis) want[rest + count++] = f;
+        x = gcpi_onnx_arranged(m, v, want, gcpi_raw(4, 1, 1, (int)gcpi_onnx_order_elements(o, 0, o->count), 1));
+        memcpy(o->memory, want, sizeof o->memory);
+        *trailing = count;
+        x = gcpi_onnx_reshape(m, x,
+                              gcpi_raw(4, (int)(rest ? gcpi_onnx_order_elements(o, 0, 1) : 1), 1,
+                                       (int)(rest ? gcpi_onnx_order_elements(o, 1, rest) : 1),
+                                       (int)gcpi_onnx_order_elements(o, rest, o->count)));
+    }
+    return gcpi_onnx_reshape(m, x,
+                             gcpi_onnx_rows_shape(x, gcpi_onnx_order_elements(o, o->count - *trailing, o->count)));
+}
+/* Cuts v's factors where those of axis k of o, v's axis `axis`, are cut. 0: they do not nest. */
+static int gcpi_onnx_cut_axis(gcpi_onnx_value *v, int axis, const gcpi_onnx_order *o, int k)
+{
+    int f = 0, g = 0;
+    while (f < v->order.count && v->order.axis[f] < axis) f++;
+    while (g < o->count && o->axis[g] < k) g++;
+    for (; f < v->order.count && v->order.axis[f] == axis; f++, g++) {
+        if (g == o->count || o->axis[g] != k) return 0;
+        if (v->order.size[f] == o->size[g]) continue;
+        if (v->order.size[f] % o->size[g] || !gcpi_onnx_order_split(&v->order, f, o->size[g])) return 0;
+        v->other = gcpi_nil(v->tensor.tape);
+    }
+    return 1;
+}
+/* The place of v's factor f among those of its axis, and the factor with such a place. */
+static int gcpi_onnx_order_nth(const gcpi_onnx_order *o, int axis, int nth)
+{
+    for (int f = 0; f < o->count; f++)
+        if (o->axis[f] == axis && !nth--) return f;
+    return -1;
+}
+static int gcpi_onnx_order_rank_in_axis(const gcpi_onnx_order *o, int f)
+{
+    int n = 0;
+    while (f > n && o->axis[f - n - 1] == o->axis[f]) n++;
+    return n;
+}
+/* A weight of the axes from `axis` on, in the order in which they lie in rows of o: their gamma. */
+static gcp_tensor gcpi_onnx_along_rows(gcpi_onnx *m, gcpi_onnx_value *v, int axis, const gcpi_onnx_order *o,
+                                       int trailing)
+{
+    int want[GCPI_FACTORS];
+    gcpi_onnx_bind(m, v);
+    for (int i = 0; i < v->rank; i++)
+        if (!gcpi_onnx_cut_axis(v, i, o, axis + i)) return gcpi_nil(m->tape);
+    for (int j = 0; j < trailing; j++) {
+        const int f = o->memory[o->count - trailing + j];
+        want[j] = gcpi_onnx_order_nth(&v->order, o->axis[f] - axis, gcpi_onnx_order_rank_in_axis(o, f));
+        if (want[j] < 0) return gcpi_nil(m->tape);
+    }
+    return gcpi_onnx_arranged(m, v, want,
+                              gcpi_raw(4, 1, 1, 1, (int)gcpi_onnx_order_elements(o, o->count - trailing, o->count)));
+}
+
+/* ---- results ---- */
+
+static int gcpi_onnx_put(gcpi_onnx *m, gcpi_onnx_node *n, int output, gcp_tensor x, const gcpi_onnx_order *o)
+{
+    gcpi_onnx_value *v = gcpi_onnx_out(m, n, output);
+    if (gcp_is_nil(x)) return 0;
+    if (!v) return 1;
+    if ((ptrdiff_t)gcp_elements(x) != gcpi_onnx_elements(v) || o->rank != v->rank ||
+        memcmp(o->d, v->d, (size_t)o->rank * sizeof *o->d))
+        return gcpi_onnx_refuse(m, n, "its shape was foretold wrong: a mistake in gcp");
+    v->tensor = x;
+    v->order = *o;
+    return 1;
+}
+/* x lies in this layout of the output's axes. */
+static int gcpi_onnx_put_layout(gcpi_onnx *m, gcpi_onnx_node *n, int output, gcp_tensor x, const char *layout)
+{
+    const gcpi_onnx_value *v = gcpi_onnx_out(m, n, output);
+    gcpi_onnx_order o;
+    if (!v) return 1;
+    gcpi_onnx_order_make(&o, layout, v->rank, v->d);
+    return gcpi_onnx_put(m, n, output, x, &o);
+}
+
+/* ---- two operands ---- */
+
+/* The axes of v counted from the end of a result's. */
+static gcpi_onnx_order gcpi_onnx_aligned(const gcpi_onnx_value *v, int rank)
+{
+    gcpi_onnx_order o = v->order;
+    for (int f = 0; f < o.count; f++) o.axis[f] += rank - v->rank;
+    return o;
+}
+/* The four sizes for factors in memory, of which each operand has all or none within a size. has: bits of operands, a
+   factor each, in the order of memory. shape: one that is tried first. 0: more than four. */
+static int gcpi_onnx_groups(const gcpi_onnx_order *o, const int *has, gcp_shape shape, gcp_shape *to)
+{
+    int place = 0, fits = 1, sizes[GCPI_FACTORS], runs = 0;
+    ptrdiff_t left = 1;
+    for (int j = 0; j < o->count; j++) { /* shape, if no size of it mixes */
+        const int size = o->size[o->memory[j]];
+        if (left == 1) {
+            while (place < 4 && shape.d[place] == 1) place++;
+            left = place < 4 ? shape.d[place++] : 0;
+        } else if (has[j] != has[j - 1]) fits = 0;
+        if (!left || left % size) {
+            fits = 0;
+            break;
+        }
+        left /= size;
+    }
+    *to = shape;
+    if (fits) return 1;
+    for (int j = 0; j < o->count; j++) {
+        if (!j || has[j] != has[j - 1]) sizes[runs++] = 1;
+        sizes[runs - 1] *= o->size[o->memory[j]];
+    }
+    *to = gcpi_raw(4, 1, 1, 1, 1);
+    for (int i = 0; i < runs && runs <= 4; i++) to->d[runs == 1 ? 3 : i == runs - 1 ? 3 : i] = sizes[i];
+    return runs <= 4;
+}
+/* What of a shape in groups an operand has; want: its factors in that order. */
+static gcp_shape gcpi_onnx_share(const gcpi_onnx_order *o, const int *has, int bit, gcp_shape all,
+                                 const gcpi_onnx_order *own, int *want)
+{
+    gcp_shape s = gcpi_raw(4, 1, 1, 1, 1);
+    int place = 0, count = 0;
+    ptrdiff_t left = 1;
+    for (int j = 0; j < o->count; j++) {
+        const int f = o->memory[j];
+        if (left == 1) {
+            while (all.d[place] == 1) place++;
+            left = all.d[place++];
+        }
+        left /= o->size[f];
+        if (!(has[j] & bit)) continue;
+        want[count++] = gcpi_onnx_order_nth(own, o->axis[f], gcpi_onnx_order_rank_in_axis(o, f));
+        s.d[place - 1] *= o->size[f];
+    }
+    return s;
+}
+typedef struct gcpi_onnx_pair {
+    gcp_tensor a, b;
+    gcpi_onnx_order order;
+    gcp_shape shape;
+} gcpi_onnx_pair;
+
+/* The order of the result: of the operand that has all axes, else the result's own. has: as gcpi_onnx_groups takes it.
+   */
+static void gcpi_onnx_pair_order(const gcpi_onnx_order *a, const gcpi_onnx_order *b, int rank, const int *d,
+                                 gcpi_onnx_order *o, int *has)
+{
+    int mark[GCPI_FACTORS];
+    memset(o, 0, sizeof *o);
+    o->rank = rank;
+    for (int i = 0; i < rank; i++) {
+        const int in_a = gcpi_onnx_order_nth(a, i, 0) >= 0, in_b = gcpi_onnx_order_nth(b, i, 0) >= 0;
+        const gcpi_onnx_order *from = in_a ? a : b;
+        o->d[i] = d[i];
+        for (int f = 0; f < from->count; f++)
+            if (from->axis[f] == i) {
+                mark[o->count] = in_a | in_b << 1;
+                o->size[o->count] = from->size[f];
+                o->axis[o->count] = i;
+                o->memory[o->count] = o->count;
+                o->count++;
+            }
+    }
+    if (a->count == o->count) memcpy(o->memory, a->memory, sizeof o->memory);
+    else if (b->count == o->count) memcpy(o->memory, b->memory, sizeof o->memory);
+    for (int j = 0; j < o->count; j++) has[j] = mark[o->memory[j]];
+}
+/* a and b, of result y, in orders that agree. 0, with a message: refused. */
+static int gcpi_onnx_pair_of(gcpi_onnx *m, gcpi_onnx_node *n, gcpi_onnx_value *a, gcpi_onnx_value *b,
+                             const gcpi_onnx_value *y, gcpi_onnx_pair *p)
+{
+    int has[GCPI_FACTORS], want[GCPI_FACTORS];
+    gcpi_onnx_bind(m, a);
+    gcpi_onnx_bind(m, b);
+    for (int i = 0; i < y->rank; i++) {
+        const int ai = i - y->rank + a->rank, bi = i - y->rank + b->rank;
+        if (ai < 0 || bi < 0 || a->d[ai] == 1 || b->d[bi] == 1) continue;
+        if (!gcpi_onnx_cut_axis(a, ai, &b->order, bi) && !gcpi_onnx_cut_axis(b, bi, &a->order, ai))
+            return gcpi_onnx_refuse(m, n, "its operands were cut differently");
+        if (!gcpi_onnx_cut_axis(b, bi, &a->order, ai))
+            return gcpi_onnx_refuse(m, n, "its operands were cut differently");
+    }
+    const gcpi_onnx_order oa = gcpi_onnx_aligned(a, y->rank), ob = gcpi_onnx_aligned(b, y->rank);
+    if (a->source >= 0 && b->source < 0 && ob.count >= oa.count)
+        gcpi_onnx_pair_order(&ob, &oa, y->rank, y->d, &p->order, has);
+    else gcpi_onnx_pair_order(&oa, &ob, y->rank, y->d, &p->order, has);
+    const int swapped = a->source >= 0 && b->source < 0 && ob.count >= oa.count;
+    const gcpi_onnx_value *big = oa.count == p->order.count && !swapped ? a : ob.count == p->order.count ? b : NULL;
+    const gcp_shape first = big && !gcp_is_nil(big->tensor) ? gcp_shape_of(big->tensor)
+                                                            : gcpi_layout_shape(&p->order, gcpi_layout_plain(y->rank));
+    if (!gcpi_onnx_groups(&p->order, has, first, &p->shape))
+        return gcpi_onnx_refuse(m, n, "an operand is spread over axes that lie in more than four parts");
+    const gcp_shape sa = gcpi_onnx_share(&p->order, has, swapped ? 2 : 1, p->shape, &oa, want);
+    p->a = gcpi_onnx_arranged(m, a, want, sa);
+    const gcp_shape sb = gcpi_onnx_share(&p->order, has, swapped ? 1 : 2, p->shape, &ob, want);
+    p->b = gcpi_onnx_arranged(m, b, want, sb);
+    return !gcp_is_nil(p->a) && !gcp_is_nil(p->b);
+}
+
+/* The running mean and variance of the batch-norm that was recorded last are inputs 3 and 4 of its node. */
+static void gcpi_onnx_statistics(gcpi_onnx *m, const gcpi_onnx_node *n)
+{
+    gcp_tape *t = m->tape;
+    int op = t->op_count - 1, next = 0;
+    while (op > 0 && !gcpi_facts_of(&t->ops[op]).stats) op--;
+    for (int i = 3; i < 5 && m->weight_count < m->weight_capacity; i++) {
+        const gcpi_onnx_value *v = gcpi_onnx_in(m, n, i);
+        gcpi_onnx_weight *w = &m->weights[m->weight_count++];
+        w->source = v->source;
+        w->order = v->order;
+        w->tensor = gcpi_handle(t, t->edges[t->ops[op].in + 1 + next++]);
+    }
+}

@@ -1,0 +1,144 @@
+/* gcp_onnx_save: the file again, with new elements where one was trained. */
+
+static size_t gcpi_varint_size(uint64_t x)
+{
+    size_t n = 1;
+    while (x >>= 7) n++;
+    return n;
+}
+static void gcpi_put_varint(gcpi_disk_file *s, uint64_t x)
+{
+    unsigned char bytes[10];
+    size_t n = 0;
+    do {
+        bytes[n++] = (unsigned char)(x & 127) | (unsigned char)(x >> 7 ? 128 : 0);
+    } while (x >>= 7);
+    gcpi_disk_write(s, bytes, n);
+}
+static void gcpi_put_head(gcpi_disk_file *s, int number, size_t size) /* of a field of so many bytes */
+{
+    gcpi_put_varint(s, (uint64_t)number << 3 | GCPI_WIRE_BYTES);
+    gcpi_put_varint(s, size);
+}
+static size_t gcpi_field_size(int number, size_t size)
+{
+    return gcpi_varint_size((uint64_t)number << 3) + gcpi_varint_size(size) + size;
+}
+
+/* The weight that an initialiser became; NULL: it is as it was. */
+static const gcpi_onnx_weight *gcpi_onnx_trained(gcpi_onnx *m, gcpi_excerpt message)
+{
+    for (int i = 0; i < m->weight_count; i++) {
+        const gcpi_onnx_weight *w = &m->weights[i];
+        if (w->source < m->initializers && m->data[w->source].message.at == message.at) return w;
+    }
+    return NULL;
+}
+static size_t gcpi_onnx_data_size(const gcpi_onnx_data *d) /* of its message, written anew */
+{
+    size_t size = 1 + gcpi_varint_size((uint64_t)d->type);
+    for (int i = 0; i < d->rank; i++) size += 1 + gcpi_varint_size((uint64_t)d->d[i]);
+    return size + gcpi_field_size(GCPI_TENSOR_NAME, d->name.size) +
+           gcpi_field_size(GCPI_TENSOR_RAW, d->count * gcpi_onnx_type_size(d->type));
+}
+/* A float's upper bits, rounded to the nearest, to even where there are two. */
+static unsigned gcpi_half_bits(float x)
+{
+    uint32_t u;
+    memcpy(&u, &x, 4);
+    const unsigned sign = u >> 16 & 0x8000u;
+    const uint32_t rest = u & 0x7fffffffu;
+    if (rest > 0x7f800000u) return sign | 0x7e00u;
+    if (rest >= 0x477ff000u) return sign | 0x7c00u;
+    if (rest < 0x38800000u) { /* below the normal numbers: counts of 2^-24 */
+        const double count = (double)gcpi_float_of(rest) * 16777216.0, low = floor(count), part = count - low;
+        unsigned n = (unsigned)low;
+        return sign | (n + (part > 0.5 || (part == 0.5 && n & 1)));
+    }
+    return sign | ((rest - 0x38000000u + 0xfffu + (rest >> 13 & 1)) >> 13);
+}
+static void gcpi_onnx_put_element(int type, double x, unsigned char *to)
+{
+    const float f = (float)x;
+    uint32_t u;
+    uint64_t d;
+    memcpy(&u, &f, 4);
+    memcpy(&d, &x, 8);
+    if (type == GCPI_ONNX_FLOAT) gcpi_u64_to(u, to, 4);
+    else if (type == GCPI_ONNX_DOUBLE) gcpi_u64_to(d, to, 8);
+    else if (type == GCPI_ONNX_FLOAT16) gcpi_u64_to(gcpi_half_bits(f), to, 2);
+    else gcpi_u64_to((u + 0x7fffu + (u >> 16 & 1)) >> 16, to, 2);
+}
+static int gcpi_onnx_put_data(gcpi_onnx *m, gcpi_disk_file *s, const gcpi_onnx_weight *w)
+{
+    const gcpi_onnx_data *d = &m->data[w->source];
+    const size_t size = gcpi_onnx_type_size(d->type);
+    const gcpi_place place = gcpi_onnx_weight_place(m, w);
+    const ptrdiff_t scratch = m->arena->scratch;
+    unsigned char some[8 * 512];
+    const gcp_real *all = gcpi_place_open(&place, m->arena, d->count);
+    if (!all) return gcpi_onnx_no_room(m, d->count * sizeof *all);
+    if ((const unsigned char *)all != place.at)
+        gcpi_place_copy(&place, (void *)(uintptr_t)all, place.at, d->count * sizeof *all);
+    for (int i = 0; i < d->rank; i++) {
+        gcpi_put_varint(s, GCPI_TENSOR_DIMS << 3);
+        gcpi_put_varint(s, (uint64_t)d->d[i]);
+    }
+    gcpi_put_varint(s, GCPI_TENSOR_TYPE << 3);
+    gcpi_put_varint(s, (uint64_t)d->type);
+    gcpi_put_head(s, GCPI_TENSOR_NAME, d->name.size);
+    gcpi_disk_write(s, d->name.at, d->name.size);
+    gcpi_put_head(s, GCPI_TENSOR_RAW, d->count * size);
+    gcpi_onnx_order_walk walk = gcpi_onnx_order_walk_of(&w->order);
+    for (size_t first = 0, n; first < d->count && !s->failed; first += n) {
+        n = GCPI_MIN(d->count - first, (size_t)512);
+        for (size_t i = 0; i < n; i++, gcpi_onnx_order_walk_on(&walk))
+            gcpi_onnx_put_element(d->type, (double)all[walk.index], some + i * size);
+        gcpi_disk_write(s, some, n * size);
+    }
+    m->arena->scratch = scratch;
+    return !s->failed;
+}
+/* Writes the graph's fields, or counts their bytes. */
+static size_t gcpi_onnx_put_graph(gcpi_onnx *m, gcpi_disk_file *s)
+{
+    gcpi_excerpt rest = m->graph;
+    gcpi_field f;
+    size_t total = 0;
+    for (const unsigned char *from = rest.at; gcpi_wire_next(&rest, &f) > 0; from = rest.at) {
+        const gcpi_onnx_weight *w = f.number == GCPI_GRAPH_INITIALIZER ? gcpi_onnx_trained(m, f.bytes) : NULL;
+        const size_t size = w ? gcpi_onnx_data_size(&m->data[w->source]) : 0;
+        total += w ? gcpi_field_size(GCPI_GRAPH_INITIALIZER, size) : (size_t)(rest.at - from);
+        if (!s) continue;
+        if (w) gcpi_put_head(s, GCPI_GRAPH_INITIALIZER, size);
+        if (w) gcpi_onnx_put_data(m, s, w);
+        else gcpi_disk_write(s, from, (size_t)(rest.at - from));
+    }
+    return total;
+}
+static int gcpi_onnx_put_model(gcpi_onnx *m, gcpi_disk_file *s)
+{
+    gcpi_excerpt rest = m->file;
+    gcpi_field f;
+    for (const unsigned char *from = rest.at; gcpi_wire_next(&rest, &f) > 0; from = rest.at) {
+        if (f.number != GCPI_MODEL_GRAPH) {
+            gcpi_disk_write(s, from, (size_t)(rest.at - from));
+            continue;
+        }
+        if (f.bytes.at != m->graph.at) continue;
+        gcpi_put_head(s, GCPI_MODEL_GRAPH, gcpi_onnx_put_graph(m, NULL));
+        gcpi_onnx_put_graph(m, s);
+    }
+    return !s->failed && !m->tape->code;
+}
+GCPI_DEF gcp_code gcp_onnx_save_at(gcp_tape *t, gcp_onnx *model, const char *path, gcp_onnx_save_opts o)
+{
+    gcpi_onnx *m = gcpi_onnx_of(t, model, o.at, "gcp_onnx_save");
+    gcpi_disk_file s = gcpi_disk_of(o.files, path, o.at, "gcp_onnx_save");
+    char part[GCPI_PATH];
+    s.tape = t;
+    if (!m || !gcpi_onnx_state_ready(m)) return gcp_error_code(t);
+    if (gcpi_disk_create(&s, part) && !gcpi_onnx_put_model(m, &s)) s.failed = 1;
+    gcpi_disk_settle(&s, part);
+    return t->code;
+}
