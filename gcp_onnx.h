@@ -58,16 +58,18 @@ typedef struct gcp_onnx_open_opts {
    more; it is the model's own: recording takes its front, other calls its scratch. */
 GCP_API gcp_onnx gcp_onnx_open_at(gcp_arena *arena, const char *path, gcp_onnx_open_opts opts);
 
-/* .batch: the first size of each input. .sizes: others that the file leaves open, "height 224 width 224". .until: a
-   value's name: what is behind it is left out. .inputs: tensors in place of the file's inputs, in their order; nil: one
-   is made. .report: gets a line for each node that cannot be recorded. */
+/* .batch: the first size of each input. .sizes: others that the file leaves open, "height 224 width 224".
+   .frozen_norms: batch-norms take their running statistics in training, too. .until: a value's name: what is behind it
+   is left out. .inputs: tensors in place of the file's inputs, in their order; nil: one is made. .report: gets a line
+   for each node that cannot be recorded. */
 typedef struct gcp_onnx_record_opts {
-    gcp_at at GCPI_Z; int batch GCPI_Z; const char *sizes GCPI_Z; const char *until GCPI_Z;
+    gcp_at at GCPI_Z; int batch GCPI_Z; const char *sizes GCPI_Z; int frozen_norms GCPI_Z; const char *until GCPI_Z;
     const gcp_tensor *inputs GCPI_Z; int input_count GCPI_Z; gcp_writer report GCPI_Z;
 } GCPI_BY_NAME gcp_onnx_record_opts;
 /* Records the network on a tape. Each initialiser of floats is a parameter of its name, in which what gcp does not
-   allow became '_'; constants are frozen ones. A block that exporters name with a number (layer1.0) is a segment. What
-   cannot be recorded is an error that counts all such nodes and names the first; the tape is then as it was. */
+   allow became '_'. Constants are frozen ones, as is an initialiser of one element, unless its name has a dot. A block
+   that exporters name with a number (layer1.0) is a segment. What cannot be recorded is an error that counts all such
+   nodes and names the first; after gcp_error_clear the tape is as it was. */
 GCP_API gcp_code gcp_onnx_record_at(gcp_tape *tape, gcp_onnx *model, gcp_onnx_record_opts opts);
 
 /* The tensor of a value by its name in the file, images channels last; nil with an error. */

@@ -61,16 +61,18 @@ typedef struct gcp_onnx_open_opts {
    more; it is the model's own: recording takes its front, other calls its scratch. */
 GCP_API gcp_onnx gcp_onnx_open_at(gcp_arena *arena, const char *path, gcp_onnx_open_opts opts);
 
-/* .batch: the first size of each input. .sizes: others that the file leaves open, "height 224 width 224". .until: a
-   value's name: what is behind it is left out. .inputs: tensors in place of the file's inputs, in their order; nil: one
-   is made. .report: gets a line for each node that cannot be recorded. */
+/* .batch: the first size of each input. .sizes: others that the file leaves open, "height 224 width 224".
+   .frozen_norms: batch-norms take their running statistics in training, too. .until: a value's name: what is behind it
+   is left out. .inputs: tensors in place of the file's inputs, in their order; nil: one is made. .report: gets a line
+   for each node that cannot be recorded. */
 typedef struct gcp_onnx_record_opts {
-    gcp_at at GCPI_Z; int batch GCPI_Z; const char *sizes GCPI_Z; const char *until GCPI_Z;
+    gcp_at at GCPI_Z; int batch GCPI_Z; const char *sizes GCPI_Z; int frozen_norms GCPI_Z; const char *until GCPI_Z;
     const gcp_tensor *inputs GCPI_Z; int input_count GCPI_Z; gcp_writer report GCPI_Z;
 } GCPI_BY_NAME gcp_onnx_record_opts;
 /* Records the network on a tape. Each initialiser of floats is a parameter of its name, in which what gcp does not
-   allow became '_'; constants are frozen ones. A block that exporters name with a number (layer1.0) is a segment. What
-   cannot be recorded is an error that counts all such nodes and names the first; the tape is then as it was. */
+   allow became '_'. Constants are frozen ones, as is an initialiser of one element, unless its name has a dot. A block
+   that exporters name with a number (layer1.0) is a segment. What cannot be recorded is an error that counts all such
+   nodes and names the first; after gcp_error_clear the tape is as it was. */
 GCP_API gcp_code gcp_onnx_record_at(gcp_tape *tape, gcp_onnx *model, gcp_onnx_record_opts opts);
 
 /* The tensor of a value by its name in the file, images channels last; nil with an error. */
@@ -516,7 +518,7 @@ typedef struct gcpi_onnx {
     gcp_at at;
     const char *call;
     gcp_writer report;
-    int batch, refused, moved, recorded, until;
+    int batch, refused, moved, recorded, until, frozen_norms;
     const char *sizes;
     char refusals[GCP_MAX_ERROR];
 } gcpi_onnx;
@@ -980,7 +982,7 @@ GCPI_DEF gcp_onnx gcp_onnx_open_at(gcp_arena *arena, const char *path, gcp_onnx_
 
 /* Folding: what is known before a step. Exporters leave arithmetic about shapes behind, Shape, Gather, Concat and so
    on; once a recording fixes the shapes it is done here, in double, and never runs. So are constants of floats, if they
-   are few. An initialiser of floats is a weight and is not folded, unless it has no axes: that is a number. */
+   are few. An initialiser of floats is a weight and is not folded, unless it is a number. */
 
 enum { GCPI_ONNX_FOLDED = 1 << 16 }; /* the most elements of a folded value */
 
@@ -990,9 +992,16 @@ static ptrdiff_t gcpi_onnx_elements(const gcpi_onnx_value *v)
     for (int i = 0; i < v->rank; i++) n *= v->d[i];
     return n;
 }
+/* An initialiser of one element is a weight where its name has a dot, as those of parameters have: block.scale. */
+static int gcpi_onnx_trains(const gcpi_onnx *m, int data)
+{
+    const gcpi_onnx_data *d = &m->data[data];
+    return data < m->initializers && d->rank > 0 && gcpi_onnx_is_real(d->type) &&
+           (d->count > 1 || (d->name.size && memchr(d->name.at, '.', d->name.size)));
+}
 static int gcpi_onnx_is_weight(const gcpi_onnx *m, const gcpi_onnx_value *v)
 {
-    return v->data >= 0 && v->data < m->initializers && v->rank > 0 && gcpi_onnx_is_real(v->type);
+    return v->data >= 0 && gcpi_onnx_trains(m, v->data);
 }
 static double *gcpi_onnx_known_new(gcpi_onnx *m, const gcpi_onnx_value *v) /* NULL: too many, or no room */
 {
@@ -2278,7 +2287,7 @@ static gcp_tensor gcpi_onnx_parameter(gcpi_onnx *m, int source, const gcpi_onnx_
 {
     char name[200];
     gcp_param_opts o = gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, m->at);
-    const int constant = source < 0 || source >= m->initializers || !m->data[source].rank;
+    const int constant = source < 0 || source >= m->data_count || !gcpi_onnx_trains(m, source);
     gcpi_excerpt text = source < 0             ? gcpi_excerpt_of("number", 6)
                       : source < m->data_count ? m->data[source].name
                                                : m->values[source - m->data_count].name;
@@ -2310,6 +2319,12 @@ static void gcpi_onnx_bind(gcpi_onnx *m, gcpi_onnx_value *v)
 {
     const gcpi_onnx_weight *w = v->source < 0 ? NULL : gcpi_onnx_weight_of(m, v->source);
     int file[GCPI_FACTORS];
+    char name[80];
+    if (v->source < 0 && gcp_is_nil(v->tensor)) {
+        gcpi_fail(m->tape, GCP_E_DTYPE, m->at, m->call, "'%s' is of %s; floats are allowed there",
+                  gcpi_excerpt_text(v->name, name, sizeof name), gcpi_onnx_type_name(v->type));
+        gcpi_onnx_order_set(&v->order, v->rank, v->d);
+    }
     if (!w) return;
     gcpi_onnx_order lies = w->order;
     if (!gcpi_onnx_order_refine(&v->order, 0, &lies) || !gcpi_onnx_order_refine(&lies, 1, &v->order))
@@ -2364,6 +2379,7 @@ static gcp_tensor gcpi_onnx_any(gcpi_onnx *m, gcpi_onnx_value *v)
 static gcp_shape gcpi_onnx_rows_shape(gcp_tensor x, ptrdiff_t last)
 {
     gcp_shape s = gcp_shape_of(x), r = gcpi_raw(4, 1, 1, 1, (int)last);
+    if (gcp_is_nil(x)) return r;
     ptrdiff_t rest = (ptrdiff_t)gcpi_count(s) / last;
     for (int i = 0; i < 3 && rest % s.d[i] == 0; i++) {
         r.d[i] = s.d[i];
@@ -3608,6 +3624,7 @@ static int gcpi_onnx_batch_norm(gcpi_onnx *m, gcpi_onnx_node *n)
     for (int i = 3; i < 5; i++)
         if (!gcpi_onnx_is_source(gcpi_onnx_in(m, n, i)))
             return gcpi_onnx_refuse(m, n, "its mean or variance is no initialiser");
+    o.frozen = m->frozen_norms;
     o.epsilon = gcpi_onnx_exactly(gcpi_onnx_float(n, "epsilon", 1e-5));
     o.momentum = gcpi_onnx_exactly(floor(momentum * 1e6 + 0.5) / 1e6); /* 0.9 as a float is not 0.9 */
     const gcp_tensor g = gcpi_onnx_channels(m, gamma), b = gcpi_onnx_channels(m, beta),
@@ -4187,8 +4204,10 @@ static int gcpi_onnx_recordable(gcpi_onnx *m, gcpi_onnx_node *n)
     for (int k = 0; k < (n->pattern ? 8 : n->inputs); k++) {
         const gcpi_onnx_value *x = n->pattern ? &m->values[n->part[k]] : gcpi_onnx_in(m, n, k);
         if (!x || !gcpi_onnx_index(m, x)) continue;
-        if (!k && gcpi_onnx_is_real(x->type) && !gcpi_onnx_elements(x)) return gcpi_onnx_refuse(m, n, "an empty input");
-        if (x->source >= 0 || !gcp_is_nil(x->tensor) || x->type == GCPI_ONNX_NONE) continue;
+        const int unread = k && (gcpi_excerpt_is(n->op, "Resize") || gcpi_excerpt_is(n->op, "CastLike"));
+        if (!unread && gcpi_onnx_is_real(x->type) && !gcpi_onnx_elements(x))
+            return gcpi_onnx_refuse(m, n, "an empty input");
+        if (x->source >= 0 || !gcp_is_nil(x->tensor) || (x->type == GCPI_ONNX_NONE && x->data < 0)) continue;
         if (gcpi_onnx_is_real(x->type)) return 0;
         if (!k) return gcpi_onnx_refuse(m, n, "%s elements; floats are allowed", gcpi_onnx_type_name(x->type));
     }
@@ -4339,6 +4358,7 @@ GCPI_DEF gcp_code gcp_onnx_record_at(gcp_tape *t, gcp_onnx *model, gcp_onnx_reco
     if (m->arena->used == m->end) m->arena->used = m->mark;
     const int until = o.until ? gcpi_onnx_find(m, gcpi_excerpt_of(o.until, strlen(o.until))) : 0;
     m->until = until;
+    m->frozen_norms = o.frozen_norms;
     const gcpi_extents before = t->good;
     const int open = t->open;
     if (o.until && !until)

@@ -1,6 +1,6 @@
 /* Folding: what is known before a step. Exporters leave arithmetic about shapes behind, Shape, Gather, Concat and so
    on; once a recording fixes the shapes it is done here, in double, and never runs. So are constants of floats, if they
-   are few. An initialiser of floats is a weight and is not folded, unless it has no axes: that is a number. */
+   are few. An initialiser of floats is a weight and is not folded, unless it is a number. */
 
 enum { GCPI_ONNX_FOLDED = 1 << 16 }; /* the most elements of a folded value */
 
@@ -10,9 +10,16 @@ static ptrdiff_t gcpi_onnx_elements(const gcpi_onnx_value *v)
     for (int i = 0; i < v->rank; i++) n *= v->d[i];
     return n;
 }
+/* An initialiser of one element is a weight where its name has a dot, as those of parameters have: block.scale. */
+static int gcpi_onnx_trains(const gcpi_onnx *m, int data)
+{
+    const gcpi_onnx_data *d = &m->data[data];
+    return data < m->initializers && d->rank > 0 && gcpi_onnx_is_real(d->type) &&
+           (d->count > 1 || (d->name.size && memchr(d->name.at, '.', d->name.size)));
+}
 static int gcpi_onnx_is_weight(const gcpi_onnx *m, const gcpi_onnx_value *v)
 {
-    return v->data >= 0 && v->data < m->initializers && v->rank > 0 && gcpi_onnx_is_real(v->type);
+    return v->data >= 0 && gcpi_onnx_trains(m, v->data);
 }
 static double *gcpi_onnx_known_new(gcpi_onnx *m, const gcpi_onnx_value *v) /* NULL: too many, or no room */
 {

@@ -242,7 +242,7 @@ typedef struct gcpi_onnx {
     gcp_at at;
     const char *call;
     gcp_writer report;
-    int batch, refused, moved, recorded, until;
+    int batch, refused, moved, recorded, until, frozen_norms;
     const char *sizes;
     char refusals[GCP_MAX_ERROR];
 } gcpi_onnx;

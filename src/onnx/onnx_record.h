@@ -175,8 +175,10 @@ static int gcpi_onnx_recordable(gcpi_onnx *m, gcpi_onnx_node *n)
     for (int k = 0; k < (n->pattern ? 8 : n->inputs); k++) {
         const gcpi_onnx_value *x = n->pattern ? &m->values[n->part[k]] : gcpi_onnx_in(m, n, k);
         if (!x || !gcpi_onnx_index(m, x)) continue;
-        if (!k && gcpi_onnx_is_real(x->type) && !gcpi_onnx_elements(x)) return gcpi_onnx_refuse(m, n, "an empty input");
-        if (x->source >= 0 || !gcp_is_nil(x->tensor) || x->type == GCPI_ONNX_NONE) continue;
+        const int unread = k && (gcpi_excerpt_is(n->op, "Resize") || gcpi_excerpt_is(n->op, "CastLike"));
+        if (!unread && gcpi_onnx_is_real(x->type) && !gcpi_onnx_elements(x))
+            return gcpi_onnx_refuse(m, n, "an empty input");
+        if (x->source >= 0 || !gcp_is_nil(x->tensor) || (x->type == GCPI_ONNX_NONE && x->data < 0)) continue;
         if (gcpi_onnx_is_real(x->type)) return 0;
         if (!k) return gcpi_onnx_refuse(m, n, "%s elements; floats are allowed", gcpi_onnx_type_name(x->type));
     }
@@ -327,6 +329,7 @@ GCPI_DEF gcp_code gcp_onnx_record_at(gcp_tape *t, gcp_onnx *model, gcp_onnx_reco
     if (m->arena->used == m->end) m->arena->used = m->mark;
     const int until = o.until ? gcpi_onnx_find(m, gcpi_excerpt_of(o.until, strlen(o.until))) : 0;
     m->until = until;
+    m->frozen_norms = o.frozen_norms;
     const gcpi_extents before = t->good;
     const int open = t->open;
     if (o.until && !until)

@@ -143,7 +143,7 @@ static gcp_tensor gcpi_onnx_parameter(gcpi_onnx *m, int source, const gcpi_onnx_
 {
     char name[200];
     gcp_param_opts o = gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, m->at);
-    const int constant = source < 0 || source >= m->initializers || !m->data[source].rank;
+    const int constant = source < 0 || source >= m->data_count || !gcpi_onnx_trains(m, source);
     gcpi_excerpt text = source < 0             ? gcpi_excerpt_of("number", 6)
                       : source < m->data_count ? m->data[source].name
                                                : m->values[source - m->data_count].name;
@@ -175,6 +175,12 @@ static void gcpi_onnx_bind(gcpi_onnx *m, gcpi_onnx_value *v)
 {
     const gcpi_onnx_weight *w = v->source < 0 ? NULL : gcpi_onnx_weight_of(m, v->source);
     int file[GCPI_FACTORS];
+    char name[80];
+    if (v->source < 0 && gcp_is_nil(v->tensor)) {
+        gcpi_fail(m->tape, GCP_E_DTYPE, m->at, m->call, "'%s' is of %s; floats are allowed there",
+                  gcpi_excerpt_text(v->name, name, sizeof name), gcpi_onnx_type_name(v->type));
+        gcpi_onnx_order_set(&v->order, v->rank, v->d);
+    }
     if (!w) return;
     gcpi_onnx_order lies = w->order;
     if (!gcpi_onnx_order_refine(&v->order, 0, &lies) || !gcpi_onnx_order_refine(&lies, 1, &v->order))
@@ -229,6 +235,7 @@ static gcp_tensor gcpi_onnx_any(gcpi_onnx *m, gcpi_onnx_value *v)
 static gcp_shape gcpi_onnx_rows_shape(gcp_tensor x, ptrdiff_t last)
 {
     gcp_shape s = gcp_shape_of(x), r = gcpi_raw(4, 1, 1, 1, (int)last);
+    if (gcp_is_nil(x)) return r;
     ptrdiff_t rest = (ptrdiff_t)gcpi_count(s) / last;
     for (int i = 0; i < 3 && rest % s.d[i] == 0; i++) {
         r.d[i] = s.d[i];

@@ -71,7 +71,9 @@ int main(int count, char **words)
     gcp_onnx model = gcp_onnx_open(&files, words[1]);
     if (model.error[0]) return refused(model.error);
     gcp_tape *net = gcp_tape_make(&tapes, .ops = model.ops);
-    if (gcp_onnx_record(net, &model, .batch = batch, .report = gcp_file(stderr))) return refused(gcp_error(net));
+    if (gcp_onnx_record(net, &model, .batch = batch, .frozen_norms = atoi(option(count, words, "--frozen-norms", "0")),
+                        .report = gcp_file(stderr)))
+        return refused(gcp_error(net));
     const gcp_tensor logits = gcp_keep(gcp_onnx_output(&model, 0)),
                      labels = gcp_labels(net, "labels", GCP_SHAPE(batch));
     const gcp_tensor loss = gcp_cross_entropy(logits, labels);

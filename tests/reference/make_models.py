@@ -41,10 +41,10 @@ CLASSES = 10
 TV, TIMM = "torchvision", "timm"
 MODELS = {                                      # whose, side of an image, seed of the images, arguments
     "resnet18": (TV, 64, 300, {}),
-    "mobilenet_v2": (TV, 64, 304, {}),
+    "mobilenet_v2": (TV, 64, 312, {}),
     "mobilenet_v3_small": (TV, 64, 300, {}),
     "vit_b_16": (TV, 224, 300, {}),
-    "shufflenet_v2_x1_0": (TV, 64, 300, {}),
+    "shufflenet_v2_x1_0": (TV, 64, 326, {}),
     "convnext_tiny": (TV, 64, 300, {}),
     "deit_tiny_patch16_224": (TIMM, 224, 300, {}),
     "alexnet": (TV, 224, 301, {}),
@@ -59,7 +59,7 @@ MODELS = {                                      # whose, side of an image, seed 
     "efficientnet_v2_s": (TV, 64, 300, {}),
     "regnet_y_400mf": (TV, 64, 300, {}),
     "ghostnet_100": (TIMM, 64, 301, {}),
-    "mobilenetv4_conv_small": (TIMM, 64, 301, {}),
+    "mobilenetv4_conv_small": (TIMM, 64, 313, {}),
     "repvgg_a0": (TIMM, 64, 301, {}),
     "mixer_s16_224": (TIMM, 224, 300, {}),
     "hrnet_w18_small": (TIMM, 64, 305, {}),
@@ -291,6 +291,7 @@ def step_entries(path, graph, image, norms):
     logits, loss, after, population = step_of_graph(graph, image, norms)
     start = {name: graph.initial[name] for name in after}
     zero = zeros(start, after)
+    assert 8 * len(zero) <= len(after), f"a dead network: {len(zero)} of {len(after)} gradients are zero"
     rough = step_of_graph(Graph(path, torch.float32), image, norms)
     floor = max(worst(change_errors(start, after, rough[2], zero))[0], 0.0)
     entries = {"logits_train": logits.astype("f"), "loss": np.float32(loss), "norms": norms, "floor": np.float32(floor),

@@ -7,7 +7,7 @@ the same bits under four policies, and the saved file in ONNX Runtime.
 The program is called so, once for each policy and once more on the file that it saved:
 
     LIKE_ONNX MODEL.onnx --batch 4 --in X.f32 --labels X.i32 --lr 0.01 --policy keep_all|segments|sqrt|cheap|budget
-              --logits X.f32 --trained-logits X.f32 --saved X.onnx
+              --frozen-norms 0|1 --logits X.f32 --trained-logits X.f32 --saved X.onnx
 
 prints "ops N least BYTES keep_all BYTES planned BYTES measured BYTES loss X hash H" and exits with 0, or refuses with 1
 and a message. The table has a row for each file:
@@ -377,13 +377,13 @@ class Reference:
         return self.file[key]
 
 
-def called(program, model, folder, policy):
+def called(program, model, folder, policy, frozen):
     """The numbers it prints, and its logits in inference and training."""
     outs = [folder / name for name in ("logits", "trained", "saved.onnx")]
     for out in outs:
         out.unlink(missing_ok=True)
     done = subprocess.run([program, model, "--batch", str(BATCH), "--in", folder / "in", "--labels", folder / "labels",
-                           "--lr", str(LR), "--policy", policy, "--logits", outs[0], "--trained-logits", outs[1],
+                           "--lr", str(LR), "--policy", policy, "--frozen-norms", str(frozen), "--logits", outs[0], "--trained-logits", outs[1],
                            "--saved", outs[2]], capture_output=True, text=True, timeout=PATIENCE)
     if done.returncode == 1:
         raise Refused(" ".join(done.stderr.split()) or "(without a word)")
@@ -446,8 +446,9 @@ def compare(program, path, folder):
     image.astype("<f4").tofile(folder / "in")
     reference["labels"].astype("<i4").tofile(folder / "labels")
     printed, row, wrong = {}, {}, []
+    frozen = int(".eval." in path.name)              # exported for inference: its norms keep their statistics
     for policy in POLICIES:
-        printed[policy], logits = called(program, path, folder, policy)
+        printed[policy], logits = called(program, path, folder, policy, frozen)
         if policy == POLICIES[0]:
             first, saved = logits, (folder / "saved.onnx").rename(folder / "first.onnx")
     loss = float(printed["keep_all"]["loss"])
@@ -463,10 +464,10 @@ def compare(program, path, folder):
     row["floor"] = float(reference[prefix + "floor"])
     row["memory"] = all(p["planned"] == p["measured"] for p in printed.values())
     row["hash"] = len({p["hash"] for p in printed.values()}) == 1
-    again = called(program, saved, folder, "keep_all")[1][0].reshape(shape)
+    again = called(program, saved, folder, "keep_all", frozen)[1][0].reshape(shape)
     runtimes = in_runtime(saved, image)
     row["ort"], rough = apart(again, runtimes), apart(runtimes, exact(saved, image))
-    row["ops"], row["least"], row["keep_all"] = (int(printed["keep_all"][key]) for key in ("ops", "least", "keep_all"))
+    row["ops"], row["least"], row["keep_all"] = (int(printed["budget"][key]) for key in ("ops", "least", "keep_all"))
     limits = {"logits": LOGITS, "step": max(STEP, 4 * row["floor"]), "ort": max(RUNTIME, 4 * rough)}
     wrong += [key for key, limit in limits.items() if not row[key] <= limit]
     return row, wrong + [key for key in ("memory", "hash") if not row[key]]
