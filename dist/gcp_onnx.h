@@ -476,7 +476,7 @@ typedef struct gcpi_onnx_node {
     gcpi_excerpt message, name, op;
     int input, inputs, output, outputs; /* the first in edges, and how many; an edge is a value, 0: left out */
     int foreign;                        /* of another domain than ONNX's own */
-    int needed, segment;
+    int needed;
     const struct gcpi_onnx_row *row;
     const struct gcpi_onnx_pattern *pattern;
     int part[8]; /* values that the pattern found */
@@ -518,7 +518,7 @@ typedef struct gcpi_onnx {
     gcp_at at;
     const char *call;
     gcp_writer report;
-    int batch, refused, moved, recorded, until, frozen_norms;
+    int batch, refused, recorded, until, frozen_norms;
     const char *sizes;
     char refusals[GCP_MAX_ERROR];
 } gcpi_onnx;
@@ -2139,6 +2139,15 @@ static ptrdiff_t gcpi_onnx_order_elements(const gcpi_onnx_order *o, int from, in
     for (int j = from; j < to; j++) n *= o->size[o->memory[j]];
     return n;
 }
+/* Factor f is left out. */
+static void gcpi_onnx_order_remove(gcpi_onnx_order *o, int f)
+{
+    const int at = gcpi_onnx_order_place(o, f);
+    o->count--;
+    for (int j = at; j < o->count; j++) o->memory[j] = o->memory[j + 1];
+    for (int j = 0; j < o->count; j++) o->memory[j] -= o->memory[j] > f;
+    for (int i = f; i < o->count; i++) o->size[i] = o->size[i + 1], o->axis[i] = o->axis[i + 1];
+}
 
 /* ==== src/onnx/operands.h ==== */
 
@@ -2197,7 +2206,6 @@ static gcp_tensor gcpi_onnx_move(gcpi_onnx *m, gcp_tensor x, gcpi_onnx_order *o,
     int first[GCPI_FACTORS + 1], from[4] = { 0 }, rank[4], size[4] = { 1, 1, 1, 1 };
     const int blocks = gcpi_onnx_order_blocks(o, want, first);
     if (blocks <= 1) return x;
-    m->moved++;
     for (int b = 0; b < blocks && blocks <= 4; b++) {
         from[b] = gcpi_onnx_order_place(o, want[first[b]]);
         rank[b] = 0;
@@ -2367,6 +2375,7 @@ static gcp_tensor gcpi_onnx_usual(gcpi_onnx *m, gcpi_onnx_value *v)
     const char *layout = gcpi_layout_usual(v->rank);
     v->tensor = gcpi_onnx_get(m, v, layout);
     gcpi_onnx_order_make(&v->order, layout, v->rank, v->d);
+    v->other = gcpi_nil(m->tape);
     return v->tensor;
 }
 /* v as it lies, or in its own order where it is a weight. */
@@ -2478,140 +2487,40 @@ static int gcpi_onnx_put_layout(gcpi_onnx *m, gcpi_onnx_node *n, int output, gcp
     gcpi_onnx_order_make(&o, layout, v->rank, v->d);
     return gcpi_onnx_put(m, n, output, x, &o);
 }
-
-/* ---- two operands ---- */
-
-/* The axes of v counted from the end of a result's. */
-static gcpi_onnx_order gcpi_onnx_aligned(const gcpi_onnx_value *v, int rank)
+/* A value to be changed. What x has in another order is not its own: that order's factors are x's. */
+static gcpi_onnx_value gcpi_onnx_copy(const gcpi_onnx_value *x)
 {
-    gcpi_onnx_order o = v->order;
-    for (int f = 0; f < o.count; f++) o.axis[f] += rank - v->rank;
-    return o;
+    gcpi_onnx_value v = *x;
+    v.known = NULL;
+    v.other = gcpi_nil(x->tensor.tape);
+    return v;
 }
-/* The four sizes for factors in memory, of which each operand has all or none within a size. has: bits of operands, a
-   factor each, in the order of memory. shape: one that is tried first. 0: more than four. */
-static int gcpi_onnx_groups(const gcpi_onnx_order *o, const int *has, gcp_shape shape, gcp_shape *to)
+/* x becomes a result of its own. */
+static void gcpi_onnx_becomes(const gcpi_onnx *m, gcpi_onnx_value *x, gcp_tensor y)
 {
-    int place = 0, fits = 1, sizes[GCPI_FACTORS], runs = 0;
-    ptrdiff_t left = 1;
-    for (int j = 0; j < o->count; j++) { /* shape, if no size of it mixes */
-        const int size = o->size[o->memory[j]];
-        if (left == 1) {
-            while (place < 4 && shape.d[place] == 1) place++;
-            left = place < 4 ? shape.d[place++] : 0;
-        } else if (has[j] != has[j - 1]) fits = 0;
-        if (!left || left % size) {
-            fits = 0;
-            break;
-        }
-        left /= size;
-    }
-    *to = shape;
-    if (fits) return 1;
-    for (int j = 0; j < o->count; j++) {
-        if (!j || has[j] != has[j - 1]) sizes[runs++] = 1;
-        sizes[runs - 1] *= o->size[o->memory[j]];
-    }
-    *to = gcpi_raw(4, 1, 1, 1, 1);
-    for (int i = 0; i < runs && runs <= 4; i++) to->d[runs == 1 ? 3 : i == runs - 1 ? 3 : i] = sizes[i];
-    return runs <= 4;
+    x->tensor = y;
+    x->other = gcpi_nil(m->tape);
+    x->source = -1;
 }
-/* What of a shape in groups an operand has; want: its factors in that order. */
-static gcp_shape gcpi_onnx_share(const gcpi_onnx_order *o, const int *has, int bit, gcp_shape all,
-                                 const gcpi_onnx_order *own, int *want)
+/* A copy's axes in another order. */
+static void gcpi_onnx_turn(gcpi_onnx_value *x, const int *axes)
 {
-    gcp_shape s = gcpi_raw(4, 1, 1, 1, 1);
-    int place = 0, count = 0;
-    ptrdiff_t left = 1;
-    for (int j = 0; j < o->count; j++) {
-        const int f = o->memory[j];
-        if (left == 1) {
-            while (all.d[place] == 1) place++;
-            left = all.d[place++];
-        }
-        left /= o->size[f];
-        if (!(has[j] & bit)) continue;
-        want[count++] = gcpi_onnx_order_nth(own, o->axis[f], gcpi_onnx_order_rank_in_axis(o, f));
-        s.d[place - 1] *= o->size[f];
-    }
-    return s;
+    gcpi_onnx_order_transpose(&x->order, axes);
+    memcpy(x->d, x->order.d, sizeof x->d);
 }
-typedef struct gcpi_onnx_pair {
-    gcp_tensor a, b;
-    gcpi_onnx_order order;
-    gcp_shape shape;
-} gcpi_onnx_pair;
-
-/* The order of the result: of the operand that has all axes, else the result's own. has: as gcpi_onnx_groups takes it.
-   */
-static void gcpi_onnx_pair_order(const gcpi_onnx_order *a, const gcpi_onnx_order *b, int rank, const int *d,
-                                 gcpi_onnx_order *o, int *has)
+/* An output is this value in other axes. Where one of them would be cut across, x goes into its own order first. */
+static int gcpi_onnx_put_value(gcpi_onnx *m, gcpi_onnx_node *n, int output, const gcpi_onnx_value *x)
 {
-    int mark[GCPI_FACTORS];
-    memset(o, 0, sizeof *o);
-    o->rank = rank;
-    for (int i = 0; i < rank; i++) {
-        const int in_a = gcpi_onnx_order_nth(a, i, 0) >= 0, in_b = gcpi_onnx_order_nth(b, i, 0) >= 0;
-        const gcpi_onnx_order *from = in_a ? a : b;
-        o->d[i] = d[i];
-        for (int f = 0; f < from->count; f++)
-            if (from->axis[f] == i) {
-                mark[o->count] = in_a | in_b << 1;
-                o->size[o->count] = from->size[f];
-                o->axis[o->count] = i;
-                o->memory[o->count] = o->count;
-                o->count++;
-            }
+    gcpi_onnx_value *y = gcpi_onnx_out(m, n, output), plain = gcpi_onnx_copy(x);
+    if (!y) return 1;
+    y->order = x->order;
+    if (!gcpi_onnx_order_reshape(&y->order, y->rank, y->d)) {
+        gcpi_onnx_becomes(m, &plain, gcpi_onnx_get(m, &plain, gcpi_layout_plain(x->rank)));
+        gcpi_onnx_order_set(&y->order, y->rank, y->d);
     }
-    if (a->count == o->count) memcpy(o->memory, a->memory, sizeof o->memory);
-    else if (b->count == o->count) memcpy(o->memory, b->memory, sizeof o->memory);
-    for (int j = 0; j < o->count; j++) has[j] = mark[o->memory[j]];
-}
-/* a and b, of result y, in orders that agree. 0, with a message: refused. */
-static int gcpi_onnx_pair_of(gcpi_onnx *m, gcpi_onnx_node *n, gcpi_onnx_value *a, gcpi_onnx_value *b,
-                             const gcpi_onnx_value *y, gcpi_onnx_pair *p)
-{
-    int has[GCPI_FACTORS], want[GCPI_FACTORS];
-    gcpi_onnx_bind(m, a);
-    gcpi_onnx_bind(m, b);
-    for (int i = 0; i < y->rank; i++) {
-        const int ai = i - y->rank + a->rank, bi = i - y->rank + b->rank;
-        if (ai < 0 || bi < 0 || a->d[ai] == 1 || b->d[bi] == 1) continue;
-        if (!gcpi_onnx_cut_axis(a, ai, &b->order, bi) && !gcpi_onnx_cut_axis(b, bi, &a->order, ai))
-            return gcpi_onnx_refuse(m, n, "its operands were cut differently");
-        if (!gcpi_onnx_cut_axis(b, bi, &a->order, ai))
-            return gcpi_onnx_refuse(m, n, "its operands were cut differently");
-    }
-    const gcpi_onnx_order oa = gcpi_onnx_aligned(a, y->rank), ob = gcpi_onnx_aligned(b, y->rank);
-    if (a->source >= 0 && b->source < 0 && ob.count >= oa.count)
-        gcpi_onnx_pair_order(&ob, &oa, y->rank, y->d, &p->order, has);
-    else gcpi_onnx_pair_order(&oa, &ob, y->rank, y->d, &p->order, has);
-    const int swapped = a->source >= 0 && b->source < 0 && ob.count >= oa.count;
-    const gcpi_onnx_value *big = oa.count == p->order.count && !swapped ? a : ob.count == p->order.count ? b : NULL;
-    const gcp_shape first = big && !gcp_is_nil(big->tensor) ? gcp_shape_of(big->tensor)
-                                                            : gcpi_layout_shape(&p->order, gcpi_layout_plain(y->rank));
-    if (!gcpi_onnx_groups(&p->order, has, first, &p->shape))
-        return gcpi_onnx_refuse(m, n, "an operand is spread over axes that lie in more than four parts");
-    const gcp_shape sa = gcpi_onnx_share(&p->order, has, swapped ? 2 : 1, p->shape, &oa, want);
-    p->a = gcpi_onnx_arranged(m, a, want, sa);
-    const gcp_shape sb = gcpi_onnx_share(&p->order, has, swapped ? 1 : 2, p->shape, &ob, want);
-    p->b = gcpi_onnx_arranged(m, b, want, sb);
-    return !gcp_is_nil(p->a) && !gcp_is_nil(p->b);
-}
-
-/* The running mean and variance of the batch-norm that was recorded last are inputs 3 and 4 of its node. */
-static void gcpi_onnx_statistics(gcpi_onnx *m, const gcpi_onnx_node *n)
-{
-    gcp_tape *t = m->tape;
-    int op = t->op_count - 1, next = 0;
-    while (op > 0 && !gcpi_facts_of(&t->ops[op]).stats) op--;
-    for (int i = 3; i < 5 && m->weight_count < m->weight_capacity; i++) {
-        const gcpi_onnx_value *v = gcpi_onnx_in(m, n, i);
-        gcpi_onnx_weight *w = &m->weights[m->weight_count++];
-        w->source = v->source;
-        w->order = v->order;
-        w->tensor = gcpi_handle(t, t->edges[t->ops[op].in + 1 + next++]);
-    }
+    y->tensor = plain.tensor;
+    y->source = plain.source;
+    return y->source >= 0 || !gcp_is_nil(y->tensor);
 }
 
 /* ==== src/onnx/onnx_elements.h ==== */
@@ -2739,10 +2648,7 @@ static int gcpi_onnx_same(gcpi_onnx *m, gcpi_onnx_node *n) /* Identity, Cast amo
     if (gcpi_onnx_is_real(x->type) != gcpi_onnx_is_real(y->type))
         return gcpi_onnx_refuse(m, n, "%s to %s of a tensor", gcpi_onnx_type_name(x->type),
                                 gcpi_onnx_type_name(y->type));
-    y->tensor = x->tensor;
-    y->source = x->source;
-    y->order = x->order;
-    return 1;
+    return gcpi_onnx_put_value(m, n, 0, x);
 }
 static int gcpi_onnx_dropout(gcpi_onnx *m, gcpi_onnx_node *n)
 {
@@ -2757,6 +2663,122 @@ static int gcpi_onnx_dropout(gcpi_onnx *m, gcpi_onnx_node *n)
 }
 
 /* ---- two operands ---- */
+
+/* The axes of v counted from the end of a result's. */
+static gcpi_onnx_order gcpi_onnx_aligned(const gcpi_onnx_value *v, int rank)
+{
+    gcpi_onnx_order o = v->order;
+    for (int f = 0; f < o.count; f++) o.axis[f] += rank - v->rank;
+    return o;
+}
+/* The four sizes for factors in memory, of which each operand has all or none within a size. has: bits of operands, a
+   factor each, in the order of memory. shape: one that is tried first. 0: more than four. */
+static int gcpi_onnx_groups(const gcpi_onnx_order *o, const int *has, gcp_shape shape, gcp_shape *to)
+{
+    int place = 0, fits = 1, sizes[GCPI_FACTORS], runs = 0;
+    ptrdiff_t left = 1;
+    for (int j = 0; j < o->count; j++) { /* shape, if no size of it mixes */
+        const int size = o->size[o->memory[j]];
+        if (left == 1) {
+            while (place < 4 && shape.d[place] == 1) place++;
+            left = place < 4 ? shape.d[place++] : 0;
+        } else if (has[j] != has[j - 1]) fits = 0;
+        if (!left || left % size) {
+            fits = 0;
+            break;
+        }
+        left /= size;
+    }
+    *to = shape;
+    if (fits) return 1;
+    for (int j = 0; j < o->count; j++) {
+        if (!j || has[j] != has[j - 1]) sizes[runs++] = 1;
+        sizes[runs - 1] *= o->size[o->memory[j]];
+    }
+    *to = gcpi_raw(4, 1, 1, 1, 1);
+    for (int i = 0; i < runs && runs <= 4; i++) to->d[runs == 1 ? 3 : i == runs - 1 ? 3 : i] = sizes[i];
+    return runs <= 4;
+}
+/* What of a shape in groups an operand has; want: its factors in that order. */
+static gcp_shape gcpi_onnx_share(const gcpi_onnx_order *o, const int *has, int bit, gcp_shape all,
+                                 const gcpi_onnx_order *own, int *want)
+{
+    gcp_shape s = gcpi_raw(4, 1, 1, 1, 1);
+    int place = 0, count = 0;
+    ptrdiff_t left = 1;
+    for (int j = 0; j < o->count; j++) {
+        const int f = o->memory[j];
+        if (left == 1) {
+            while (all.d[place] == 1) place++;
+            left = all.d[place++];
+        }
+        left /= o->size[f];
+        if (!(has[j] & bit)) continue;
+        want[count++] = gcpi_onnx_order_nth(own, o->axis[f], gcpi_onnx_order_rank_in_axis(o, f));
+        s.d[place - 1] *= o->size[f];
+    }
+    return s;
+}
+typedef struct gcpi_onnx_pair {
+    gcp_tensor a, b;
+    gcpi_onnx_order order;
+    gcp_shape shape;
+} gcpi_onnx_pair;
+
+/* The order of the result: of the operand that has all axes, else the result's own. has: as gcpi_onnx_groups takes it.
+   */
+static void gcpi_onnx_pair_order(const gcpi_onnx_order *a, const gcpi_onnx_order *b, int rank, const int *d,
+                                 gcpi_onnx_order *o, int *has)
+{
+    int mark[GCPI_FACTORS];
+    memset(o, 0, sizeof *o);
+    o->rank = rank;
+    for (int i = 0; i < rank; i++) {
+        const int in_a = gcpi_onnx_order_nth(a, i, 0) >= 0, in_b = gcpi_onnx_order_nth(b, i, 0) >= 0;
+        const gcpi_onnx_order *from = in_a ? a : b;
+        o->d[i] = d[i];
+        for (int f = 0; f < from->count; f++)
+            if (from->axis[f] == i) {
+                mark[o->count] = in_a | in_b << 1;
+                o->size[o->count] = from->size[f];
+                o->axis[o->count] = i;
+                o->memory[o->count] = o->count;
+                o->count++;
+            }
+    }
+    if (a->count == o->count) memcpy(o->memory, a->memory, sizeof o->memory);
+    else if (b->count == o->count) memcpy(o->memory, b->memory, sizeof o->memory);
+    for (int j = 0; j < o->count; j++) has[j] = mark[o->memory[j]];
+}
+/* a and b, of result y, in orders that agree. 0, with a message: refused. */
+static int gcpi_onnx_pair_of(gcpi_onnx *m, gcpi_onnx_node *n, gcpi_onnx_value *a, gcpi_onnx_value *b,
+                             const gcpi_onnx_value *y, gcpi_onnx_pair *p)
+{
+    int has[GCPI_FACTORS], want[GCPI_FACTORS];
+    gcpi_onnx_bind(m, a);
+    gcpi_onnx_bind(m, b);
+    for (int i = 0; i < y->rank; i++) {
+        const int ai = i - y->rank + a->rank, bi = i - y->rank + b->rank;
+        if (ai < 0 || bi < 0 || a->d[ai] == 1 || b->d[bi] == 1) continue;
+        if (!gcpi_onnx_cut_axis(a, ai, &b->order, bi) && !gcpi_onnx_cut_axis(b, bi, &a->order, ai))
+            return gcpi_onnx_refuse(m, n, "its operands were cut differently");
+        if (!gcpi_onnx_cut_axis(b, bi, &a->order, ai))
+            return gcpi_onnx_refuse(m, n, "its operands were cut differently");
+    }
+    const gcpi_onnx_order oa = gcpi_onnx_aligned(a, y->rank), ob = gcpi_onnx_aligned(b, y->rank);
+    const int swapped = a->source >= 0 && b->source < 0 && ob.count >= oa.count; /* a weight goes by what it meets */
+    gcpi_onnx_pair_order(swapped ? &ob : &oa, swapped ? &oa : &ob, y->rank, y->d, &p->order, has);
+    const gcpi_onnx_value *big = oa.count == p->order.count && !swapped ? a : ob.count == p->order.count ? b : NULL;
+    const gcp_shape first = big && !gcp_is_nil(big->tensor) ? gcp_shape_of(big->tensor)
+                                                            : gcpi_layout_shape(&p->order, gcpi_layout_plain(y->rank));
+    if (!gcpi_onnx_groups(&p->order, has, first, &p->shape))
+        return gcpi_onnx_refuse(m, n, "an operand is spread over axes that lie in more than four parts");
+    const gcp_shape sa = gcpi_onnx_share(&p->order, has, swapped ? 2 : 1, p->shape, &oa, want);
+    p->a = gcpi_onnx_arranged(m, a, want, sa);
+    const gcp_shape sb = gcpi_onnx_share(&p->order, has, swapped ? 1 : 2, p->shape, &ob, want);
+    p->b = gcpi_onnx_arranged(m, b, want, sb);
+    return !gcp_is_nil(p->a) && !gcp_is_nil(p->b);
+}
 
 typedef gcp_tensor (*gcpi_onnx_pair_fn)(gcp_tensor a, gcp_tensor b, gcp_op_opts o);
 static gcpi_onnx_pair_fn gcpi_onnx_pair_fn_of(gcpi_excerpt op)
@@ -2808,9 +2830,7 @@ static int gcpi_onnx_pairs(gcpi_onnx *m, gcpi_onnx_node *n)
         gcpi_onnx_value y = *out;
         if (!gcpi_onnx_broadcast(a, b, &y.rank, y.d)) return gcpi_onnx_refuse(m, n, "its operands' shapes do not fit");
         if (!gcpi_onnx_pair_of(m, n, a, b, &y, &p)) return 0;
-        sum.tensor = fn(p.a, p.b, gcpi_onnx_opts(m));
-        sum.other = gcpi_nil(m->tape);
-        sum.source = -1;
+        gcpi_onnx_becomes(m, &sum, fn(p.a, p.b, gcpi_onnx_opts(m)));
         sum.order = p.order;
         sum.rank = y.rank;
         memcpy(sum.d, y.d, sizeof sum.d);
@@ -2841,28 +2861,15 @@ static int gcpi_onnx_pow(gcpi_onnx *m, gcpi_onnx_node *n)
 /* The output is the input in other axes. */
 static int gcpi_onnx_again(gcpi_onnx *m, gcpi_onnx_node *n)
 {
-    gcpi_onnx_value *x = gcpi_onnx_in(m, n, 0), *y = gcpi_onnx_out(m, n, 0);
-    gcpi_onnx_order order = x->order;
-    if (gcpi_onnx_order_reshape(&order, y->rank, y->d)) {
-        y->tensor = x->tensor;
-        y->source = x->source;
-        y->order = order;
-        return 1;
-    }
-    y->tensor = gcpi_onnx_get(m, x, gcpi_layout_plain(x->rank)); /* an axis was cut across: into its own order */
-    gcpi_onnx_order_set(&y->order, y->rank, y->d);
-    return !gcp_is_nil(y->tensor);
+    return gcpi_onnx_put_value(m, n, 0, gcpi_onnx_in(m, n, 0));
 }
 static int gcpi_onnx_transpose(gcpi_onnx *m, gcpi_onnx_node *n)
 {
-    gcpi_onnx_value *x = gcpi_onnx_in(m, n, 0), *y = gcpi_onnx_out(m, n, 0);
+    gcpi_onnx_value x = gcpi_onnx_copy(gcpi_onnx_in(m, n, 0));
     int axes[GCPI_AXES];
-    gcpi_onnx_permutation(n, x->rank, axes);
-    y->tensor = x->tensor;
-    y->source = x->source;
-    y->order = x->order;
-    gcpi_onnx_order_transpose(&y->order, axes);
-    return 1;
+    gcpi_onnx_permutation(n, x.rank, axes);
+    gcpi_onnx_turn(&x, axes);
+    return gcpi_onnx_put_value(m, n, 0, &x);
 }
 static int gcpi_onnx_expand(gcpi_onnx *m, gcpi_onnx_node *n)
 {
@@ -2870,7 +2877,6 @@ static int gcpi_onnx_expand(gcpi_onnx *m, gcpi_onnx_node *n)
     gcpi_onnx_pair p;
     if (gcpi_onnx_elements(x) == gcpi_onnx_elements(y)) return gcpi_onnx_again(m, n);
     gcpi_onnx_order_set(&all.order, y->rank, y->d);
-    all.source = 0; /* as a weight: it takes any order */
     gcpi_onnx_bind(m, x);
     int has[GCPI_FACTORS], want[GCPI_FACTORS];
     for (int i = 0; i < y->rank; i++) {
@@ -2949,12 +2955,7 @@ static void gcpi_onnx_order_resize(gcpi_onnx_order *o, int axis, int size)
     if (f < 0) return;
     while (f + 1 < o->count && o->axis[f + 1] == axis) gcpi_onnx_order_join(o, f);
     o->size[f] = size;
-    if (size > 1) return;
-    const int at = gcpi_onnx_order_place(o, f);
-    o->count--;
-    for (int j = at; j < o->count; j++) o->memory[j] = o->memory[j + 1];
-    for (int j = 0; j < o->count; j++) o->memory[j] -= o->memory[j] > f;
-    for (int i = f; i < o->count; i++) o->size[i] = o->size[i + 1], o->axis[i] = o->axis[i + 1];
+    if (size == 1) gcpi_onnx_order_remove(o, f);
 }
 /* Where an axis is the slowest part of one of the tensor's sizes (q, k and v in channels), that size, and how much of
    it an element is; 0: it is no such part. */
@@ -2973,12 +2974,6 @@ static int gcpi_onnx_axis_in_size(const gcpi_onnx_value *v, int axis, int *scale
         }
     return 0;
 }
-static gcpi_onnx_value gcpi_onnx_copy(const gcpi_onnx_value *x) /* of a value, to be changed */
-{
-    gcpi_onnx_value v = *x;
-    v.known = NULL;
-    return v;
-}
 /* y becomes elements first, first + step, ... of an axis of x, `count` of them. 0: refused. */
 static int gcpi_onnx_cut(gcpi_onnx *m, gcpi_onnx_value *x, int axis, int first, int count, int step, gcpi_onnx_value *y)
 {
@@ -2988,37 +2983,19 @@ static int gcpi_onnx_cut(gcpi_onnx *m, gcpi_onnx_value *x, int axis, int first, 
     *y = gcpi_onnx_copy(x);
     if (count == x->d[axis]) return 1;
     gcpi_onnx_bind(m, x);
-    const int size = gcpi_onnx_axis_in_size(x, axis, &scale);
-    if (size && (step == 1 || scale == 1)) {
-        o.axis = gcpi_onnx_places[size - 1];
-        y->order = x->order;
-        y->tensor = x->tensor;
-        gcpi_onnx_order_resize(&y->order, axis, count);
-    } else {
-        o.axis = gcpi_onnx_places[gcpi_onnx_axis_layout(x, axis, layout)];
-        y->tensor = gcpi_onnx_get(m, x, layout);
-        scale = 1;
-    }
+    int size = gcpi_onnx_axis_in_size(x, axis, &scale);
+    if (step != 1 && scale != 1) size = 0;
+    if (!size) scale = 1;
+    o.axis = gcpi_onnx_places[size ? size - 1 : gcpi_onnx_axis_layout(x, axis, layout)];
     o.first = first * scale;
     o.count = count * scale;
     o.step = step;
-    y->tensor = gcp_slice_at(y->tensor, o);
-    y->other = gcpi_nil(m->tape);
-    y->source = -1;
+    gcpi_onnx_becomes(m, y, gcp_slice_at(size ? x->tensor : gcpi_onnx_get(m, x, layout), o));
     y->d[axis] = count;
-    if (!size || (step != 1 && scale != 1)) gcpi_onnx_order_make(&y->order, layout, y->rank, y->d);
-    return !gcp_is_nil(y->tensor);
-}
-/* An output is this value, maybe without axes of size 1. */
-static int gcpi_onnx_put_value(gcpi_onnx *m, gcpi_onnx_node *n, int output, const gcpi_onnx_value *x)
-{
-    gcpi_onnx_value *y = gcpi_onnx_out(m, n, output);
-    if (!y) return 1;
-    y->tensor = x->tensor;
-    y->source = x->source;
     y->order = x->order;
-    if (gcpi_onnx_order_reshape(&y->order, y->rank, y->d)) return 1;
-    return gcpi_onnx_refuse(m, n, "its axes lie across each other");
+    if (size) gcpi_onnx_order_resize(&y->order, axis, count);
+    else gcpi_onnx_order_make(&y->order, layout, y->rank, y->d);
+    return !gcp_is_nil(y->tensor);
 }
 static int gcpi_onnx_split(gcpi_onnx *m, gcpi_onnx_node *n)
 {
@@ -3077,8 +3054,7 @@ static int gcpi_onnx_gather_each(gcpi_onnx *m, gcpi_onnx_node *n, gcpi_onnx_valu
         if (!gcpi_onnx_cut(m, x, axis, row, 1, 1, &part)) return 0;
         parts[i] = gcpi_onnx_get(m, &part, layout);
     }
-    all.tensor = gcp_concat_at(parts, count, o);
-    all.source = -1;
+    gcpi_onnx_becomes(m, &all, gcp_concat_at(parts, count, o));
     all.d[axis] = count;
     gcpi_onnx_order_make(&all.order, layout, all.rank, all.d);
     return !gcp_is_nil(all.tensor) && gcpi_onnx_put_value(m, n, 0, &all);
@@ -3121,51 +3097,64 @@ static int gcpi_onnx_concat(gcpi_onnx *m, gcpi_onnx_node *n)
     for (int i = 0; i < n->inputs; i++) parts[i] = gcpi_onnx_get(m, gcpi_onnx_in(m, n, i), layout);
     return gcpi_onnx_put_layout(m, n, 0, n->inputs == 1 ? parts[0] : gcp_concat_at(parts, n->inputs, o), layout);
 }
+/* What a Pad says: its mode, what it fills with. 0, with a message: refused. */
+typedef struct gcpi_onnx_padding {
+    gcp_pad_mode mode;
+    double fill;
+} gcpi_onnx_padding;
+static int gcpi_onnx_padding_of(gcpi_onnx *m, const gcpi_onnx_node *n, gcpi_onnx_padding *p)
+{
+    static const char *const names[] = { "constant", "edge", "reflect" };
+    static const gcp_pad_mode modes[] = { GCP_PAD_ZEROS, GCP_PAD_EDGE, GCP_PAD_REFLECT };
+    const gcpi_excerpt mode = gcpi_onnx_string(n, "mode", "constant");
+    int kind = 0;
+    p->fill = gcpi_onnx_float(n, "value", 0);
+    while (kind < 3 && !gcpi_excerpt_is(mode, names[kind])) kind++;
+    if (gcpi_onnx_in(m, n, 2) && !gcpi_onnx_number(m, gcpi_onnx_in(m, n, 2), &p->fill))
+        return gcpi_onnx_refuse(m, n, "its value is not known before a step");
+    if (kind == 3 || !gcpi_finite(p->fill))
+        return gcpi_onnx_refuse(m, n, "its mode, or a value of %g; constant, edge and reflect are allowed", p->fill);
+    p->mode = modes[kind];
+    return 1;
+}
+/* More elements before and after those of an axis. */
+static int gcpi_onnx_pad_axis(gcpi_onnx *m, gcpi_onnx_value *x, int axis, int before, int after, gcpi_onnx_padding p)
+{
+    const int shifts = p.mode == GCP_PAD_ZEROS && p.fill != 0; /* gcp pads with zeros */
+    char layout[16];
+    GCPI_ONNX_OPTS(pad, o);
+    gcpi_onnx_bind(m, x);
+    o.axis = gcpi_onnx_places[gcpi_onnx_axis_layout(x, axis, layout)];
+    o.before = before;
+    o.after = after;
+    o.mode = p.mode;
+    gcp_tensor y = gcpi_onnx_get(m, x, layout);
+    const gcp_tensor by = shifts ? gcpi_onnx_number_tensor(m, p.fill) : y;
+    if (shifts) y = gcp_sub_at(y, by, gcpi_onnx_opts(m));
+    y = gcp_pad_at(y, o);
+    if (shifts) y = gcp_add_at(y, by, gcpi_onnx_opts(m));
+    x->d[axis] += before + after;
+    gcpi_onnx_becomes(m, x, y);
+    gcpi_onnx_order_make(&x->order, layout, x->rank, x->d);
+    return !gcp_is_nil(y);
+}
 /* An axis after the other; a negative pad cuts. */
 static int gcpi_onnx_pad(gcpi_onnx *m, gcpi_onnx_node *n)
 {
-    static const struct {
-        const char *name;
-        gcp_pad_mode mode;
-    } modes[] = { { "constant", GCP_PAD_ZEROS }, { "edge", GCP_PAD_EDGE }, { "reflect", GCP_PAD_REFLECT } };
     gcpi_onnx_value part = gcpi_onnx_copy(gcpi_onnx_in(m, n, 0)), whole;
-    const gcpi_excerpt mode = gcpi_onnx_string(n, "mode", "constant");
-    double fill = gcpi_onnx_float(n, "value", 0);
+    gcpi_onnx_padding p;
     int64_t pads[2 * GCPI_AXES];
-    char layout[16];
-    int kind = 0, k = 0;
     const int named = gcpi_onnx_list(m, n, "pads", 1, pads, 2 * GCPI_AXES) / 2,
               axes = gcpi_onnx_axes(m, n, 3, part.rank, 255);
-    while (kind < 3 && !gcpi_excerpt_is(mode, modes[kind].name)) kind++;
-    if (gcpi_onnx_in(m, n, 2) && !gcpi_onnx_number(m, gcpi_onnx_in(m, n, 2), &fill))
-        return gcpi_onnx_refuse(m, n, "its value is not known before a step");
-    const int shifts = !kind && fill != 0;
-    if (kind == 3 || !gcpi_finite(fill))
-        return gcpi_onnx_refuse(m, n, "its mode, or a value of %g; constant, edge and reflect are allowed", fill);
-    for (int i = 0; i < part.rank; i++) {
+    if (!gcpi_onnx_padding_of(m, n, &p)) return 0;
+    for (int i = 0, k = 0; i < part.rank; i++) {
         if (!(axes >> i & 1)) continue;
         const int before = (int)pads[k], after = (int)pads[named + k++];
+        const int first = GCPI_MAX(-before, 0), count = part.d[i] + GCPI_MIN(before, 0) + GCPI_MIN(after, 0);
         whole = part;
-        if ((before < 0 || after < 0) && !gcpi_onnx_cut(m, &whole, i, GCPI_MAX(-before, 0),
-                                                        part.d[i] + GCPI_MIN(before, 0) + GCPI_MIN(after, 0), 1, &part))
+        if (count != part.d[i] && !gcpi_onnx_cut(m, &whole, i, first, count, 1, &part)) return 0;
+        if ((before > 0 || after > 0) && !gcpi_onnx_pad_axis(m, &part, i, GCPI_MAX(before, 0), GCPI_MAX(after, 0), p))
             return 0;
-        if (before <= 0 && after <= 0) continue;
-        GCPI_ONNX_OPTS(pad, o);
-        gcpi_onnx_bind(m, &part);
-        o.axis = gcpi_onnx_places[gcpi_onnx_axis_layout(&part, i, layout)];
-        o.before = GCPI_MAX(before, 0);
-        o.after = GCPI_MAX(after, 0);
-        o.mode = modes[kind].mode;
-        part.tensor = gcpi_onnx_get(m, &part, layout);
-        const gcp_tensor by = shifts ? gcpi_onnx_number_tensor(m, fill) : part.tensor;
-        if (shifts) part.tensor = gcp_sub_at(part.tensor, by, gcpi_onnx_opts(m)); /* gcp pads with zeros */
-        part.tensor = gcp_pad_at(part.tensor, o);
-        if (shifts) part.tensor = gcp_add_at(part.tensor, by, gcpi_onnx_opts(m));
-        part.other = gcpi_nil(m->tape);
-        part.source = -1;
-        part.d[i] += o.before + o.after;
-        gcpi_onnx_order_make(&part.order, layout, part.rank, part.d);
-        if (gcp_is_nil(part.tensor)) return 0;
     }
     return gcpi_onnx_put_value(m, n, 0, &part);
 }
@@ -3415,10 +3404,7 @@ static gcp_tensor gcpi_onnx_linear(gcpi_onnx *m, gcpi_onnx_value *x, gcpi_onnx_v
 static void gcpi_onnx_order_last(gcpi_onnx_order *o, int size)
 {
     const int axis = o->rank - 1;
-    while (o->count && o->axis[o->count - 1] == axis) {
-        const int at = gcpi_onnx_order_place(o, --o->count);
-        for (int j = at; j < o->count; j++) o->memory[j] = o->memory[j + 1];
-    }
+    while (o->count && o->axis[o->count - 1] == axis) gcpi_onnx_order_remove(o, o->count - 1);
     o->d[axis] = size;
     if (size == 1) return;
     o->size[o->count] = size;
@@ -3426,8 +3412,6 @@ static void gcpi_onnx_order_last(gcpi_onnx_order *o, int size)
     o->memory[o->count] = o->count;
     o->count++;
 }
-static int gcpi_onnx_is_source(const gcpi_onnx_value *v) { return v->source >= 0; }
-
 static int gcpi_onnx_gemm(gcpi_onnx *m, gcpi_onnx_node *n)
 {
     gcpi_onnx_value a = gcpi_onnx_copy(gcpi_onnx_in(m, n, 0)), b = gcpi_onnx_copy(gcpi_onnx_in(m, n, 1)),
@@ -3435,12 +3419,7 @@ static int gcpi_onnx_gemm(gcpi_onnx *m, gcpi_onnx_node *n)
     static const int turn[2] = { 1, 0 };
     const double alpha = gcpi_onnx_float(n, "alpha", 1), beta = gcpi_onnx_float(n, "beta", 1);
     gcpi_onnx_pair p;
-    if (gcpi_onnx_integer(n, "transA", 0)) {
-        gcpi_onnx_order_transpose(&a.order, turn);
-        const int rows = a.d[0];
-        a.d[0] = a.d[1];
-        a.d[1] = rows;
-    }
+    if (gcpi_onnx_integer(n, "transA", 0)) gcpi_onnx_turn(&a, turn);
     const int plain = c && c->rank == 1 && c->d[0] == y->d[1] && alpha == 1 && beta == 1;
     const gcp_tensor bias = plain ? gcpi_onnx_channels(m, c) : gcpi_nil(NULL);
     product.order.count = 0;
@@ -3449,15 +3428,11 @@ static int gcpi_onnx_gemm(gcpi_onnx *m, gcpi_onnx_node *n)
     gcpi_onnx_order_last(&product.order, y->d[1]);
     if (!c || plain || beta == 0)
         return gcpi_onnx_put(m, n, 0, gcpi_onnx_scaled(m, product.tensor, alpha), &product.order);
-    product.tensor = gcpi_onnx_scaled(m, product.tensor, alpha);
-    product.other = gcpi_nil(m->tape);
-    product.source = -1;
+    gcpi_onnx_becomes(m, &product, gcpi_onnx_scaled(m, product.tensor, alpha));
     gcpi_onnx_value sum = gcpi_onnx_copy(c);
     if (beta != 1) {
-        sum.tensor = gcpi_onnx_scaled(m, gcpi_onnx_any(m, c), beta);
+        gcpi_onnx_becomes(m, &sum, gcpi_onnx_scaled(m, gcpi_onnx_any(m, c), beta));
         sum.order = c->order;
-        sum.source = -1;
-        sum.other = gcpi_nil(m->tape);
     }
     if (!gcpi_onnx_pair_of(m, n, &product, &sum, y, &p)) return 0;
     return gcpi_onnx_put(m, n, 0, gcp_add_at(p.a, p.b, gcpi_onnx_opts(m)), &p.order);
@@ -3470,6 +3445,13 @@ static const char *gcpi_onnx_matrices(int rank, int of, int turned)
                                                { "||1|0", "0||2|1", "0|1|3|2", "01|2|4|3" } };
     if (rank == 3 && of == 4) return turned ? "|0|2|1" : "|0|1|2";
     return rank < 6 ? layouts[turned][rank - 2] : "";
+}
+/* A tensor of batches, also where sizes of 1 make it look like a matrix. */
+static gcp_tensor gcpi_onnx_batches(gcpi_onnx *m, gcp_tensor x)
+{
+    const gcp_shape s = gcp_shape_of(x);
+    if (gcp_is_nil(x) || s.rank > 2) return x;
+    return gcp_reshape_at(x, gcpi_raw(4, s.d[0], s.d[1], s.d[2], s.d[3]), gcpi_onnx_opts(m));
 }
 /* Whether each batch of one is a batch of the other, or one of them is a single matrix. */
 static int gcpi_onnx_batches_fit(const gcpi_onnx_value *a, const gcpi_onnx_value *b)
@@ -3490,7 +3472,6 @@ static gcpi_onnx_value gcpi_onnx_matrix(const gcpi_onnx_value *x, int column)
     v.d[column ? 0 : 1] = x->d[0];
     v.d[column ? 1 : 0] = 1;
     gcpi_onnx_order_reshape(&v.order, 2, v.d);
-    v.other = gcpi_nil(v.tensor.tape);
     return v;
 }
 static int gcpi_onnx_matmul(gcpi_onnx *m, gcpi_onnx_node *n)
@@ -3513,8 +3494,8 @@ static int gcpi_onnx_matmul(gcpi_onnx *m, gcpi_onnx_node *n)
     gcpi_onnx_bind(m, b);
     const int last = b->order.count ? b->order.axis[b->order.memory[b->order.count - 1]] : 0;
     opts.transpose_b = b->source < 0 && last == b->rank - 2; /* as it lies */
-    const gcp_tensor x = gcpi_onnx_get(m, a, gcpi_onnx_matrices(a->rank, rank, 0)),
-                     z = gcpi_onnx_get(m, b, gcpi_onnx_matrices(b->rank, rank, opts.transpose_b));
+    const gcp_tensor x = gcpi_onnx_batches(m, gcpi_onnx_get(m, a, gcpi_onnx_matrices(a->rank, rank, 0))),
+                     z = gcpi_onnx_batches(m, gcpi_onnx_get(m, b, gcpi_onnx_matrices(b->rank, rank, opts.transpose_b)));
     const gcpi_onnx_value *large = a->rank == rank ? a : b;
     for (int i = 0; i < rank; i++)
         y.d[i] = i == rank - 2 ? a->d[a->rank - 2] : i == rank - 1 ? b->d[b->rank - 1] : large->d[i];
@@ -3588,9 +3569,8 @@ static int gcpi_onnx_attention(gcpi_onnx *m, gcpi_onnx_node *n)
         if (rank == 4) continue;
         if (x[i].d[2] % heads || !gcpi_onnx_order_reshape(&x[i].order, 4, d))
             return gcpi_onnx_refuse(m, n, "heads that do not fit");
-        gcpi_onnx_order_transpose(&x[i].order, heads_first);
+        gcpi_onnx_turn(&x[i], heads_first);
         x[i].rank = 4;
-        memcpy(x[i].d, x[i].order.d, sizeof x[i].d);
     }
     a.q = &x[0];
     a.k = &x[1];
@@ -3613,6 +3593,20 @@ static int gcpi_onnx_attention(gcpi_onnx *m, gcpi_onnx_node *n)
 
 /* Norms, softmax, and ops that reduce axes. */
 
+/* The running mean and variance of the batch-norm that was recorded last are inputs 3 and 4 of its node. */
+static void gcpi_onnx_statistics(gcpi_onnx *m, const gcpi_onnx_node *n)
+{
+    gcp_tape *t = m->tape;
+    int op = t->op_count - 1, next = 0;
+    while (op > 0 && !gcpi_facts_of(&t->ops[op]).stats) op--;
+    for (int i = 3; i < 5 && m->weight_count < m->weight_capacity; i++) {
+        const gcpi_onnx_value *v = gcpi_onnx_in(m, n, i);
+        gcpi_onnx_weight *w = &m->weights[m->weight_count++];
+        w->source = v->source;
+        w->order = v->order;
+        w->tensor = gcpi_handle(t, t->edges[t->ops[op].in + 1 + next++]);
+    }
+}
 static int gcpi_onnx_batch_norm(gcpi_onnx *m, gcpi_onnx_node *n)
 {
     gcpi_onnx_value *x = gcpi_onnx_in(m, n, 0), *gamma = gcpi_onnx_in(m, n, 1), *beta = gcpi_onnx_in(m, n, 2);
@@ -3622,8 +3616,7 @@ static int gcpi_onnx_batch_norm(gcpi_onnx *m, gcpi_onnx_node *n)
     if (x->rank < 2 || x->rank > 4 || !beta || n->inputs < 5)
         return gcpi_onnx_refuse(m, n, "an input of %d axes; 2 to 4 are allowed", x->rank);
     for (int i = 3; i < 5; i++)
-        if (!gcpi_onnx_is_source(gcpi_onnx_in(m, n, i)))
-            return gcpi_onnx_refuse(m, n, "its mean or variance is no initialiser");
+        if (gcpi_onnx_in(m, n, i)->source < 0) return gcpi_onnx_refuse(m, n, "its mean or variance is no initialiser");
     o.frozen = m->frozen_norms;
     o.epsilon = gcpi_onnx_exactly(gcpi_onnx_float(n, "epsilon", 1e-5));
     o.momentum = gcpi_onnx_exactly(floor(momentum * 1e6 + 0.5) / 1e6); /* 0.9 as a float is not 0.9 */
@@ -3685,8 +3678,7 @@ static int gcpi_onnx_softmax(gcpi_onnx *m, gcpi_onnx_node *n)
         if (i != axis || old) axes[last++] = i;
     if (!old) axes[last] = axis;
     x = gcpi_onnx_copy(in);
-    gcpi_onnx_order_transpose(&x.order, axes);
-    memcpy(x.d, x.order.d, sizeof x.d);
+    gcpi_onnx_turn(&x, axes);
     for (int i = 0; i < x.rank; i++) back[axes[i]] = i;
     const gcp_tensor rows = gcpi_onnx_rows(m, &x, old ? axis : x.rank - 1, &o, &trailing);
     gcpi_onnx_order_transpose(&o, back);
@@ -3699,14 +3691,8 @@ static int gcpi_onnx_softmax(gcpi_onnx *m, gcpi_onnx_node *n)
 /* Factors of axes in `axes` are left out of an order. */
 static void gcpi_onnx_order_drop(gcpi_onnx_order *o, int axes)
 {
-    for (int f = o->count - 1; f >= 0; f--) {
-        if (!(axes >> o->axis[f] & 1)) continue;
-        const int at = gcpi_onnx_order_place(o, f);
-        o->count--;
-        for (int j = at; j < o->count; j++) o->memory[j] = o->memory[j + 1];
-        for (int j = 0; j < o->count; j++) o->memory[j] -= o->memory[j] > f;
-        for (int i = f; i < o->count; i++) o->size[i] = o->size[i + 1], o->axis[i] = o->axis[i + 1];
-    }
+    for (int f = o->count - 1; f >= 0; f--)
+        if (axes >> o->axis[f] & 1) gcpi_onnx_order_remove(o, f);
     for (int i = 0; i < o->rank; i++)
         if (axes >> i & 1) o->d[i] = 1;
 }
@@ -4353,7 +4339,7 @@ GCPI_DEF gcp_code gcp_onnx_record_at(gcp_tape *t, gcp_onnx *model, gcp_onnx_reco
     m->report = o.report;
     m->batch = o.batch;
     m->sizes = o.sizes;
-    m->refused = m->moved = m->weight_count = m->recorded = 0;
+    m->refused = m->weight_count = m->recorded = 0;
     m->refusals[0] = 0;
     if (m->arena->used == m->end) m->arena->used = m->mark;
     const int until = o.until ? gcpi_onnx_find(m, gcpi_excerpt_of(o.until, strlen(o.until))) : 0;

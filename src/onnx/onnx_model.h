@@ -200,7 +200,7 @@ typedef struct gcpi_onnx_node {
     gcpi_excerpt message, name, op;
     int input, inputs, output, outputs; /* the first in edges, and how many; an edge is a value, 0: left out */
     int foreign;                        /* of another domain than ONNX's own */
-    int needed, segment;
+    int needed;
     const struct gcpi_onnx_row *row;
     const struct gcpi_onnx_pattern *pattern;
     int part[8]; /* values that the pattern found */
@@ -242,7 +242,7 @@ typedef struct gcpi_onnx {
     gcp_at at;
     const char *call;
     gcp_writer report;
-    int batch, refused, moved, recorded, until, frozen_norms;
+    int batch, refused, recorded, until, frozen_norms;
     const char *sizes;
     char refusals[GCP_MAX_ERROR];
 } gcpi_onnx;

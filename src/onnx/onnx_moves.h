@@ -3,28 +3,15 @@
 /* The output is the input in other axes. */
 static int gcpi_onnx_again(gcpi_onnx *m, gcpi_onnx_node *n)
 {
-    gcpi_onnx_value *x = gcpi_onnx_in(m, n, 0), *y = gcpi_onnx_out(m, n, 0);
-    gcpi_onnx_order order = x->order;
-    if (gcpi_onnx_order_reshape(&order, y->rank, y->d)) {
-        y->tensor = x->tensor;
-        y->source = x->source;
-        y->order = order;
-        return 1;
-    }
-    y->tensor = gcpi_onnx_get(m, x, gcpi_layout_plain(x->rank)); /* an axis was cut across: into its own order */
-    gcpi_onnx_order_set(&y->order, y->rank, y->d);
-    return !gcp_is_nil(y->tensor);
+    return gcpi_onnx_put_value(m, n, 0, gcpi_onnx_in(m, n, 0));
 }
 static int gcpi_onnx_transpose(gcpi_onnx *m, gcpi_onnx_node *n)
 {
-    gcpi_onnx_value *x = gcpi_onnx_in(m, n, 0), *y = gcpi_onnx_out(m, n, 0);
+    gcpi_onnx_value x = gcpi_onnx_copy(gcpi_onnx_in(m, n, 0));
     int axes[GCPI_AXES];
-    gcpi_onnx_permutation(n, x->rank, axes);
-    y->tensor = x->tensor;
-    y->source = x->source;
-    y->order = x->order;
-    gcpi_onnx_order_transpose(&y->order, axes);
-    return 1;
+    gcpi_onnx_permutation(n, x.rank, axes);
+    gcpi_onnx_turn(&x, axes);
+    return gcpi_onnx_put_value(m, n, 0, &x);
 }
 static int gcpi_onnx_expand(gcpi_onnx *m, gcpi_onnx_node *n)
 {
@@ -32,7 +19,6 @@ static int gcpi_onnx_expand(gcpi_onnx *m, gcpi_onnx_node *n)
     gcpi_onnx_pair p;
     if (gcpi_onnx_elements(x) == gcpi_onnx_elements(y)) return gcpi_onnx_again(m, n);
     gcpi_onnx_order_set(&all.order, y->rank, y->d);
-    all.source = 0; /* as a weight: it takes any order */
     gcpi_onnx_bind(m, x);
     int has[GCPI_FACTORS], want[GCPI_FACTORS];
     for (int i = 0; i < y->rank; i++) {
@@ -111,12 +97,7 @@ static void gcpi_onnx_order_resize(gcpi_onnx_order *o, int axis, int size)
     if (f < 0) return;
     while (f + 1 < o->count && o->axis[f + 1] == axis) gcpi_onnx_order_join(o, f);
     o->size[f] = size;
-    if (size > 1) return;
-    const int at = gcpi_onnx_order_place(o, f);
-    o->count--;
-    for (int j = at; j < o->count; j++) o->memory[j] = o->memory[j + 1];
-    for (int j = 0; j < o->count; j++) o->memory[j] -= o->memory[j] > f;
-    for (int i = f; i < o->count; i++) o->size[i] = o->size[i + 1], o->axis[i] = o->axis[i + 1];
+    if (size == 1) gcpi_onnx_order_remove(o, f);
 }
 /* Where an axis is the slowest part of one of the tensor's sizes (q, k and v in channels), that size, and how much of
    it an element is; 0: it is no such part. */
@@ -135,12 +116,6 @@ static int gcpi_onnx_axis_in_size(const gcpi_onnx_value *v, int axis, int *scale
         }
     return 0;
 }
-static gcpi_onnx_value gcpi_onnx_copy(const gcpi_onnx_value *x) /* of a value, to be changed */
-{
-    gcpi_onnx_value v = *x;
-    v.known = NULL;
-    return v;
-}
 /* y becomes elements first, first + step, ... of an axis of x, `count` of them. 0: refused. */
 static int gcpi_onnx_cut(gcpi_onnx *m, gcpi_onnx_value *x, int axis, int first, int count, int step, gcpi_onnx_value *y)
 {
@@ -150,37 +125,19 @@ static int gcpi_onnx_cut(gcpi_onnx *m, gcpi_onnx_value *x, int axis, int first, 
     *y = gcpi_onnx_copy(x);
     if (count == x->d[axis]) return 1;
     gcpi_onnx_bind(m, x);
-    const int size = gcpi_onnx_axis_in_size(x, axis, &scale);
-    if (size && (step == 1 || scale == 1)) {
-        o.axis = gcpi_onnx_places[size - 1];
-        y->order = x->order;
-        y->tensor = x->tensor;
-        gcpi_onnx_order_resize(&y->order, axis, count);
-    } else {
-        o.axis = gcpi_onnx_places[gcpi_onnx_axis_layout(x, axis, layout)];
-        y->tensor = gcpi_onnx_get(m, x, layout);
-        scale = 1;
-    }
+    int size = gcpi_onnx_axis_in_size(x, axis, &scale);
+    if (step != 1 && scale != 1) size = 0;
+    if (!size) scale = 1;
+    o.axis = gcpi_onnx_places[size ? size - 1 : gcpi_onnx_axis_layout(x, axis, layout)];
     o.first = first * scale;
     o.count = count * scale;
     o.step = step;
-    y->tensor = gcp_slice_at(y->tensor, o);
-    y->other = gcpi_nil(m->tape);
-    y->source = -1;
+    gcpi_onnx_becomes(m, y, gcp_slice_at(size ? x->tensor : gcpi_onnx_get(m, x, layout), o));
     y->d[axis] = count;
-    if (!size || (step != 1 && scale != 1)) gcpi_onnx_order_make(&y->order, layout, y->rank, y->d);
-    return !gcp_is_nil(y->tensor);
-}
-/* An output is this value, maybe without axes of size 1. */
-static int gcpi_onnx_put_value(gcpi_onnx *m, gcpi_onnx_node *n, int output, const gcpi_onnx_value *x)
-{
-    gcpi_onnx_value *y = gcpi_onnx_out(m, n, output);
-    if (!y) return 1;
-    y->tensor = x->tensor;
-    y->source = x->source;
     y->order = x->order;
-    if (gcpi_onnx_order_reshape(&y->order, y->rank, y->d)) return 1;
-    return gcpi_onnx_refuse(m, n, "its axes lie across each other");
+    if (size) gcpi_onnx_order_resize(&y->order, axis, count);
+    else gcpi_onnx_order_make(&y->order, layout, y->rank, y->d);
+    return !gcp_is_nil(y->tensor);
 }
 static int gcpi_onnx_split(gcpi_onnx *m, gcpi_onnx_node *n)
 {
@@ -239,8 +196,7 @@ static int gcpi_onnx_gather_each(gcpi_onnx *m, gcpi_onnx_node *n, gcpi_onnx_valu
         if (!gcpi_onnx_cut(m, x, axis, row, 1, 1, &part)) return 0;
         parts[i] = gcpi_onnx_get(m, &part, layout);
     }
-    all.tensor = gcp_concat_at(parts, count, o);
-    all.source = -1;
+    gcpi_onnx_becomes(m, &all, gcp_concat_at(parts, count, o));
     all.d[axis] = count;
     gcpi_onnx_order_make(&all.order, layout, all.rank, all.d);
     return !gcp_is_nil(all.tensor) && gcpi_onnx_put_value(m, n, 0, &all);
@@ -283,51 +239,64 @@ static int gcpi_onnx_concat(gcpi_onnx *m, gcpi_onnx_node *n)
     for (int i = 0; i < n->inputs; i++) parts[i] = gcpi_onnx_get(m, gcpi_onnx_in(m, n, i), layout);
     return gcpi_onnx_put_layout(m, n, 0, n->inputs == 1 ? parts[0] : gcp_concat_at(parts, n->inputs, o), layout);
 }
+/* What a Pad says: its mode, what it fills with. 0, with a message: refused. */
+typedef struct gcpi_onnx_padding {
+    gcp_pad_mode mode;
+    double fill;
+} gcpi_onnx_padding;
+static int gcpi_onnx_padding_of(gcpi_onnx *m, const gcpi_onnx_node *n, gcpi_onnx_padding *p)
+{
+    static const char *const names[] = { "constant", "edge", "reflect" };
+    static const gcp_pad_mode modes[] = { GCP_PAD_ZEROS, GCP_PAD_EDGE, GCP_PAD_REFLECT };
+    const gcpi_excerpt mode = gcpi_onnx_string(n, "mode", "constant");
+    int kind = 0;
+    p->fill = gcpi_onnx_float(n, "value", 0);
+    while (kind < 3 && !gcpi_excerpt_is(mode, names[kind])) kind++;
+    if (gcpi_onnx_in(m, n, 2) && !gcpi_onnx_number(m, gcpi_onnx_in(m, n, 2), &p->fill))
+        return gcpi_onnx_refuse(m, n, "its value is not known before a step");
+    if (kind == 3 || !gcpi_finite(p->fill))
+        return gcpi_onnx_refuse(m, n, "its mode, or a value of %g; constant, edge and reflect are allowed", p->fill);
+    p->mode = modes[kind];
+    return 1;
+}
+/* More elements before and after those of an axis. */
+static int gcpi_onnx_pad_axis(gcpi_onnx *m, gcpi_onnx_value *x, int axis, int before, int after, gcpi_onnx_padding p)
+{
+    const int shifts = p.mode == GCP_PAD_ZEROS && p.fill != 0; /* gcp pads with zeros */
+    char layout[16];
+    GCPI_ONNX_OPTS(pad, o);
+    gcpi_onnx_bind(m, x);
+    o.axis = gcpi_onnx_places[gcpi_onnx_axis_layout(x, axis, layout)];
+    o.before = before;
+    o.after = after;
+    o.mode = p.mode;
+    gcp_tensor y = gcpi_onnx_get(m, x, layout);
+    const gcp_tensor by = shifts ? gcpi_onnx_number_tensor(m, p.fill) : y;
+    if (shifts) y = gcp_sub_at(y, by, gcpi_onnx_opts(m));
+    y = gcp_pad_at(y, o);
+    if (shifts) y = gcp_add_at(y, by, gcpi_onnx_opts(m));
+    x->d[axis] += before + after;
+    gcpi_onnx_becomes(m, x, y);
+    gcpi_onnx_order_make(&x->order, layout, x->rank, x->d);
+    return !gcp_is_nil(y);
+}
 /* An axis after the other; a negative pad cuts. */
 static int gcpi_onnx_pad(gcpi_onnx *m, gcpi_onnx_node *n)
 {
-    static const struct {
-        const char *name;
-        gcp_pad_mode mode;
-    } modes[] = { { "constant", GCP_PAD_ZEROS }, { "edge", GCP_PAD_EDGE }, { "reflect", GCP_PAD_REFLECT } };
     gcpi_onnx_value part = gcpi_onnx_copy(gcpi_onnx_in(m, n, 0)), whole;
-    const gcpi_excerpt mode = gcpi_onnx_string(n, "mode", "constant");
-    double fill = gcpi_onnx_float(n, "value", 0);
+    gcpi_onnx_padding p;
     int64_t pads[2 * GCPI_AXES];
-    char layout[16];
-    int kind = 0, k = 0;
     const int named = gcpi_onnx_list(m, n, "pads", 1, pads, 2 * GCPI_AXES) / 2,
               axes = gcpi_onnx_axes(m, n, 3, part.rank, 255);
-    while (kind < 3 && !gcpi_excerpt_is(mode, modes[kind].name)) kind++;
-    if (gcpi_onnx_in(m, n, 2) && !gcpi_onnx_number(m, gcpi_onnx_in(m, n, 2), &fill))
-        return gcpi_onnx_refuse(m, n, "its value is not known before a step");
-    const int shifts = !kind && fill != 0;
-    if (kind == 3 || !gcpi_finite(fill))
-        return gcpi_onnx_refuse(m, n, "its mode, or a value of %g; constant, edge and reflect are allowed", fill);
-    for (int i = 0; i < part.rank; i++) {
+    if (!gcpi_onnx_padding_of(m, n, &p)) return 0;
+    for (int i = 0, k = 0; i < part.rank; i++) {
         if (!(axes >> i & 1)) continue;
         const int before = (int)pads[k], after = (int)pads[named + k++];
+        const int first = GCPI_MAX(-before, 0), count = part.d[i] + GCPI_MIN(before, 0) + GCPI_MIN(after, 0);
         whole = part;
-        if ((before < 0 || after < 0) && !gcpi_onnx_cut(m, &whole, i, GCPI_MAX(-before, 0),
-                                                        part.d[i] + GCPI_MIN(before, 0) + GCPI_MIN(after, 0), 1, &part))
+        if (count != part.d[i] && !gcpi_onnx_cut(m, &whole, i, first, count, 1, &part)) return 0;
+        if ((before > 0 || after > 0) && !gcpi_onnx_pad_axis(m, &part, i, GCPI_MAX(before, 0), GCPI_MAX(after, 0), p))
             return 0;
-        if (before <= 0 && after <= 0) continue;
-        GCPI_ONNX_OPTS(pad, o);
-        gcpi_onnx_bind(m, &part);
-        o.axis = gcpi_onnx_places[gcpi_onnx_axis_layout(&part, i, layout)];
-        o.before = GCPI_MAX(before, 0);
-        o.after = GCPI_MAX(after, 0);
-        o.mode = modes[kind].mode;
-        part.tensor = gcpi_onnx_get(m, &part, layout);
-        const gcp_tensor by = shifts ? gcpi_onnx_number_tensor(m, fill) : part.tensor;
-        if (shifts) part.tensor = gcp_sub_at(part.tensor, by, gcpi_onnx_opts(m)); /* gcp pads with zeros */
-        part.tensor = gcp_pad_at(part.tensor, o);
-        if (shifts) part.tensor = gcp_add_at(part.tensor, by, gcpi_onnx_opts(m));
-        part.other = gcpi_nil(m->tape);
-        part.source = -1;
-        part.d[i] += o.before + o.after;
-        gcpi_onnx_order_make(&part.order, layout, part.rank, part.d);
-        if (gcp_is_nil(part.tensor)) return 0;
     }
     return gcpi_onnx_put_value(m, n, 0, &part);
 }

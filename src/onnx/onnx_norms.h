@@ -1,5 +1,19 @@
 /* Norms, softmax, and ops that reduce axes. */
 
+/* The running mean and variance of the batch-norm that was recorded last are inputs 3 and 4 of its node. */
+static void gcpi_onnx_statistics(gcpi_onnx *m, const gcpi_onnx_node *n)
+{
+    gcp_tape *t = m->tape;
+    int op = t->op_count - 1, next = 0;
+    while (op > 0 && !gcpi_facts_of(&t->ops[op]).stats) op--;
+    for (int i = 3; i < 5 && m->weight_count < m->weight_capacity; i++) {
+        const gcpi_onnx_value *v = gcpi_onnx_in(m, n, i);
+        gcpi_onnx_weight *w = &m->weights[m->weight_count++];
+        w->source = v->source;
+        w->order = v->order;
+        w->tensor = gcpi_handle(t, t->edges[t->ops[op].in + 1 + next++]);
+    }
+}
 static int gcpi_onnx_batch_norm(gcpi_onnx *m, gcpi_onnx_node *n)
 {
     gcpi_onnx_value *x = gcpi_onnx_in(m, n, 0), *gamma = gcpi_onnx_in(m, n, 1), *beta = gcpi_onnx_in(m, n, 2);
@@ -9,8 +23,7 @@ static int gcpi_onnx_batch_norm(gcpi_onnx *m, gcpi_onnx_node *n)
     if (x->rank < 2 || x->rank > 4 || !beta || n->inputs < 5)
         return gcpi_onnx_refuse(m, n, "an input of %d axes; 2 to 4 are allowed", x->rank);
     for (int i = 3; i < 5; i++)
-        if (!gcpi_onnx_is_source(gcpi_onnx_in(m, n, i)))
-            return gcpi_onnx_refuse(m, n, "its mean or variance is no initialiser");
+        if (gcpi_onnx_in(m, n, i)->source < 0) return gcpi_onnx_refuse(m, n, "its mean or variance is no initialiser");
     o.frozen = m->frozen_norms;
     o.epsilon = gcpi_onnx_exactly(gcpi_onnx_float(n, "epsilon", 1e-5));
     o.momentum = gcpi_onnx_exactly(floor(momentum * 1e6 + 0.5) / 1e6); /* 0.9 as a float is not 0.9 */
@@ -72,8 +85,7 @@ static int gcpi_onnx_softmax(gcpi_onnx *m, gcpi_onnx_node *n)
         if (i != axis || old) axes[last++] = i;
     if (!old) axes[last] = axis;
     x = gcpi_onnx_copy(in);
-    gcpi_onnx_order_transpose(&x.order, axes);
-    memcpy(x.d, x.order.d, sizeof x.d);
+    gcpi_onnx_turn(&x, axes);
     for (int i = 0; i < x.rank; i++) back[axes[i]] = i;
     const gcp_tensor rows = gcpi_onnx_rows(m, &x, old ? axis : x.rank - 1, &o, &trailing);
     gcpi_onnx_order_transpose(&o, back);
@@ -86,14 +98,8 @@ static int gcpi_onnx_softmax(gcpi_onnx *m, gcpi_onnx_node *n)
 /* Factors of axes in `axes` are left out of an order. */
 static void gcpi_onnx_order_drop(gcpi_onnx_order *o, int axes)
 {
-    for (int f = o->count - 1; f >= 0; f--) {
-        if (!(axes >> o->axis[f] & 1)) continue;
-        const int at = gcpi_onnx_order_place(o, f);
-        o->count--;
-        for (int j = at; j < o->count; j++) o->memory[j] = o->memory[j + 1];
-        for (int j = 0; j < o->count; j++) o->memory[j] -= o->memory[j] > f;
-        for (int i = f; i < o->count; i++) o->size[i] = o->size[i + 1], o->axis[i] = o->axis[i + 1];
-    }
+    for (int f = o->count - 1; f >= 0; f--)
+        if (axes >> o->axis[f] & 1) gcpi_onnx_order_remove(o, f);
     for (int i = 0; i < o->rank; i++)
         if (axes >> i & 1) o->d[i] = 1;
 }

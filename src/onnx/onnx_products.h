@@ -21,10 +21,7 @@ static gcp_tensor gcpi_onnx_linear(gcpi_onnx *m, gcpi_onnx_value *x, gcpi_onnx_v
 static void gcpi_onnx_order_last(gcpi_onnx_order *o, int size)
 {
     const int axis = o->rank - 1;
-    while (o->count && o->axis[o->count - 1] == axis) {
-        const int at = gcpi_onnx_order_place(o, --o->count);
-        for (int j = at; j < o->count; j++) o->memory[j] = o->memory[j + 1];
-    }
+    while (o->count && o->axis[o->count - 1] == axis) gcpi_onnx_order_remove(o, o->count - 1);
     o->d[axis] = size;
     if (size == 1) return;
     o->size[o->count] = size;
@@ -32,8 +29,6 @@ static void gcpi_onnx_order_last(gcpi_onnx_order *o, int size)
     o->memory[o->count] = o->count;
     o->count++;
 }
-static int gcpi_onnx_is_source(const gcpi_onnx_value *v) { return v->source >= 0; }
-
 static int gcpi_onnx_gemm(gcpi_onnx *m, gcpi_onnx_node *n)
 {
     gcpi_onnx_value a = gcpi_onnx_copy(gcpi_onnx_in(m, n, 0)), b = gcpi_onnx_copy(gcpi_onnx_in(m, n, 1)),
@@ -41,12 +36,7 @@ static int gcpi_onnx_gemm(gcpi_onnx *m, gcpi_onnx_node *n)
     static const int turn[2] = { 1, 0 };
     const double alpha = gcpi_onnx_float(n, "alpha", 1), beta = gcpi_onnx_float(n, "beta", 1);
     gcpi_onnx_pair p;
-    if (gcpi_onnx_integer(n, "transA", 0)) {
-        gcpi_onnx_order_transpose(&a.order, turn);
-        const int rows = a.d[0];
-        a.d[0] = a.d[1];
-        a.d[1] = rows;
-    }
+    if (gcpi_onnx_integer(n, "transA", 0)) gcpi_onnx_turn(&a, turn);
     const int plain = c && c->rank == 1 && c->d[0] == y->d[1] && alpha == 1 && beta == 1;
     const gcp_tensor bias = plain ? gcpi_onnx_channels(m, c) : gcpi_nil(NULL);
     product.order.count = 0;
@@ -55,15 +45,11 @@ static int gcpi_onnx_gemm(gcpi_onnx *m, gcpi_onnx_node *n)
     gcpi_onnx_order_last(&product.order, y->d[1]);
     if (!c || plain || beta == 0)
         return gcpi_onnx_put(m, n, 0, gcpi_onnx_scaled(m, product.tensor, alpha), &product.order);
-    product.tensor = gcpi_onnx_scaled(m, product.tensor, alpha);
-    product.other = gcpi_nil(m->tape);
-    product.source = -1;
+    gcpi_onnx_becomes(m, &product, gcpi_onnx_scaled(m, product.tensor, alpha));
     gcpi_onnx_value sum = gcpi_onnx_copy(c);
     if (beta != 1) {
-        sum.tensor = gcpi_onnx_scaled(m, gcpi_onnx_any(m, c), beta);
+        gcpi_onnx_becomes(m, &sum, gcpi_onnx_scaled(m, gcpi_onnx_any(m, c), beta));
         sum.order = c->order;
-        sum.source = -1;
-        sum.other = gcpi_nil(m->tape);
     }
     if (!gcpi_onnx_pair_of(m, n, &product, &sum, y, &p)) return 0;
     return gcpi_onnx_put(m, n, 0, gcp_add_at(p.a, p.b, gcpi_onnx_opts(m)), &p.order);
@@ -76,6 +62,13 @@ static const char *gcpi_onnx_matrices(int rank, int of, int turned)
                                                { "||1|0", "0||2|1", "0|1|3|2", "01|2|4|3" } };
     if (rank == 3 && of == 4) return turned ? "|0|2|1" : "|0|1|2";
     return rank < 6 ? layouts[turned][rank - 2] : "";
+}
+/* A tensor of batches, also where sizes of 1 make it look like a matrix. */
+static gcp_tensor gcpi_onnx_batches(gcpi_onnx *m, gcp_tensor x)
+{
+    const gcp_shape s = gcp_shape_of(x);
+    if (gcp_is_nil(x) || s.rank > 2) return x;
+    return gcp_reshape_at(x, gcpi_raw(4, s.d[0], s.d[1], s.d[2], s.d[3]), gcpi_onnx_opts(m));
 }
 /* Whether each batch of one is a batch of the other, or one of them is a single matrix. */
 static int gcpi_onnx_batches_fit(const gcpi_onnx_value *a, const gcpi_onnx_value *b)
@@ -96,7 +89,6 @@ static gcpi_onnx_value gcpi_onnx_matrix(const gcpi_onnx_value *x, int column)
     v.d[column ? 0 : 1] = x->d[0];
     v.d[column ? 1 : 0] = 1;
     gcpi_onnx_order_reshape(&v.order, 2, v.d);
-    v.other = gcpi_nil(v.tensor.tape);
     return v;
 }
 static int gcpi_onnx_matmul(gcpi_onnx *m, gcpi_onnx_node *n)
@@ -119,8 +111,8 @@ static int gcpi_onnx_matmul(gcpi_onnx *m, gcpi_onnx_node *n)
     gcpi_onnx_bind(m, b);
     const int last = b->order.count ? b->order.axis[b->order.memory[b->order.count - 1]] : 0;
     opts.transpose_b = b->source < 0 && last == b->rank - 2; /* as it lies */
-    const gcp_tensor x = gcpi_onnx_get(m, a, gcpi_onnx_matrices(a->rank, rank, 0)),
-                     z = gcpi_onnx_get(m, b, gcpi_onnx_matrices(b->rank, rank, opts.transpose_b));
+    const gcp_tensor x = gcpi_onnx_batches(m, gcpi_onnx_get(m, a, gcpi_onnx_matrices(a->rank, rank, 0))),
+                     z = gcpi_onnx_batches(m, gcpi_onnx_get(m, b, gcpi_onnx_matrices(b->rank, rank, opts.transpose_b)));
     const gcpi_onnx_value *large = a->rank == rank ? a : b;
     for (int i = 0; i < rank; i++)
         y.d[i] = i == rank - 2 ? a->d[a->rank - 2] : i == rank - 1 ? b->d[b->rank - 1] : large->d[i];
@@ -194,9 +186,8 @@ static int gcpi_onnx_attention(gcpi_onnx *m, gcpi_onnx_node *n)
         if (rank == 4) continue;
         if (x[i].d[2] % heads || !gcpi_onnx_order_reshape(&x[i].order, 4, d))
             return gcpi_onnx_refuse(m, n, "heads that do not fit");
-        gcpi_onnx_order_transpose(&x[i].order, heads_first);
+        gcpi_onnx_turn(&x[i], heads_first);
         x[i].rank = 4;
-        memcpy(x[i].d, x[i].order.d, sizeof x[i].d);
     }
     a.q = &x[0];
     a.k = &x[1];

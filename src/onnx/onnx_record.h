@@ -324,7 +324,7 @@ GCPI_DEF gcp_code gcp_onnx_record_at(gcp_tape *t, gcp_onnx *model, gcp_onnx_reco
     m->report = o.report;
     m->batch = o.batch;
     m->sizes = o.sizes;
-    m->refused = m->moved = m->weight_count = m->recorded = 0;
+    m->refused = m->weight_count = m->recorded = 0;
     m->refusals[0] = 0;
     if (m->arena->used == m->end) m->arena->used = m->mark;
     const int until = o.until ? gcpi_onnx_find(m, gcpi_excerpt_of(o.until, strlen(o.until))) : 0;

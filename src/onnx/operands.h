@@ -53,7 +53,6 @@ static gcp_tensor gcpi_onnx_move(gcpi_onnx *m, gcp_tensor x, gcpi_onnx_order *o,
     int first[GCPI_FACTORS + 1], from[4] = { 0 }, rank[4], size[4] = { 1, 1, 1, 1 };
     const int blocks = gcpi_onnx_order_blocks(o, want, first);
     if (blocks <= 1) return x;
-    m->moved++;
     for (int b = 0; b < blocks && blocks <= 4; b++) {
         from[b] = gcpi_onnx_order_place(o, want[first[b]]);
         rank[b] = 0;
@@ -223,6 +222,7 @@ static gcp_tensor gcpi_onnx_usual(gcpi_onnx *m, gcpi_onnx_value *v)
     const char *layout = gcpi_layout_usual(v->rank);
     v->tensor = gcpi_onnx_get(m, v, layout);
     gcpi_onnx_order_make(&v->order, layout, v->rank, v->d);
+    v->other = gcpi_nil(m->tape);
     return v->tensor;
 }
 /* v as it lies, or in its own order where it is a weight. */
@@ -334,138 +334,38 @@ static int gcpi_onnx_put_layout(gcpi_onnx *m, gcpi_onnx_node *n, int output, gcp
     gcpi_onnx_order_make(&o, layout, v->rank, v->d);
     return gcpi_onnx_put(m, n, output, x, &o);
 }
-
-/* ---- two operands ---- */
-
-/* The axes of v counted from the end of a result's. */
-static gcpi_onnx_order gcpi_onnx_aligned(const gcpi_onnx_value *v, int rank)
+/* A value to be changed. What x has in another order is not its own: that order's factors are x's. */
+static gcpi_onnx_value gcpi_onnx_copy(const gcpi_onnx_value *x)
 {
-    gcpi_onnx_order o = v->order;
-    for (int f = 0; f < o.count; f++) o.axis[f] += rank - v->rank;
-    return o;
+    gcpi_onnx_value v = *x;
+    v.known = NULL;
+    v.other = gcpi_nil(x->tensor.tape);
+    return v;
 }
-/* The four sizes for factors in memory, of which each operand has all or none within a size. has: bits of operands, a
-   factor each, in the order of memory. shape: one that is tried first. 0: more than four. */
-static int gcpi_onnx_groups(const gcpi_onnx_order *o, const int *has, gcp_shape shape, gcp_shape *to)
+/* x becomes a result of its own. */
+static void gcpi_onnx_becomes(const gcpi_onnx *m, gcpi_onnx_value *x, gcp_tensor y)
 {
-    int place = 0, fits = 1, sizes[GCPI_FACTORS], runs = 0;
-    ptrdiff_t left = 1;
-    for (int j = 0; j < o->count; j++) { /* shape, if no size of it mixes */
-        const int size = o->size[o->memory[j]];
-        if (left == 1) {
-            while (place < 4 && shape.d[place] == 1) place++;
-            left = place < 4 ? shape.d[place++] : 0;
-        } else if (has[j] != has[j - 1]) fits = 0;
-        if (!left || left % size) {
-            fits = 0;
-            break;
-        }
-        left /= size;
-    }
-    *to = shape;
-    if (fits) return 1;
-    for (int j = 0; j < o->count; j++) {
-        if (!j || has[j] != has[j - 1]) sizes[runs++] = 1;
-        sizes[runs - 1] *= o->size[o->memory[j]];
-    }
-    *to = gcpi_raw(4, 1, 1, 1, 1);
-    for (int i = 0; i < runs && runs <= 4; i++) to->d[runs == 1 ? 3 : i == runs - 1 ? 3 : i] = sizes[i];
-    return runs <= 4;
+    x->tensor = y;
+    x->other = gcpi_nil(m->tape);
+    x->source = -1;
 }
-/* What of a shape in groups an operand has; want: its factors in that order. */
-static gcp_shape gcpi_onnx_share(const gcpi_onnx_order *o, const int *has, int bit, gcp_shape all,
-                                 const gcpi_onnx_order *own, int *want)
+/* A copy's axes in another order. */
+static void gcpi_onnx_turn(gcpi_onnx_value *x, const int *axes)
 {
-    gcp_shape s = gcpi_raw(4, 1, 1, 1, 1);
-    int place = 0, count = 0;
-    ptrdiff_t left = 1;
-    for (int j = 0; j < o->count; j++) {
-        const int f = o->memory[j];
-        if (left == 1) {
-            while (all.d[place] == 1) place++;
-            left = all.d[place++];
-        }
-        left /= o->size[f];
-        if (!(has[j] & bit)) continue;
-        want[count++] = gcpi_onnx_order_nth(own, o->axis[f], gcpi_onnx_order_rank_in_axis(o, f));
-        s.d[place - 1] *= o->size[f];
-    }
-    return s;
+    gcpi_onnx_order_transpose(&x->order, axes);
+    memcpy(x->d, x->order.d, sizeof x->d);
 }
-typedef struct gcpi_onnx_pair {
-    gcp_tensor a, b;
-    gcpi_onnx_order order;
-    gcp_shape shape;
-} gcpi_onnx_pair;
-
-/* The order of the result: of the operand that has all axes, else the result's own. has: as gcpi_onnx_groups takes it.
-   */
-static void gcpi_onnx_pair_order(const gcpi_onnx_order *a, const gcpi_onnx_order *b, int rank, const int *d,
-                                 gcpi_onnx_order *o, int *has)
+/* An output is this value in other axes. Where one of them would be cut across, x goes into its own order first. */
+static int gcpi_onnx_put_value(gcpi_onnx *m, gcpi_onnx_node *n, int output, const gcpi_onnx_value *x)
 {
-    int mark[GCPI_FACTORS];
-    memset(o, 0, sizeof *o);
-    o->rank = rank;
-    for (int i = 0; i < rank; i++) {
-        const int in_a = gcpi_onnx_order_nth(a, i, 0) >= 0, in_b = gcpi_onnx_order_nth(b, i, 0) >= 0;
-        const gcpi_onnx_order *from = in_a ? a : b;
-        o->d[i] = d[i];
-        for (int f = 0; f < from->count; f++)
-            if (from->axis[f] == i) {
-                mark[o->count] = in_a | in_b << 1;
-                o->size[o->count] = from->size[f];
-                o->axis[o->count] = i;
-                o->memory[o->count] = o->count;
-                o->count++;
-            }
+    gcpi_onnx_value *y = gcpi_onnx_out(m, n, output), plain = gcpi_onnx_copy(x);
+    if (!y) return 1;
+    y->order = x->order;
+    if (!gcpi_onnx_order_reshape(&y->order, y->rank, y->d)) {
+        gcpi_onnx_becomes(m, &plain, gcpi_onnx_get(m, &plain, gcpi_layout_plain(x->rank)));
+        gcpi_onnx_order_set(&y->order, y->rank, y->d);
     }
-    if (a->count == o->count) memcpy(o->memory, a->memory, sizeof o->memory);
-    else if (b->count == o->count) memcpy(o->memory, b->memory, sizeof o->memory);
-    for (int j = 0; j < o->count; j++) has[j] = mark[o->memory[j]];
-}
-/* a and b, of result y, in orders that agree. 0, with a message: refused. */
-static int gcpi_onnx_pair_of(gcpi_onnx *m, gcpi_onnx_node *n, gcpi_onnx_value *a, gcpi_onnx_value *b,
-                             const gcpi_onnx_value *y, gcpi_onnx_pair *p)
-{
-    int has[GCPI_FACTORS], want[GCPI_FACTORS];
-    gcpi_onnx_bind(m, a);
-    gcpi_onnx_bind(m, b);
-    for (int i = 0; i < y->rank; i++) {
-        const int ai = i - y->rank + a->rank, bi = i - y->rank + b->rank;
-        if (ai < 0 || bi < 0 || a->d[ai] == 1 || b->d[bi] == 1) continue;
-        if (!gcpi_onnx_cut_axis(a, ai, &b->order, bi) && !gcpi_onnx_cut_axis(b, bi, &a->order, ai))
-            return gcpi_onnx_refuse(m, n, "its operands were cut differently");
-        if (!gcpi_onnx_cut_axis(b, bi, &a->order, ai))
-            return gcpi_onnx_refuse(m, n, "its operands were cut differently");
-    }
-    const gcpi_onnx_order oa = gcpi_onnx_aligned(a, y->rank), ob = gcpi_onnx_aligned(b, y->rank);
-    if (a->source >= 0 && b->source < 0 && ob.count >= oa.count)
-        gcpi_onnx_pair_order(&ob, &oa, y->rank, y->d, &p->order, has);
-    else gcpi_onnx_pair_order(&oa, &ob, y->rank, y->d, &p->order, has);
-    const int swapped = a->source >= 0 && b->source < 0 && ob.count >= oa.count;
-    const gcpi_onnx_value *big = oa.count == p->order.count && !swapped ? a : ob.count == p->order.count ? b : NULL;
-    const gcp_shape first = big && !gcp_is_nil(big->tensor) ? gcp_shape_of(big->tensor)
-                                                            : gcpi_layout_shape(&p->order, gcpi_layout_plain(y->rank));
-    if (!gcpi_onnx_groups(&p->order, has, first, &p->shape))
-        return gcpi_onnx_refuse(m, n, "an operand is spread over axes that lie in more than four parts");
-    const gcp_shape sa = gcpi_onnx_share(&p->order, has, swapped ? 2 : 1, p->shape, &oa, want);
-    p->a = gcpi_onnx_arranged(m, a, want, sa);
-    const gcp_shape sb = gcpi_onnx_share(&p->order, has, swapped ? 1 : 2, p->shape, &ob, want);
-    p->b = gcpi_onnx_arranged(m, b, want, sb);
-    return !gcp_is_nil(p->a) && !gcp_is_nil(p->b);
-}
-
-/* The running mean and variance of the batch-norm that was recorded last are inputs 3 and 4 of its node. */
-static void gcpi_onnx_statistics(gcpi_onnx *m, const gcpi_onnx_node *n)
-{
-    gcp_tape *t = m->tape;
-    int op = t->op_count - 1, next = 0;
-    while (op > 0 && !gcpi_facts_of(&t->ops[op]).stats) op--;
-    for (int i = 3; i < 5 && m->weight_count < m->weight_capacity; i++) {
-        const gcpi_onnx_value *v = gcpi_onnx_in(m, n, i);
-        gcpi_onnx_weight *w = &m->weights[m->weight_count++];
-        w->source = v->source;
-        w->order = v->order;
-        w->tensor = gcpi_handle(t, t->edges[t->ops[op].in + 1 + next++]);
-    }
+    y->tensor = plain.tensor;
+    y->source = plain.source;
+    return y->source >= 0 || !gcp_is_nil(y->tensor);
 }

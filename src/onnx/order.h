@@ -145,3 +145,12 @@ static ptrdiff_t gcpi_onnx_order_elements(const gcpi_onnx_order *o, int from, in
     for (int j = from; j < to; j++) n *= o->size[o->memory[j]];
     return n;
 }
+/* Factor f is left out. */
+static void gcpi_onnx_order_remove(gcpi_onnx_order *o, int f)
+{
+    const int at = gcpi_onnx_order_place(o, f);
+    o->count--;
+    for (int j = at; j < o->count; j++) o->memory[j] = o->memory[j + 1];
+    for (int j = 0; j < o->count; j++) o->memory[j] -= o->memory[j] > f;
+    for (int i = f; i < o->count; i++) o->size[i] = o->size[i + 1], o->axis[i] = o->axis[i + 1];
+}

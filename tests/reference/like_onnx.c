@@ -60,59 +60,81 @@ static uint64_t state_hash(gcp_tape *net, gcp_plan *plan)
     return hash;
 }
 
-int main(int count, char **words)
+/* The words' file on a tape, with a loss and three plans: keep-all, the policy that is asked for, inference. */
+typedef struct network {
+    gcp_onnx model;
+    gcp_tape *net;
+    gcp_tensor logits, labels;
+    gcp_plan all, plan, see;
+    gcp_arena files, tapes, plans;
+    size_t least;
+} network;
+
+static void network_plan(network *n, gcp_tensor loss, gcp_policy policy)
 {
-    if (count < 2) return refused("like_onnx MODEL.onnx --batch N --in FILE --labels FILE ...");
-    const int batch = atoi(option(count, words, "--batch", "4"));
-    const char *policy = option(count, words, "--policy", "keep_all"), *saved = option(count, words, "--saved", NULL),
-               *logits_file = option(count, words, "--logits", NULL),
-               *trained_file = option(count, words, "--trained-logits", NULL);
-    gcp_arena files = arena_of(GCP_MB(900)), tapes = arena_of(GCP_MB(600)), plans = arena_of(GCP_MB(600));
-    gcp_onnx model = gcp_onnx_open(&files, words[1]);
-    if (model.error[0]) return refused(model.error);
-    gcp_tape *net = gcp_tape_make(&tapes, .ops = model.ops);
-    if (gcp_onnx_record(net, &model, .batch = batch, .frozen_norms = atoi(option(count, words, "--frozen-norms", "0")),
-                        .report = gcp_file(stderr)))
-        return refused(gcp_error(net));
-    const gcp_tensor logits = gcp_keep(gcp_onnx_output(&model, 0)),
-                     labels = gcp_labels(net, "labels", GCP_SHAPE(batch));
-    const gcp_tensor loss = gcp_cross_entropy(logits, labels);
+    const int budget = policy == GCP_POLICY_BUDGET;
+    n->plans = arena_of(GCP_MB(600));
+    n->all = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .arena = &n->plans);
+    if (budget) n->least = gcp_least_budget(loss, .optimizer = GCP_OPTIMIZER_SGD, .arena = &n->plans);
+    n->plan = gcp_plan_make(loss, .policy = policy, .budget = budget ? n->least + (n->all.bytes - n->least) / 4 : 0,
+                            .optimizer = GCP_OPTIMIZER_SGD, .arena = &n->plans);
+    n->see = gcp_plan_make(n->logits, .inference = 1, .policy = GCP_POLICY_KEEP_ALL, .arena = &n->plans);
+}
+/* NULL, or why the file is refused. */
+static const char *network_make(network *n, int count, char **words, int batch)
+{
+    const char *policy = option(count, words, "--policy", "keep_all");
     int kind = 0;
     while (kind < POLICIES - 1 && strcmp(policy, policy_names[kind])) kind++;
-    gcp_plan all = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .arena = &plans);
-    const int budget = policies[kind] == GCP_POLICY_BUDGET;
-    size_t least = 0;
-    if (budget) least = gcp_least_budget(loss, .optimizer = GCP_OPTIMIZER_SGD, .arena = &plans);
-    gcp_plan plan =
-        gcp_plan_make(loss, .policy = policies[kind], .budget = budget ? least + (all.bytes - least) / 4 : 0,
-                      .optimizer = GCP_OPTIMIZER_SGD, .arena = &plans);
-    gcp_plan see = gcp_plan_make(logits, .inference = 1, .policy = GCP_POLICY_KEEP_ALL, .arena = &plans);
-    if (gcp_error(net)) return refused(gcp_error(net));
-    const size_t room = gcp_plans_room(&plan, &see);
+    n->files = arena_of(GCP_MB(900));
+    n->tapes = arena_of(GCP_MB(600));
+    n->model = gcp_onnx_open(&n->files, words[1]);
+    if (n->model.error[0]) return n->model.error;
+    n->net = gcp_tape_make(&n->tapes, .ops = n->model.ops);
+    if (gcp_onnx_record(n->net, &n->model, .batch = batch,
+                        .frozen_norms = atoi(option(count, words, "--frozen-norms", "0")), .report = gcp_file(stderr)))
+        return gcp_error(n->net);
+    n->logits = gcp_keep(gcp_onnx_output(&n->model, 0));
+    n->labels = gcp_labels(n->net, "labels", GCP_SHAPE(batch));
+    network_plan(n, gcp_cross_entropy(n->logits, n->labels), policies[kind]);
+    if (gcp_error(n->net)) return gcp_error(n->net);
+    const size_t room = gcp_plans_room(&n->plan, &n->see);
     void *memory = malloc(room);
-    gcp_bind(&plan, memory, room);
-    gcp_bind(&see, memory, room);
-    if (!gcp_onnx_load(net, &model)) return refused(gcp_error(net));
-    const gcp_tensor image = gcp_onnx_input(&model, 0);
-    gcp_real *pixels = file_read(option(count, words, "--in", NULL), gcp_elements(image) * sizeof(float)),
-             *out = malloc(gcp_elements(logits) * sizeof *out);
-    int32_t *classes = file_read(option(count, words, "--labels", NULL), (size_t)batch * sizeof(int32_t));
-    gcp_onnx_write(&see, &model, 0, pixels);
-    gcp_forward(&see);
-    gcp_read(&see, logits, out);
-    if (logits_file) file_write(logits_file, out, gcp_elements(logits) * sizeof *out);
-    gcp_onnx_write(&plan, &model, 0, pixels);
-    gcp_write(&plan, labels, classes);
-    const double value = gcp_step(&plan, .lr = atof(option(count, words, "--lr", "0.01")));
-    gcp_read(&plan, logits, out);
-    if (trained_file) file_write(trained_file, out, gcp_elements(logits) * sizeof *out);
-    if (saved) gcp_onnx_save(net, &model, saved);
-    const uint64_t hash = state_hash(net, &plan);
-    const size_t more = plan.room + GCP_MB(1);
-    void *scratch = malloc(more);
-    const size_t measured = gcp_measure(&plan, scratch, more);
-    if (gcp_error(net)) return refused(gcp_error(net));
-    printf("ops %d least %zu keep_all %zu planned %zu measured %zu loss %.9g hash %016llx\n", all.instructions, least,
-           all.bytes, plan.bytes, measured, value, (unsigned long long)hash);
+    gcp_bind(&n->plan, memory, room);
+    gcp_bind(&n->see, memory, room);
+    return gcp_onnx_load(n->net, &n->model) ? NULL : gcp_error(n->net);
+}
+static void logits_write(network *n, gcp_plan *plan, const char *path)
+{
+    const size_t size = gcp_elements(n->logits) * sizeof(gcp_real);
+    gcp_real *out = malloc(size);
+    gcp_read(plan, n->logits, out);
+    if (path) file_write(path, out, size);
+    free(out);
+}
+
+int main(int count, char **words)
+{
+    static network n;
+    if (count < 2) return refused("like_onnx MODEL.onnx --batch N --in FILE --labels FILE ...");
+    const int batch = atoi(option(count, words, "--batch", "4"));
+    const char *wrong = network_make(&n, count, words, batch), *saved = option(count, words, "--saved", NULL);
+    if (wrong) return refused(wrong);
+    const gcp_tensor image = gcp_onnx_input(&n.model, 0);
+    gcp_real *pixels = file_read(option(count, words, "--in", NULL), gcp_elements(image) * sizeof *pixels);
+    int32_t *classes = file_read(option(count, words, "--labels", NULL), (size_t)batch * sizeof *classes);
+    gcp_onnx_write(&n.see, &n.model, 0, pixels);
+    gcp_forward(&n.see);
+    logits_write(&n, &n.see, option(count, words, "--logits", NULL));
+    gcp_onnx_write(&n.plan, &n.model, 0, pixels);
+    gcp_write(&n.plan, n.labels, classes);
+    const double loss = gcp_step(&n.plan, .lr = atof(option(count, words, "--lr", "0.01")));
+    logits_write(&n, &n.plan, option(count, words, "--trained-logits", NULL));
+    if (saved) gcp_onnx_save(n.net, &n.model, saved);
+    const uint64_t hash = state_hash(n.net, &n.plan);
+    const size_t more = n.plan.room + GCP_MB(1), measured = gcp_measure(&n.plan, malloc(more), more);
+    if (gcp_error(n.net)) return refused(gcp_error(n.net));
+    printf("ops %d least %zu keep_all %zu planned %zu measured %zu loss %.9g hash %016llx\n", n.see.instructions,
+           n.least, n.all.bytes, n.plan.bytes, measured, loss, (unsigned long long)hash);
     return 0;
 }
