@@ -3617,9 +3617,9 @@ static int gcpi_onnx_batch_norm(gcpi_onnx *m, gcpi_onnx_node *n)
         return gcpi_onnx_refuse(m, n, "an input of %d axes; 2 to 4 are allowed", x->rank);
     for (int i = 3; i < 5; i++)
         if (gcpi_onnx_in(m, n, i)->source < 0) return gcpi_onnx_refuse(m, n, "its mean or variance is no initialiser");
-    o.frozen = m->frozen_norms;
     o.epsilon = gcpi_onnx_exactly(gcpi_onnx_float(n, "epsilon", 1e-5));
-    o.momentum = gcpi_onnx_exactly(floor(momentum * 1e6 + 0.5) / 1e6); /* 0.9 as a float is not 0.9 */
+    o.frozen = m->frozen_norms;
+    if (!o.frozen) o.momentum = gcpi_onnx_exactly(floor(momentum * 1e6 + 0.5) / 1e6); /* 0.9 as a float is not 0.9 */
     const gcp_tensor g = gcpi_onnx_channels(m, gamma), b = gcpi_onnx_channels(m, beta),
                      y = gcp_batch_norm_op_at(gcpi_onnx_get(m, x, layout), g, b, o);
     if (gcp_is_nil(y)) return 0;

@@ -145,6 +145,18 @@ static void recorded_otherwise(void)
     }
     CHECK(files.used == used && !gcp_error(net));
     gcp_tape_reset(net);
+    CHECK_INT(gcp_onnx_record(net, &model, .batch = 6, .frozen_norms = 1), ==, GCP_OK);
+    gcp_plan plan = gcp_plan_make(gcp_mean(gcp_onnx_output(&model, 0)), .policy = GCP_POLICY_KEEP_ALL);
+    gcp_real before[8], after[8], image[6 * 3 * 8 * 8] = { 0 };
+    gcp_bind(&plan, step_memory, sizeof step_memory);
+    gcp_onnx_load(net, &model);
+    gcp_read(&plan, gcp_nth_statistic(net, 1), before);
+    gcp_onnx_write(&plan, &model, 0, image);
+    gcp_step(&plan);
+    gcp_read(&plan, gcp_nth_statistic(net, 1), after);
+    CHECK(!gcp_error(net) && !memcmp(before, after, sizeof before)); /* the statistics stay */
+    gcp_unbind(&plan);
+    net = fresh(&tapes, &model);
     gcp_tensor pixels = gcp_input(net, "pixels", GCP_SHAPE(3, 8, 8, 3)), scaled = gcp_scale(pixels, .by = 2);
     CHECK_INT(
         gcp_onnx_record(net, &model, .until = "/layer1/layer1.0/Add_output_0", .inputs = &scaled, .input_count = 1), ==,

@@ -38,6 +38,22 @@ static void file_write(const char *path, const void *data, size_t size)
         exit(2);
     }
 }
+/* Files are of floats, whatever a gcp_real is. */
+static gcp_real *reals_read(const char *path, size_t count)
+{
+    float *data = file_read(path, count * sizeof *data);
+    gcp_real *reals = malloc(count * sizeof *reals);
+    for (size_t i = 0; i < count; i++) reals[i] = (gcp_real)data[i];
+    free(data);
+    return reals;
+}
+static void reals_write(const char *path, const gcp_real *reals, size_t count)
+{
+    float *data = malloc(count * sizeof *data);
+    for (size_t i = 0; i < count; i++) data[i] = (float)reals[i];
+    file_write(path, data, count * sizeof *data);
+    free(data);
+}
 static gcp_arena arena_of(size_t size) { return gcp_arena_from(malloc(size), size); }
 
 static int refused(const char *message)
@@ -106,10 +122,9 @@ static const char *network_make(network *n, int count, char **words, int batch)
 }
 static void logits_write(network *n, gcp_plan *plan, const char *path)
 {
-    const size_t size = gcp_elements(n->logits) * sizeof(gcp_real);
-    gcp_real *out = malloc(size);
+    gcp_real *out = malloc(gcp_elements(n->logits) * sizeof *out);
     gcp_read(plan, n->logits, out);
-    if (path) file_write(path, out, size);
+    if (path) reals_write(path, out, gcp_elements(n->logits));
     free(out);
 }
 
@@ -121,7 +136,7 @@ int main(int count, char **words)
     const char *wrong = network_make(&n, count, words, batch), *saved = option(count, words, "--saved", NULL);
     if (wrong) return refused(wrong);
     const gcp_tensor image = gcp_onnx_input(&n.model, 0);
-    gcp_real *pixels = file_read(option(count, words, "--in", NULL), gcp_elements(image) * sizeof *pixels);
+    gcp_real *pixels = reals_read(option(count, words, "--in", NULL), gcp_elements(image));
     int32_t *classes = file_read(option(count, words, "--labels", NULL), (size_t)batch * sizeof *classes);
     gcp_onnx_write(&n.see, &n.model, 0, pixels);
     gcp_forward(&n.see);
