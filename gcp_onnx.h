@@ -59,12 +59,14 @@ typedef struct gcp_onnx_open_opts {
 GCP_API gcp_onnx gcp_onnx_open_at(gcp_arena *arena, const char *path, gcp_onnx_open_opts opts);
 
 /* .batch: the first size of each input. .sizes: others that the file leaves open, "height 224 width 224".
-   .frozen_norms: batch-norms take their running statistics in training, too. .until: a value's name: what is behind it
-   is left out. .inputs: tensors in place of the file's inputs, in their order; nil: one is made. .report: gets a line
-   for each node that cannot be recorded. */
+   .classes: how many numbers the last layer gives, if not as many as in the file: its weight is made anew, as
+   gcp_linear's, its bias of zeros, and gcp_onnx_save writes them in the places of the file's. .frozen_norms:
+   batch-norms take their running statistics in training, too. .until: a value's name: what is behind it is left out.
+   .inputs: tensors in place of the file's inputs, in their order; nil: one is made. .report: gets a line for each node
+   that cannot be recorded. */
 typedef struct gcp_onnx_record_opts {
-    gcp_at at GCPI_Z; int batch GCPI_Z; const char *sizes GCPI_Z; int frozen_norms GCPI_Z; const char *until GCPI_Z;
-    const gcp_tensor *inputs GCPI_Z; int input_count GCPI_Z; gcp_writer report GCPI_Z;
+    gcp_at at GCPI_Z; int batch GCPI_Z; const char *sizes GCPI_Z; int classes GCPI_Z; int frozen_norms GCPI_Z;
+    const char *until GCPI_Z; const gcp_tensor *inputs GCPI_Z; int input_count GCPI_Z; gcp_writer report GCPI_Z;
 } GCPI_BY_NAME gcp_onnx_record_opts;
 /* Records the network on a tape. Each initialiser of floats is a parameter of its name, in which what gcp does not
    allow became '_'. Constants are frozen ones, as is an initialiser of one element, unless its name has a dot. A block
@@ -78,7 +80,8 @@ GCP_API gcp_tensor gcp_onnx_tensor_at(gcp_tape *tape, gcp_onnx *model, const cha
 GCP_API gcp_tensor gcp_onnx_input(const gcp_onnx *model, int index);
 GCP_API gcp_tensor gcp_onnx_output(const gcp_onnx *model, int index);
 
-/* The file's weights and statistics into the tape's state, which must be bound. Returns how many; 0 with the error. */
+/* The file's weights and statistics into the tape's state, which must be bound; those of a new head (.classes) stay as
+   they are. Returns how many; 0 with the error. */
 GCP_API int      gcp_onnx_load_at(gcp_tape *tape, gcp_onnx *model, gcp_at at);
 /* The same file with the state's values, written as gcp_save writes: beside the path, flushed and renamed. Elements
    keep their type. */
@@ -124,6 +127,7 @@ GCPI_COLD                              /* at -Og: code that runs once per file *
 #include "src/onnx/onnx_norms.h"       /* Norms, softmax, and ops that reduce axes */
 #include "src/onnx/fusions.h"          /* Patterns: what exporters write in pieces and gcp has as one op */
 #include "src/onnx/onnx_table.h"       /* The ops of ONNX: a row each */
+#include "src/onnx/head.h"             /* The head: the last layer, given another number of outputs */
 #include "src/onnx/onnx_record.h"      /* gcp_onnx_record: from a graph to a tape */
 #include "src/onnx/onnx_values.h"      /* Values between the file and the tape */
 #include "src/onnx/save.h"             /* gcp_onnx_save: the file again, with new elements where one was trained */

@@ -62,12 +62,14 @@ typedef struct gcp_onnx_open_opts {
 GCP_API gcp_onnx gcp_onnx_open_at(gcp_arena *arena, const char *path, gcp_onnx_open_opts opts);
 
 /* .batch: the first size of each input. .sizes: others that the file leaves open, "height 224 width 224".
-   .frozen_norms: batch-norms take their running statistics in training, too. .until: a value's name: what is behind it
-   is left out. .inputs: tensors in place of the file's inputs, in their order; nil: one is made. .report: gets a line
-   for each node that cannot be recorded. */
+   .classes: how many numbers the last layer gives, if not as many as in the file: its weight is made anew, as
+   gcp_linear's, its bias of zeros, and gcp_onnx_save writes them in the places of the file's. .frozen_norms:
+   batch-norms take their running statistics in training, too. .until: a value's name: what is behind it is left out.
+   .inputs: tensors in place of the file's inputs, in their order; nil: one is made. .report: gets a line for each node
+   that cannot be recorded. */
 typedef struct gcp_onnx_record_opts {
-    gcp_at at GCPI_Z; int batch GCPI_Z; const char *sizes GCPI_Z; int frozen_norms GCPI_Z; const char *until GCPI_Z;
-    const gcp_tensor *inputs GCPI_Z; int input_count GCPI_Z; gcp_writer report GCPI_Z;
+    gcp_at at GCPI_Z; int batch GCPI_Z; const char *sizes GCPI_Z; int classes GCPI_Z; int frozen_norms GCPI_Z;
+    const char *until GCPI_Z; const gcp_tensor *inputs GCPI_Z; int input_count GCPI_Z; gcp_writer report GCPI_Z;
 } GCPI_BY_NAME gcp_onnx_record_opts;
 /* Records the network on a tape. Each initialiser of floats is a parameter of its name, in which what gcp does not
    allow became '_'. Constants are frozen ones, as is an initialiser of one element, unless its name has a dot. A block
@@ -81,7 +83,8 @@ GCP_API gcp_tensor gcp_onnx_tensor_at(gcp_tape *tape, gcp_onnx *model, const cha
 GCP_API gcp_tensor gcp_onnx_input(const gcp_onnx *model, int index);
 GCP_API gcp_tensor gcp_onnx_output(const gcp_onnx *model, int index);
 
-/* The file's weights and statistics into the tape's state, which must be bound. Returns how many; 0 with the error. */
+/* The file's weights and statistics into the tape's state, which must be bound; those of a new head (.classes) stay as
+   they are. Returns how many; 0 with the error. */
 GCP_API int      gcp_onnx_load_at(gcp_tape *tape, gcp_onnx *model, gcp_at at);
 /* The same file with the state's values, written as gcp_save writes: beside the path, flushed and renamed. Elements
    keep their type. */
@@ -317,10 +320,11 @@ static int gcpi_onnx_is_real(int type)
            type == GCPI_ONNX_BFLOAT16;
 }
 
-/* A TensorProto. raw: its elements in little-endian order, in the file or beside it; none: they are in fields. */
+/* A TensorProto. raw: its elements in little-endian order, in the file or beside it; none: they are in fields. fresh:
+   it is of a new head (src/onnx/head.h), its elements are not those of the file. */
 typedef struct gcpi_onnx_data {
     gcpi_excerpt message, name, raw;
-    int type, rank, d[GCPI_AXES];
+    int type, rank, d[GCPI_AXES], fresh;
     size_t count;
 } gcpi_onnx_data;
 
@@ -331,6 +335,7 @@ enum {
     GCPI_GRAPH_INITIALIZER = 5,
     GCPI_GRAPH_INPUT = 11,
     GCPI_GRAPH_OUTPUT = 12,
+    GCPI_GRAPH_VALUES = 13, /* shapes between */
     GCPI_GRAPH_SPARSE = 15
 };
 enum {
@@ -512,6 +517,8 @@ typedef struct gcpi_onnx {
     int bucket_count;
     gcpi_onnx_weight *weights;
     int weight_count, weight_capacity;
+    int head[2], head_count; /* data of a new head, and what they were */
+    gcpi_onnx_data head_was[2];
     /* a recording */
     gcp_tape *tape;
     unsigned generation;
@@ -997,7 +1004,7 @@ static int gcpi_onnx_trains(const gcpi_onnx *m, int data)
 {
     const gcpi_onnx_data *d = &m->data[data];
     return data < m->initializers && d->rank > 0 && gcpi_onnx_is_real(d->type) &&
-           (d->count > 1 || (d->name.size && memchr(d->name.at, '.', d->name.size)));
+           (d->count > 1 || d->fresh || (d->name.size && memchr(d->name.at, '.', d->name.size)));
 }
 static int gcpi_onnx_is_weight(const gcpi_onnx *m, const gcpi_onnx_value *v)
 {
@@ -1017,6 +1024,7 @@ static double *gcpi_onnx_known_new(gcpi_onnx *m, const gcpi_onnx_value *v) /* NU
 static const double *gcpi_onnx_elements_of(gcpi_onnx *m, gcpi_onnx_value *v)
 {
     if (!v || v->known || v->data < 0 || !gcpi_onnx_type_size(v->type)) return v ? v->known : NULL;
+    if (m->data[v->data].fresh) return NULL;
     double *known = gcpi_onnx_known_new(m, v);
     if (!known) return NULL;
     gcpi_onnx_reader r = gcpi_onnx_reader_of(&m->data[v->data]);
@@ -2294,7 +2302,9 @@ static gcpi_onnx_weight *gcpi_onnx_weight_of(gcpi_onnx *m, int source)
 static gcp_tensor gcpi_onnx_parameter(gcpi_onnx *m, int source, const gcpi_onnx_order *order, gcp_shape shape)
 {
     char name[200];
-    gcp_param_opts o = gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, m->at);
+    const int fresh = source >= 0 && source < m->data_count && m->data[source].fresh && m->data[source].rank > 1;
+    gcp_param_opts o = gcpi_weight_options(fresh ? GCP_INIT_HE : GCP_INIT_ZEROS, GCP_INIT_ZEROS,
+                                           (double)shape.d[1] * shape.d[2] * shape.d[3], shape.d[0], m->at);
     const int constant = source < 0 || source >= m->data_count || !gcpi_onnx_trains(m, source);
     gcpi_excerpt text = source < 0             ? gcpi_excerpt_of("number", 6)
                       : source < m->data_count ? m->data[source].name
@@ -4011,6 +4021,105 @@ static const gcpi_onnx_row *gcpi_onnx_row_of(const gcpi_onnx_node *n)
     return NULL;
 }
 
+/* ==== src/onnx/head.h ==== */
+
+/* The head: the last layer, given another number of outputs (.classes). Its weight and bias keep their names and places
+   in the file; their elements are made anew, and the file is saved with the sizes that they have then. */
+
+/* Ops between a network's last layer and its output, which any number of classes passes. */
+static int gcpi_onnx_behind_head(const gcpi_onnx_node *n)
+{
+    static const char *const ops[] = { "Softmax",  "LogSoftmax", "Sigmoid", "Relu",    "Flatten",           "Reshape",
+                                       "Squeeze",  "Unsqueeze",  "Cast",    "Dropout", "GlobalAveragePool", "Clip",
+                                       "Identity", "ReduceMean", "Add",     "Mul",     "AveragePool" };
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        if (gcpi_excerpt_is(n->op, ops[i])) return !n->foreign;
+    return 0;
+}
+/* The initialiser that a node reads there; NULL: it reads none. */
+static gcpi_onnx_data *gcpi_onnx_initializer(gcpi_onnx *m, const gcpi_onnx_node *n, int input)
+{
+    const gcpi_onnx_value *v = gcpi_onnx_in(m, n, input);
+    return v && v->data >= 0 && v->data < m->initializers ? &m->data[v->data] : NULL;
+}
+/* The last node with a weight, on the way back from a value; what is added on that way may be its bias. */
+static gcpi_onnx_node *gcpi_onnx_head_node(gcpi_onnx *m, int value, gcpi_onnx_data **bias)
+{
+    const gcpi_onnx_value *v = &m->values[value];
+    *bias = NULL;
+    while (v && v->node >= 0) {
+        gcpi_onnx_node *n = &m->nodes[v->node];
+        const int conv = gcpi_excerpt_is(n->op, "Conv"), gemm = gcpi_excerpt_is(n->op, "Gemm");
+        if ((conv || gemm || gcpi_excerpt_is(n->op, "MatMul")) && !n->foreign && gcpi_onnx_initializer(m, n, 1)) {
+            if (conv || gemm) *bias = gcpi_onnx_initializer(m, n, 2);
+            return n;
+        }
+        if (!gcpi_onnx_behind_head(n)) return NULL;
+        const int added = gcpi_excerpt_is(n->op, "Add"), first = added && gcpi_onnx_initializer(m, n, 0);
+        if (added) *bias = gcpi_onnx_initializer(m, n, !first);
+        v = gcpi_onnx_in(m, n, first);
+    }
+    return NULL;
+}
+/* How many nodes read an initialiser. */
+static int gcpi_onnx_readers(const gcpi_onnx *m, const gcpi_onnx_data *d)
+{
+    int count = 0;
+    for (int i = 0; i < m->node_count; i++)
+        for (int k = 0; k < m->nodes[i].inputs; k++) {
+            const int v = m->edges[m->nodes[i].input + k];
+            count += v && m->values[v].data == d - m->data;
+        }
+    return count;
+}
+/* The size of an axis becomes `classes`. What was is kept for the next recording. */
+static int gcpi_onnx_head_resize(gcpi_onnx *m, gcpi_onnx_data *d, int axis, int classes)
+{
+    const size_t rest = d->count / (size_t)d->d[axis];
+    if (rest > (size_t)PTRDIFF_MAX / 16 / (size_t)classes) return 0;
+    m->head[m->head_count] = (int)(d - m->data);
+    m->head_was[m->head_count++] = *d;
+    d->d[axis] = classes;
+    d->count = rest * (size_t)classes;
+    d->fresh = 1;
+    return 1;
+}
+static void gcpi_onnx_head_restore(gcpi_onnx *m)
+{
+    while (m->head_count) {
+        m->head_count--;
+        m->data[m->head[m->head_count]] = m->head_was[m->head_count];
+    }
+}
+/* A head of so many classes as there are stays. 0: there is none that could be changed. */
+static int gcpi_onnx_head_set(gcpi_onnx *m, int classes)
+{
+    gcpi_onnx_data *bias, *weight;
+    const gcpi_onnx_node *n = gcpi_onnx_head_node(m, m->outputs[0], &bias);
+    if (!n) return 0;
+    weight = gcpi_onnx_initializer(m, n, 1);
+    const int first = gcpi_excerpt_is(n->op, "Conv") || gcpi_onnx_integer(n, "transB", 0),
+              axis = first ? 0 : weight->rank - 1;
+    if (weight->rank < 2 || !weight->count || gcpi_onnx_integer(n, "group", 1) != 1) return 0;
+    if (weight->d[axis] == classes) return 1;
+    if (bias && (bias->rank < 1 || bias->d[bias->rank - 1] != weight->d[axis])) return 0;
+    if (gcpi_onnx_readers(m, weight) != 1 || (bias && gcpi_onnx_readers(m, bias) != 1)) return 0;
+    return (!bias || gcpi_onnx_head_resize(m, bias, bias->rank - 1, classes)) &&
+           gcpi_onnx_head_resize(m, weight, axis, classes);
+}
+/* .classes of a recording; 0 leaves the file's. */
+static int gcpi_onnx_head_record(gcpi_onnx *m, int classes)
+{
+    gcpi_onnx_head_restore(m);
+    if (!classes || gcpi_onnx_head_set(m, classes)) return 1;
+    gcpi_onnx_head_restore(m);
+    gcpi_fail(m->tape, GCP_E_ARGUMENT, m->at, m->call,
+              ".classes = %d: behind the last layer that has a weight there is an op that tells its outputs apart, or "
+              "that weight is read twice: put a layer of yours behind .until",
+              classes);
+    return 0;
+}
+
 /* ==== src/onnx/onnx_record.h ==== */
 
 /* gcp_onnx_record: from a graph to a tape. Sizes are filled in, shapes follow, what is known is folded; then what the
@@ -4313,6 +4422,7 @@ static int gcpi_onnx_refusals(gcpi_onnx *m)
 }
 static int gcpi_onnx_run(gcpi_onnx *m, const int *outputs, int count, const gcp_onnx_record_opts *o)
 {
+    if (!gcpi_onnx_head_record(m, o->classes)) return 0;
     gcpi_onnx_values_clear(m);
     gcpi_onnx_needed(m, outputs, count, 0);
     if (!gcpi_onnx_inputs_begin(m, o)) return 0;
@@ -4349,8 +4459,9 @@ GCPI_DEF gcp_code gcp_onnx_record_at(gcp_tape *t, gcp_onnx *model, gcp_onnx_reco
     const int open = t->open;
     if (o.until && !until)
         gcpi_fail(t, GCP_E_NAME, o.at, m->call, ".until = '%.100s': no value of the file has this name", o.until);
-    else if (o.batch < 0 || o.input_count < 0 || (o.input_count && !o.inputs))
-        gcpi_fail(t, GCP_E_ARGUMENT, o.at, m->call, ".batch = %d, .input_count = %d; at least 0, and .inputs", o.batch,
+    else if (o.batch < 0 || o.classes < 0 || o.input_count < 0 || (o.input_count && !o.inputs))
+        gcpi_fail(t, GCP_E_ARGUMENT, o.at, m->call,
+                  ".batch = %d, .classes = %d, .input_count = %d; at least 0, and .inputs", o.batch, o.classes,
                   o.input_count);
     else gcpi_onnx_run(m, until ? &until : m->outputs, until ? 1 : m->output_count, &o);
     m->end = m->arena->used;
@@ -4461,6 +4572,7 @@ GCPI_DEF int gcp_onnx_load_at(gcp_tape *t, gcp_onnx *model, gcp_at at)
     if (!m || !gcpi_onnx_state_ready(m) || gcpi_halfway(t, at, m->call)) return 0;
     for (int i = 0; i < m->weight_count; i++) {
         const gcpi_onnx_weight *w = &m->weights[i];
+        if (w->source >= 0 && w->source < m->data_count && m->data[w->source].fresh) continue;
         const ptrdiff_t scratch = m->arena->scratch;
         const size_t size = gcpi_onnx_order_size(&w->order);
         const gcpi_place place = gcpi_onnx_weight_place(m, w);
@@ -4647,7 +4759,55 @@ static int gcpi_onnx_put_data(gcpi_onnx *m, gcpi_disk_file *s, const gcpi_onnx_w
     m->arena->scratch = scratch;
     return !s->failed;
 }
-/* Writes the graph's fields, or counts their bytes. */
+/* The sizes of an output whose shape stands in the file; a new head changed one. Written, or (s NULL) counted. */
+static size_t gcpi_onnx_put_sizes(const gcpi_onnx_value *v, gcpi_excerpt shape, gcpi_disk_file *s)
+{
+    gcpi_excerpt dim;
+    size_t total = 0;
+    for (int i = 0; gcpi_wire_each(&shape, 1, &dim); i++) {
+        const uint64_t was = (uint64_t)gcpi_wire_integer(dim, 1, 0),
+                       now = i && was && i < v->rank ? (uint64_t)v->d[i] : was;
+        const size_t size = now != was ? 1 + gcpi_varint_size(now) : dim.size;
+        total += gcpi_field_size(1, size);
+        if (!s) continue;
+        gcpi_put_head(s, 1, size);
+        if (now == was) gcpi_disk_write(s, dim.at, dim.size);
+        else {
+            gcpi_put_varint(s, 1 << 3);
+            gcpi_put_varint(s, now);
+        }
+    }
+    return total;
+}
+static int gcpi_onnx_shaped_output(const gcpi_field *f)
+{
+    return f->number == GCPI_GRAPH_OUTPUT && f->type == GCPI_WIRE_BYTES &&
+           gcpi_wire_find(gcpi_wire_find(gcpi_wire_find(f->bytes, 2), 1), 2).size > 0;
+}
+/* An output's ValueInfoProto with a TypeProto of a tensor in it. */
+static size_t gcpi_onnx_put_output(gcpi_onnx *m, gcpi_excerpt message, gcpi_disk_file *s)
+{
+    const gcpi_excerpt name = gcpi_wire_find(message, 1), tensor = gcpi_wire_find(gcpi_wire_find(message, 2), 1),
+                       shape = gcpi_wire_find(tensor, 2);
+    const gcpi_onnx_value *v = &m->values[gcpi_onnx_find(m, name)];
+    const uint64_t element = (uint64_t)gcpi_wire_integer(tensor, 1, 0);
+    const size_t sizes = gcpi_onnx_put_sizes(v, shape, NULL),
+                 inner = 1 + gcpi_varint_size(element) + gcpi_field_size(2, sizes), type = gcpi_field_size(1, inner),
+                 whole = gcpi_field_size(1, name.size) + gcpi_field_size(2, type);
+    if (!s) return gcpi_field_size(GCPI_GRAPH_OUTPUT, whole);
+    gcpi_put_head(s, GCPI_GRAPH_OUTPUT, whole);
+    gcpi_put_head(s, 1, name.size);
+    gcpi_disk_write(s, name.at, name.size);
+    gcpi_put_head(s, 2, type);
+    gcpi_put_head(s, 1, inner);
+    gcpi_put_varint(s, 1 << 3);
+    gcpi_put_varint(s, element);
+    gcpi_put_head(s, 2, sizes);
+    gcpi_onnx_put_sizes(v, shape, s);
+    return gcpi_field_size(GCPI_GRAPH_OUTPUT, whole);
+}
+/* Writes the graph's fields, or counts their bytes. With a new head, what the file says of shapes between is left
+   out. */
 static size_t gcpi_onnx_put_graph(gcpi_onnx *m, gcpi_disk_file *s)
 {
     gcpi_excerpt rest = m->graph;
@@ -4655,12 +4815,17 @@ static size_t gcpi_onnx_put_graph(gcpi_onnx *m, gcpi_disk_file *s)
     size_t total = 0;
     for (const unsigned char *from = rest.at; gcpi_wire_next(&rest, &f) > 0; from = rest.at) {
         const gcpi_onnx_weight *w = f.number == GCPI_GRAPH_INITIALIZER ? gcpi_onnx_trained(m, f.bytes) : NULL;
-        const size_t size = w ? gcpi_onnx_data_size(&m->data[w->source]) : 0;
-        total += w ? gcpi_field_size(GCPI_GRAPH_INITIALIZER, size) : (size_t)(rest.at - from);
-        if (!s) continue;
-        if (w) gcpi_put_head(s, GCPI_GRAPH_INITIALIZER, size);
-        if (w) gcpi_onnx_put_data(m, s, w);
-        else gcpi_disk_write(s, from, (size_t)(rest.at - from));
+        if (m->head_count && f.number == GCPI_GRAPH_VALUES) continue;
+        if (m->head_count && gcpi_onnx_shaped_output(&f)) total += gcpi_onnx_put_output(m, f.bytes, s);
+        else if (w) {
+            const size_t size = gcpi_onnx_data_size(&m->data[w->source]);
+            total += gcpi_field_size(GCPI_GRAPH_INITIALIZER, size);
+            if (s) gcpi_put_head(s, GCPI_GRAPH_INITIALIZER, size);
+            if (s) gcpi_onnx_put_data(m, s, w);
+        } else {
+            total += (size_t)(rest.at - from);
+            if (s) gcpi_disk_write(s, from, (size_t)(rest.at - from));
+        }
     }
     return total;
 }

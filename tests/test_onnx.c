@@ -21,6 +21,7 @@ typedef struct trained {
     unsigned char *step;
 } trained;
 
+static int classes = CLASSES; /* of the networks that begin() makes */
 static void begin(trained *t, const char *path, unsigned char *files, unsigned char *tapes, unsigned char *step,
                   gcp_policy policy)
 {
@@ -29,7 +30,7 @@ static void begin(trained *t, const char *path, unsigned char *files, unsigned c
     t->model = gcp_onnx_open(&t->files, path);
     CHECK_TEXT(t->model.error, "");
     t->net = gcp_tape_make(&t->tapes, .ops = t->model.ops);
-    CHECK_INT(gcp_onnx_record(t->net, &t->model, .batch = BATCH), ==, GCP_OK);
+    CHECK_INT(gcp_onnx_record(t->net, &t->model, .batch = BATCH, .classes = classes), ==, GCP_OK);
     t->labels = gcp_labels(t->net, "labels", GCP_SHAPE(BATCH));
     t->logits = gcp_keep(gcp_onnx_output(&t->model, 0));
     t->loss = gcp_cross_entropy(t->logits, t->labels);
@@ -167,6 +168,41 @@ static void recorded_otherwise(void)
     CHECK(!gcp_is_nil(gcp_onnx_tensor(net, &model, "/layer1/layer1.0/Add_output_0")));
 }
 
+/* Another number of classes: a new head, trained, saved in the file's place, opened again; the file's own comes back. */
+static void new_head(void)
+{
+    enum { MORE = 7 };
+    trained t, u;
+    gcp_real first[BATCH * MORE], again[BATCH * MORE], weight[MORE * 128];
+    double losses[6];
+    classes = MORE;
+    begin(&t, SMALL, file_memory, tape_memory, step_memory, GCP_POLICY_KEEP_ALL);
+    CHECK_INT(gcp_shape_of(t.logits).d[3], ==, MORE);
+    CHECK_INT(gcp_shape_of(gcp_find(t.net, "fc.weight")).d[0], ==, MORE);
+    gcp_read(&t.plan, gcp_find(t.net, "fc.weight"), weight);
+    double sum = 0;
+    for (int i = 0; i < MORE * 128; i++) sum += (double)(weight[i] * weight[i]);
+    CHECK(sum > 10 && sum < 18); /* He: 2 / 128 each */
+    for (int i = 0; i < 6; i++) losses[i] = step(&t, i % 2);
+    CHECK(losses[5] < losses[0]);
+    forward(&t, first);
+    CHECK_INT(gcp_onnx_save(t.net, &t.model, "head.onnx"), ==, GCP_OK);
+    for (classes = 0; classes <= MORE; classes += MORE) { /* the number that it has is no new head */
+        begin(&u, "head.onnx", other_memory[0], other_memory[1], other_memory[2], GCP_POLICY_KEEP_ALL);
+        CHECK_INT(gcp_shape_of(u.logits).d[3], ==, MORE);
+        forward(&u, again);
+        CHECK(!memcmp(first, again, sizeof first));
+    }
+    classes = CLASSES;
+    gcp_unbind(&t.plan);
+    gcp_unbind(&t.see);
+    t.net = fresh(&t.tapes, &t.model);
+    CHECK_INT(gcp_onnx_record(t.net, &t.model, .batch = BATCH), ==, GCP_OK);
+    CHECK_INT(gcp_shape_of(gcp_onnx_output(&t.model, 0)).d[3], ==, CLASSES);
+    gcp_tape_reset(t.net);
+    CHECK_INT(gcp_onnx_record(t.net, &t.model, .batch = BATCH, .classes = -1), ==, GCP_E_ARGUMENT);
+}
+
 /* ---- what is wrong ---- */
 
 static const char *end_of(const char *message) /* without the place of the call */
@@ -285,6 +321,7 @@ int main(void)
     what_is_recorded();
     trained_and_saved();
     recorded_otherwise();
+    new_head();
     asked_wrongly();
     small_arenas();
     cut_off();

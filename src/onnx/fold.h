@@ -15,7 +15,7 @@ static int gcpi_onnx_trains(const gcpi_onnx *m, int data)
 {
     const gcpi_onnx_data *d = &m->data[data];
     return data < m->initializers && d->rank > 0 && gcpi_onnx_is_real(d->type) &&
-           (d->count > 1 || (d->name.size && memchr(d->name.at, '.', d->name.size)));
+           (d->count > 1 || d->fresh || (d->name.size && memchr(d->name.at, '.', d->name.size)));
 }
 static int gcpi_onnx_is_weight(const gcpi_onnx *m, const gcpi_onnx_value *v)
 {
@@ -35,6 +35,7 @@ static double *gcpi_onnx_known_new(gcpi_onnx *m, const gcpi_onnx_value *v) /* NU
 static const double *gcpi_onnx_elements_of(gcpi_onnx *m, gcpi_onnx_value *v)
 {
     if (!v || v->known || v->data < 0 || !gcpi_onnx_type_size(v->type)) return v ? v->known : NULL;
+    if (m->data[v->data].fresh) return NULL;
     double *known = gcpi_onnx_known_new(m, v);
     if (!known) return NULL;
     gcpi_onnx_reader r = gcpi_onnx_reader_of(&m->data[v->data]);

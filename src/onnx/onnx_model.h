@@ -41,10 +41,11 @@ static int gcpi_onnx_is_real(int type)
            type == GCPI_ONNX_BFLOAT16;
 }
 
-/* A TensorProto. raw: its elements in little-endian order, in the file or beside it; none: they are in fields. */
+/* A TensorProto. raw: its elements in little-endian order, in the file or beside it; none: they are in fields. fresh:
+   it is of a new head (src/onnx/head.h), its elements are not those of the file. */
 typedef struct gcpi_onnx_data {
     gcpi_excerpt message, name, raw;
-    int type, rank, d[GCPI_AXES];
+    int type, rank, d[GCPI_AXES], fresh;
     size_t count;
 } gcpi_onnx_data;
 
@@ -55,6 +56,7 @@ enum {
     GCPI_GRAPH_INITIALIZER = 5,
     GCPI_GRAPH_INPUT = 11,
     GCPI_GRAPH_OUTPUT = 12,
+    GCPI_GRAPH_VALUES = 13, /* shapes between */
     GCPI_GRAPH_SPARSE = 15
 };
 enum {
@@ -236,6 +238,8 @@ typedef struct gcpi_onnx {
     int bucket_count;
     gcpi_onnx_weight *weights;
     int weight_count, weight_capacity;
+    int head[2], head_count; /* data of a new head, and what they were */
+    gcpi_onnx_data head_was[2];
     /* a recording */
     gcp_tape *tape;
     unsigned generation;

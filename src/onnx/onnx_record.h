@@ -298,6 +298,7 @@ static int gcpi_onnx_refusals(gcpi_onnx *m)
 }
 static int gcpi_onnx_run(gcpi_onnx *m, const int *outputs, int count, const gcp_onnx_record_opts *o)
 {
+    if (!gcpi_onnx_head_record(m, o->classes)) return 0;
     gcpi_onnx_values_clear(m);
     gcpi_onnx_needed(m, outputs, count, 0);
     if (!gcpi_onnx_inputs_begin(m, o)) return 0;
@@ -334,8 +335,9 @@ GCPI_DEF gcp_code gcp_onnx_record_at(gcp_tape *t, gcp_onnx *model, gcp_onnx_reco
     const int open = t->open;
     if (o.until && !until)
         gcpi_fail(t, GCP_E_NAME, o.at, m->call, ".until = '%.100s': no value of the file has this name", o.until);
-    else if (o.batch < 0 || o.input_count < 0 || (o.input_count && !o.inputs))
-        gcpi_fail(t, GCP_E_ARGUMENT, o.at, m->call, ".batch = %d, .input_count = %d; at least 0, and .inputs", o.batch,
+    else if (o.batch < 0 || o.classes < 0 || o.input_count < 0 || (o.input_count && !o.inputs))
+        gcpi_fail(t, GCP_E_ARGUMENT, o.at, m->call,
+                  ".batch = %d, .classes = %d, .input_count = %d; at least 0, and .inputs", o.batch, o.classes,
                   o.input_count);
     else gcpi_onnx_run(m, until ? &until : m->outputs, until ? 1 : m->output_count, &o);
     m->end = m->arena->used;

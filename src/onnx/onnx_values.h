@@ -94,6 +94,7 @@ GCPI_DEF int gcp_onnx_load_at(gcp_tape *t, gcp_onnx *model, gcp_at at)
     if (!m || !gcpi_onnx_state_ready(m) || gcpi_halfway(t, at, m->call)) return 0;
     for (int i = 0; i < m->weight_count; i++) {
         const gcpi_onnx_weight *w = &m->weights[i];
+        if (w->source >= 0 && w->source < m->data_count && m->data[w->source].fresh) continue;
         const ptrdiff_t scratch = m->arena->scratch;
         const size_t size = gcpi_onnx_order_size(&w->order);
         const gcpi_place place = gcpi_onnx_weight_place(m, w);

@@ -99,7 +99,55 @@ static int gcpi_onnx_put_data(gcpi_onnx *m, gcpi_disk_file *s, const gcpi_onnx_w
     m->arena->scratch = scratch;
     return !s->failed;
 }
-/* Writes the graph's fields, or counts their bytes. */
+/* The sizes of an output whose shape stands in the file; a new head changed one. Written, or (s NULL) counted. */
+static size_t gcpi_onnx_put_sizes(const gcpi_onnx_value *v, gcpi_excerpt shape, gcpi_disk_file *s)
+{
+    gcpi_excerpt dim;
+    size_t total = 0;
+    for (int i = 0; gcpi_wire_each(&shape, 1, &dim); i++) {
+        const uint64_t was = (uint64_t)gcpi_wire_integer(dim, 1, 0),
+                       now = i && was && i < v->rank ? (uint64_t)v->d[i] : was;
+        const size_t size = now != was ? 1 + gcpi_varint_size(now) : dim.size;
+        total += gcpi_field_size(1, size);
+        if (!s) continue;
+        gcpi_put_head(s, 1, size);
+        if (now == was) gcpi_disk_write(s, dim.at, dim.size);
+        else {
+            gcpi_put_varint(s, 1 << 3);
+            gcpi_put_varint(s, now);
+        }
+    }
+    return total;
+}
+static int gcpi_onnx_shaped_output(const gcpi_field *f)
+{
+    return f->number == GCPI_GRAPH_OUTPUT && f->type == GCPI_WIRE_BYTES &&
+           gcpi_wire_find(gcpi_wire_find(gcpi_wire_find(f->bytes, 2), 1), 2).size > 0;
+}
+/* An output's ValueInfoProto with a TypeProto of a tensor in it. */
+static size_t gcpi_onnx_put_output(gcpi_onnx *m, gcpi_excerpt message, gcpi_disk_file *s)
+{
+    const gcpi_excerpt name = gcpi_wire_find(message, 1), tensor = gcpi_wire_find(gcpi_wire_find(message, 2), 1),
+                       shape = gcpi_wire_find(tensor, 2);
+    const gcpi_onnx_value *v = &m->values[gcpi_onnx_find(m, name)];
+    const uint64_t element = (uint64_t)gcpi_wire_integer(tensor, 1, 0);
+    const size_t sizes = gcpi_onnx_put_sizes(v, shape, NULL),
+                 inner = 1 + gcpi_varint_size(element) + gcpi_field_size(2, sizes), type = gcpi_field_size(1, inner),
+                 whole = gcpi_field_size(1, name.size) + gcpi_field_size(2, type);
+    if (!s) return gcpi_field_size(GCPI_GRAPH_OUTPUT, whole);
+    gcpi_put_head(s, GCPI_GRAPH_OUTPUT, whole);
+    gcpi_put_head(s, 1, name.size);
+    gcpi_disk_write(s, name.at, name.size);
+    gcpi_put_head(s, 2, type);
+    gcpi_put_head(s, 1, inner);
+    gcpi_put_varint(s, 1 << 3);
+    gcpi_put_varint(s, element);
+    gcpi_put_head(s, 2, sizes);
+    gcpi_onnx_put_sizes(v, shape, s);
+    return gcpi_field_size(GCPI_GRAPH_OUTPUT, whole);
+}
+/* Writes the graph's fields, or counts their bytes. With a new head, what the file says of shapes between is left
+   out. */
 static size_t gcpi_onnx_put_graph(gcpi_onnx *m, gcpi_disk_file *s)
 {
     gcpi_excerpt rest = m->graph;
@@ -107,12 +155,17 @@ static size_t gcpi_onnx_put_graph(gcpi_onnx *m, gcpi_disk_file *s)
     size_t total = 0;
     for (const unsigned char *from = rest.at; gcpi_wire_next(&rest, &f) > 0; from = rest.at) {
         const gcpi_onnx_weight *w = f.number == GCPI_GRAPH_INITIALIZER ? gcpi_onnx_trained(m, f.bytes) : NULL;
-        const size_t size = w ? gcpi_onnx_data_size(&m->data[w->source]) : 0;
-        total += w ? gcpi_field_size(GCPI_GRAPH_INITIALIZER, size) : (size_t)(rest.at - from);
-        if (!s) continue;
-        if (w) gcpi_put_head(s, GCPI_GRAPH_INITIALIZER, size);
-        if (w) gcpi_onnx_put_data(m, s, w);
-        else gcpi_disk_write(s, from, (size_t)(rest.at - from));
+        if (m->head_count && f.number == GCPI_GRAPH_VALUES) continue;
+        if (m->head_count && gcpi_onnx_shaped_output(&f)) total += gcpi_onnx_put_output(m, f.bytes, s);
+        else if (w) {
+            const size_t size = gcpi_onnx_data_size(&m->data[w->source]);
+            total += gcpi_field_size(GCPI_GRAPH_INITIALIZER, size);
+            if (s) gcpi_put_head(s, GCPI_GRAPH_INITIALIZER, size);
+            if (s) gcpi_onnx_put_data(m, s, w);
+        } else {
+            total += (size_t)(rest.at - from);
+            if (s) gcpi_disk_write(s, from, (size_t)(rest.at - from));
+        }
     }
     return total;
 }

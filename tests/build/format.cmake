@@ -19,6 +19,7 @@ set(files
   src/kernels/columns.h
   src/onnx/fold.h
   src/onnx/fusions.h
+  src/onnx/head.h
   src/onnx/onnx_elements.h
   src/onnx/onnx_model.h
   src/onnx/onnx_moves.h
