@@ -58,8 +58,8 @@ typedef struct gcp_onnx_open_opts {
    more; it is the model's own: recording takes its front, other calls its scratch. */
 GCP_API gcp_onnx gcp_onnx_open_at(gcp_arena *arena, const char *path, gcp_onnx_open_opts opts);
 
-/* .batch: the first size of each input. .sizes: others that the file leaves open, "height 224 width 224".
-   .classes: how many numbers the last layer gives, if not as many as in the file: its weight is made anew, as
+/* .batch: the first size of each input. .sizes: others that the file leaves open, "height 224 width 192"; "* 224": any
+   of them. .classes: how many numbers the last layer gives, if not as many as in the file: its weight is made anew, as
    gcp_linear's, its bias of zeros, and gcp_onnx_save writes them in the places of the file's. .frozen_norms:
    batch-norms take their running statistics in training, too. .until: a value's name: what is behind it is left out.
    .inputs: tensors in place of the file's inputs, in their order; nil: one is made. .report: gets a line for each node
@@ -84,8 +84,11 @@ GCP_API gcp_tensor gcp_onnx_output(const gcp_onnx *model, int index);
    they are. Returns how many; 0 with the error. */
 GCP_API int      gcp_onnx_load_at(gcp_tape *tape, gcp_onnx *model, gcp_at at);
 /* The same file with the state's values, written as gcp_save writes: beside the path, flushed and renamed. Elements
-   keep their type. */
-typedef struct gcp_onnx_save_opts { gcp_at at GCPI_Z; const gcp_files *files GCPI_Z; } GCPI_BY_NAME gcp_onnx_save_opts;
+   keep their type. .inference: as a network that is used: where the file was exported for training, its norms take
+   their running statistics and its dropout drops nothing, in any runtime. (gcp trains both kinds of file alike.) */
+typedef struct gcp_onnx_save_opts {
+    gcp_at at GCPI_Z; int inference GCPI_Z; const gcp_files *files GCPI_Z;
+} GCPI_BY_NAME gcp_onnx_save_opts;
 GCP_API gcp_code gcp_onnx_save_at(gcp_tape *tape, gcp_onnx *model, const char *path, gcp_onnx_save_opts opts);
 
 /* As gcp_write of an input and gcp_read of an output (after gcp_keep), by their number, in the file's own layout,
@@ -127,7 +130,7 @@ GCPI_COLD                              /* at -Og: code that runs once per file *
 #include "src/onnx/onnx_norms.h"       /* Norms, softmax, and ops that reduce axes */
 #include "src/onnx/fusions.h"          /* Patterns: what exporters write in pieces and gcp has as one op */
 #include "src/onnx/onnx_table.h"       /* The ops of ONNX: a row each */
-#include "src/onnx/head.h"             /* The head: the last layer, given another number of outputs */
+#include "src/onnx/head.h"             /* The head: the last layer, given another number of outputs (.classes) */
 #include "src/onnx/onnx_record.h"      /* gcp_onnx_record: from a graph to a tape */
 #include "src/onnx/onnx_values.h"      /* Values between the file and the tape */
 #include "src/onnx/save.h"             /* gcp_onnx_save: the file again, with new elements where one was trained */

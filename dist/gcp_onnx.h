@@ -61,8 +61,8 @@ typedef struct gcp_onnx_open_opts {
    more; it is the model's own: recording takes its front, other calls its scratch. */
 GCP_API gcp_onnx gcp_onnx_open_at(gcp_arena *arena, const char *path, gcp_onnx_open_opts opts);
 
-/* .batch: the first size of each input. .sizes: others that the file leaves open, "height 224 width 224".
-   .classes: how many numbers the last layer gives, if not as many as in the file: its weight is made anew, as
+/* .batch: the first size of each input. .sizes: others that the file leaves open, "height 224 width 192"; "* 224": any
+   of them. .classes: how many numbers the last layer gives, if not as many as in the file: its weight is made anew, as
    gcp_linear's, its bias of zeros, and gcp_onnx_save writes them in the places of the file's. .frozen_norms:
    batch-norms take their running statistics in training, too. .until: a value's name: what is behind it is left out.
    .inputs: tensors in place of the file's inputs, in their order; nil: one is made. .report: gets a line for each node
@@ -87,8 +87,11 @@ GCP_API gcp_tensor gcp_onnx_output(const gcp_onnx *model, int index);
    they are. Returns how many; 0 with the error. */
 GCP_API int      gcp_onnx_load_at(gcp_tape *tape, gcp_onnx *model, gcp_at at);
 /* The same file with the state's values, written as gcp_save writes: beside the path, flushed and renamed. Elements
-   keep their type. */
-typedef struct gcp_onnx_save_opts { gcp_at at GCPI_Z; const gcp_files *files GCPI_Z; } GCPI_BY_NAME gcp_onnx_save_opts;
+   keep their type. .inference: as a network that is used: where the file was exported for training, its norms take
+   their running statistics and its dropout drops nothing, in any runtime. (gcp trains both kinds of file alike.) */
+typedef struct gcp_onnx_save_opts {
+    gcp_at at GCPI_Z; int inference GCPI_Z; const gcp_files *files GCPI_Z;
+} GCPI_BY_NAME gcp_onnx_save_opts;
 GCP_API gcp_code gcp_onnx_save_at(gcp_tape *tape, gcp_onnx *model, const char *path, gcp_onnx_save_opts opts);
 
 /* As gcp_write of an input and gcp_read of an output (after gcp_keep), by their number, in the file's own layout,
@@ -4162,6 +4165,7 @@ static int gcpi_onnx_input_sizes(gcpi_onnx *m, gcpi_onnx_value *v, gcpi_excerpt 
         if (v->rank == GCPI_AXES) return gcpi_onnx_input_fail(m, v, "input '%s' has more than 8 axes%s", "");
         if (gcpi_onnx_size_of(m->sizes, symbol)) size = gcpi_onnx_size_of(m->sizes, symbol);
         else if (m->batch && !v->rank) size = m->batch;
+        else if (size <= 0) size = gcpi_onnx_size_of(m->sizes, gcpi_excerpt_of("*", 1));
         v->d[v->rank] = size > 0 && size < INT32_MAX ? (int)size : 0;
         v->rank++;
         if (!given && !v->d[v->rank - 1])
@@ -4806,30 +4810,91 @@ static size_t gcpi_onnx_put_output(gcpi_onnx *m, gcpi_excerpt message, gcpi_disk
     gcpi_onnx_put_sizes(v, shape, s);
     return gcpi_field_size(GCPI_GRAPH_OUTPUT, whole);
 }
-/* Writes the graph's fields, or counts their bytes. With a new head, what the file says of shapes between is left
-   out. */
-static size_t gcpi_onnx_put_graph(gcpi_onnx *m, gcpi_disk_file *s)
+
+/* ---- a graph as it runs in inference ---- */
+
+static int gcpi_onnx_is_read(const gcpi_onnx *m, int value)
+{
+    int found = 0;
+    for (int i = 0; i < m->output_count; i++) found |= m->outputs[i] == value;
+    for (int i = 0; i < m->node_count && !found; i++)
+        for (int k = 0; k < m->nodes[i].inputs; k++) found |= m->edges[m->nodes[i].input + k] == value;
+    return found;
+}
+/* What says that a node trains: a norm's attribute and outputs of statistics, a Dropout's third input. */
+typedef struct gcpi_onnx_trims {
+    int norm, dropout;
+} gcpi_onnx_trims;
+static gcpi_onnx_trims gcpi_onnx_trims_of(gcpi_onnx *m, const gcpi_onnx_node *n)
+{
+    gcpi_onnx_trims t;
+    t.norm = !n->foreign && gcpi_excerpt_is(n->op, "BatchNormalization");
+    t.dropout = !n->foreign && gcpi_excerpt_is(n->op, "Dropout");
+    for (int k = 1; k < n->outputs && t.norm; k++) {
+        const int v = m->edges[n->output + k];
+        if (v && gcpi_onnx_is_read(m, v)) t.norm = 0;
+    }
+    return t;
+}
+static int gcpi_onnx_trimmed(gcpi_onnx_trims t, const gcpi_field *f, int inputs, int outputs)
+{
+    if (f->type != GCPI_WIRE_BYTES) return 0;
+    if (t.dropout) return f->number == GCPI_NODE_INPUT && inputs > 2;
+    return (f->number == GCPI_NODE_OUTPUT && outputs > 1) ||
+           (f->number == GCPI_NODE_ATTRIBUTE &&
+            gcpi_excerpt_is(gcpi_wire_find(f->bytes, GCPI_ATTRIBUTE_NAME), "training_mode"));
+}
+/* A node's fields without those; written, or (s NULL) counted. */
+static size_t gcpi_onnx_put_node(gcpi_onnx_trims t, gcpi_excerpt message, gcpi_disk_file *s)
+{
+    gcpi_field f;
+    size_t total = 0;
+    int inputs = 0, outputs = 0;
+    for (const unsigned char *from = message.at; gcpi_wire_next(&message, &f) > 0; from = message.at) {
+        inputs += f.number == GCPI_NODE_INPUT && f.type == GCPI_WIRE_BYTES;
+        outputs += f.number == GCPI_NODE_OUTPUT && f.type == GCPI_WIRE_BYTES;
+        if (gcpi_onnx_trimmed(t, &f, inputs, outputs)) continue;
+        total += (size_t)(message.at - from);
+        if (s) gcpi_disk_write(s, from, (size_t)(message.at - from));
+    }
+    return total;
+}
+
+/* ---- the graph ---- */
+
+/* A field that is not as it was in the file: a trained weight, with a new head an output, in inference a node (else
+   NULL). Written, or counted. 0: it is as it was. */
+static size_t gcpi_onnx_put_changed(gcpi_onnx *m, const gcpi_field *f, const gcpi_onnx_node *node, gcpi_disk_file *s)
+{
+    const gcpi_onnx_weight *w = f->number == GCPI_GRAPH_INITIALIZER ? gcpi_onnx_trained(m, f->bytes) : NULL;
+    gcpi_onnx_trims t = { 0, 0 };
+    if (m->head_count && gcpi_onnx_shaped_output(f)) return gcpi_onnx_put_output(m, f->bytes, s);
+    if (node) t = gcpi_onnx_trims_of(m, node);
+    if (!w && !t.norm && !t.dropout) return 0;
+    const size_t size = w ? gcpi_onnx_data_size(&m->data[w->source]) : gcpi_onnx_put_node(t, f->bytes, NULL);
+    if (s) gcpi_put_head(s, f->number, size);
+    if (s && w) gcpi_onnx_put_data(m, s, w);
+    if (s && !w) gcpi_onnx_put_node(t, f->bytes, s);
+    return gcpi_field_size(f->number, size);
+}
+/* The graph's fields, written or counted. With a new head, what the file says of shapes between is left out. */
+static size_t gcpi_onnx_put_graph(gcpi_onnx *m, int inference, gcpi_disk_file *s)
 {
     gcpi_excerpt rest = m->graph;
     gcpi_field f;
     size_t total = 0;
+    int node = 0;
     for (const unsigned char *from = rest.at; gcpi_wire_next(&rest, &f) > 0; from = rest.at) {
-        const gcpi_onnx_weight *w = f.number == GCPI_GRAPH_INITIALIZER ? gcpi_onnx_trained(m, f.bytes) : NULL;
+        const int is_node = f.number == GCPI_GRAPH_NODE && f.type == GCPI_WIRE_BYTES;
+        const gcpi_onnx_node *n = is_node ? &m->nodes[node++] : NULL;
         if (m->head_count && f.number == GCPI_GRAPH_VALUES) continue;
-        if (m->head_count && gcpi_onnx_shaped_output(&f)) total += gcpi_onnx_put_output(m, f.bytes, s);
-        else if (w) {
-            const size_t size = gcpi_onnx_data_size(&m->data[w->source]);
-            total += gcpi_field_size(GCPI_GRAPH_INITIALIZER, size);
-            if (s) gcpi_put_head(s, GCPI_GRAPH_INITIALIZER, size);
-            if (s) gcpi_onnx_put_data(m, s, w);
-        } else {
-            total += (size_t)(rest.at - from);
-            if (s) gcpi_disk_write(s, from, (size_t)(rest.at - from));
-        }
+        const size_t changed = gcpi_onnx_put_changed(m, &f, inference ? n : NULL, s);
+        if (s && !changed) gcpi_disk_write(s, from, (size_t)(rest.at - from));
+        total += changed ? changed : (size_t)(rest.at - from);
     }
     return total;
 }
-static int gcpi_onnx_put_model(gcpi_onnx *m, gcpi_disk_file *s)
+static int gcpi_onnx_put_model(gcpi_onnx *m, int inference, gcpi_disk_file *s)
 {
     gcpi_excerpt rest = m->file;
     gcpi_field f;
@@ -4839,8 +4904,8 @@ static int gcpi_onnx_put_model(gcpi_onnx *m, gcpi_disk_file *s)
             continue;
         }
         if (f.bytes.at != m->graph.at) continue;
-        gcpi_put_head(s, GCPI_MODEL_GRAPH, gcpi_onnx_put_graph(m, NULL));
-        gcpi_onnx_put_graph(m, s);
+        gcpi_put_head(s, GCPI_MODEL_GRAPH, gcpi_onnx_put_graph(m, inference, NULL));
+        gcpi_onnx_put_graph(m, inference, s);
     }
     return !s->failed && !m->tape->code;
 }
@@ -4851,7 +4916,7 @@ GCPI_DEF gcp_code gcp_onnx_save_at(gcp_tape *t, gcp_onnx *model, const char *pat
     char part[GCPI_PATH];
     s.tape = t;
     if (!m || !gcpi_onnx_state_ready(m)) return gcp_error_code(t);
-    if (gcpi_disk_create(&s, part) && !gcpi_onnx_put_model(m, &s)) s.failed = 1;
+    if (gcpi_disk_create(&s, part) && !gcpi_onnx_put_model(m, o.inference, &s)) s.failed = 1;
     gcpi_disk_settle(&s, part);
     return t->code;
 }

@@ -4,30 +4,17 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "clock.h"
 #include "data.h"
 #include "device.h"
 #include "networks.h"
-
-static inline double seconds_now(void)
-{
-#ifdef TIME_UTC
-    struct timespec t;
-    timespec_get(&t, TIME_UTC);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-#else
-    return (double)clock() / CLOCKS_PER_SEC;                    /* Windows before C11: there it counts seconds */
-#endif
-}
 
 static inline int by_size(const void *a, const void *b)         /* for qsort, of double */
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
-
-static inline double mib(size_t bytes) { return (double)bytes / 1048576.0; }
 
 /* A training plan and an inference plan over one block of memory, and a batch on its way in. */
 typedef struct loop {

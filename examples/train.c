@@ -7,11 +7,11 @@
 
    --help says the rest. */
 #if defined(__unix__) || defined(__APPLE__)
-#define _POSIX_C_SOURCE 200809L          /* isatty, fileno */
-#include <unistd.h>
+#define _POSIX_C_SOURCE 200809L          /* for bar.h */
 #endif
 #include <signal.h>
 
+#include "bar.h"
 #include "loop.h"
 #include "train_options.h"
 
@@ -121,31 +121,6 @@ static int run_begin(const options *o, loop *l, run *r)
 static int run_save(const options *o, loop *l, const run *r)
 {
     return !o->resume || gcp_save_run(l->net, o->resume, .extra = r->at, .extra_bytes = r->bytes) == GCP_OK;
-}
-
-/* ---- Progress: a bar on a terminal, lines in a log ---- */
-
-static int on_terminal(void)
-{
-#if defined(__unix__) || defined(__APPLE__)
-    return isatty(fileno(stdout));
-#else
-    return 0;
-#endif
-}
-/* done of all batches of the epoch, of which these took the seconds; at most ten times a second */
-static void bar(int epoch, int done, int all, int now, double seconds)
-{
-    static double last;
-    enum { WIDTH = 30 };
-    const double left = now ? seconds / now * (all - done) : 0;
-    if (!on_terminal() || (seconds_now() - last < 0.1 && done < all)) return;
-    last = seconds_now();
-    printf("\repoch %3d [", epoch);
-    for (int i = 0; i < WIDTH; i++) putchar(i < done * WIDTH / all ? '=' : ' ');
-    printf("] %d of %d, %d:%02d left ", done, all, (int)left / 60, (int)left % 60);
-    if (done == all) printf("\r%*s\r", 79, "");
-    fflush(stdout);
 }
 
 /* ---- Training --------------------------------------------------------------------------------------------------*/

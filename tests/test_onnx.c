@@ -122,6 +122,34 @@ static void trained_and_saved(void)
     CHECK(!memcmp(first, again, sizeof first));
 }
 
+static int holds(const char *path, const char *text) /* bytes, anywhere in a file */
+{
+    static char whole[1 << 17];
+    const size_t length = strlen(text);
+    FILE *f = fopen(path, "rb");
+    const size_t size = f ? fread(whole, 1, sizeof whole, f) : 0;
+    if (f) fclose(f);
+    for (size_t i = 0; i + length <= size; i++)
+        if (!memcmp(whole + i, text, length)) return 1;
+    return 0;
+}
+/* As it runs elsewhere: nothing says that norms train, and gcp's logits are the same. */
+static void saved_for_inference(void)
+{
+    trained t, u;
+    gcp_real first[BATCH * CLASSES], again[BATCH * CLASSES];
+    begin(&t, SMALL, file_memory, tape_memory, step_memory, GCP_POLICY_KEEP_ALL);
+    step(&t, 0);
+    forward(&t, first);
+    CHECK_INT(gcp_onnx_save(t.net, &t.model, "plain.onnx"), ==, GCP_OK);
+    CHECK_INT(gcp_onnx_save(t.net, &t.model, "inference.onnx", .inference = 1), ==, GCP_OK);
+    CHECK(holds("plain.onnx", "training_mode") && !holds("inference.onnx", "training_mode"));
+    begin(&u, "inference.onnx", other_memory[0], other_memory[1], other_memory[2], GCP_POLICY_KEEP_ALL);
+    forward(&u, again);
+    CHECK(!memcmp(first, again, sizeof first));
+    begin(&t, "plain.onnx", file_memory, tape_memory, step_memory, GCP_POLICY_KEEP_ALL);
+    CHECK(step(&t, 1) == step(&u, 1) && step(&t, 2) == step(&u, 2)); /* both files train alike */
+}
 static gcp_tape *fresh(gcp_arena *tapes, const gcp_onnx *model)
 {
     *tapes = gcp_arena_from(tape_memory, sizeof tape_memory);
@@ -168,7 +196,8 @@ static void recorded_otherwise(void)
     CHECK(!gcp_is_nil(gcp_onnx_tensor(net, &model, "/layer1/layer1.0/Add_output_0")));
 }
 
-/* Another number of classes: a new head, trained, saved in the file's place, opened again; the file's own comes back. */
+/* Another number of classes: a new head, trained, saved in the place of the file's, opened again; the file's own comes
+   back. */
 static void new_head(void)
 {
     enum { MORE = 7 };
@@ -320,6 +349,7 @@ int main(void)
 {
     what_is_recorded();
     trained_and_saved();
+    saved_for_inference();
     recorded_otherwise();
     new_head();
     asked_wrongly();

@@ -38,6 +38,7 @@ static int gcpi_onnx_input_sizes(gcpi_onnx *m, gcpi_onnx_value *v, gcpi_excerpt 
         if (v->rank == GCPI_AXES) return gcpi_onnx_input_fail(m, v, "input '%s' has more than 8 axes%s", "");
         if (gcpi_onnx_size_of(m->sizes, symbol)) size = gcpi_onnx_size_of(m->sizes, symbol);
         else if (m->batch && !v->rank) size = m->batch;
+        else if (size <= 0) size = gcpi_onnx_size_of(m->sizes, gcpi_excerpt_of("*", 1));
         v->d[v->rank] = size > 0 && size < INT32_MAX ? (int)size : 0;
         v->rank++;
         if (!given && !v->d[v->rank - 1])
