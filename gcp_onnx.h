@@ -128,6 +128,7 @@ GCPI_COLD                              /* at -Og: code that runs once per file *
 #include "src/onnx/onnx_windows.h"     /* Ops of images: convolutions, pools, other sizes */
 #include "src/onnx/onnx_products.h"    /* Products of matrices, and attention */
 #include "src/onnx/onnx_norms.h"       /* Norms, softmax, and ops that reduce axes */
+#include "src/onnx/curves.h"           /* Curves: activations that exporters write in pieces */
 #include "src/onnx/fusions.h"          /* Patterns: what exporters write in pieces and gcp has as one op */
 #include "src/onnx/onnx_table.h"       /* The ops of ONNX: a row each */
 #include "src/onnx/head.h"             /* The head: the last layer, given another number of outputs (.classes) */

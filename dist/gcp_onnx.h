@@ -438,10 +438,12 @@ static const char *gcpi_onnx_data_parse(gcpi_excerpt message, gcpi_onnx_data *da
     data->name = gcpi_wire_find(message, GCPI_TENSOR_NAME);
     data->raw = gcpi_wire_find(message, GCPI_TENSOR_RAW);
     data->type = (int)gcpi_wire_integer(message, GCPI_TENSOR_TYPE, 0);
+    uint64_t most = 1; /* with sizes of 0 left out */
     data->count = 1;
     for (gcpi_numbers dims = gcpi_numbers_of(message, GCPI_TENSOR_DIMS, 0); gcpi_numbers_next(&dims, &size);) {
         if (data->rank == GCPI_AXES) return "more than 8 axes";
-        if (size > INT32_MAX || (size && data->count > (size_t)PTRDIFF_MAX / 16 / size)) return "an axis is too long";
+        if (size > INT32_MAX || (size && most > INT32_MAX / size)) return "more than 2147483647 elements";
+        most *= size ? size : 1;
         data->d[data->rank++] = (int)size;
         data->count *= (size_t)size;
     }
@@ -604,6 +606,14 @@ static int gcpi_onnx_integers(const gcpi_onnx_node *n, const char *name, int64_t
     }
     return count;
 }
+
+/* The node that makes a value, if it is this op; else NULL. */
+static gcpi_onnx_node *gcpi_onnx_maker(gcpi_onnx *m, const gcpi_onnx_value *v, const char *op)
+{
+    gcpi_onnx_node *n = v && v->node >= 0 ? &m->nodes[v->node] : NULL;
+    return n && !n->foreign && gcpi_excerpt_is(n->op, op) ? n : NULL;
+}
+static int gcpi_onnx_index(const gcpi_onnx *m, const gcpi_onnx_value *v) { return (int)(v - m->values); }
 
 /* A node cannot be recorded. All that are found go to the report, and the first ones to the message. Returns 0. */
 GCPI_PRINTF(3, 4)
@@ -1045,6 +1055,23 @@ static int gcpi_onnx_number(gcpi_onnx *m, gcpi_onnx_value *v, double *x)
     if (known) *x = *known;
     return known != NULL;
 }
+/* v without what changes nothing: Identity, a cast among floats, a Dropout that drops nothing. */
+static gcpi_onnx_value *gcpi_onnx_bare(gcpi_onnx *m, gcpi_onnx_value *v)
+{
+    for (gcpi_onnx_node *n; v && v->node >= 0; v = gcpi_onnx_in(m, n, 0)) {
+        double rate;
+        n = &m->nodes[v->node];
+        const gcpi_onnx_value *x = gcpi_onnx_in(m, n, 0);
+        rate = gcpi_onnx_float(n, "ratio", 0.5);
+        gcpi_onnx_number(m, gcpi_onnx_in(m, n, 1), &rate);
+        const int cast = gcpi_excerpt_is(n->op, "Cast") || gcpi_excerpt_is(n->op, "CastLike");
+        if (!gcpi_excerpt_is(n->op, "Identity") &&
+            !(cast && x && gcpi_onnx_is_real(x->type) && gcpi_onnx_is_real(v->type)) &&
+            !(gcpi_excerpt_is(n->op, "Dropout") && rate == 0))
+            return v;
+    }
+    return v;
+}
 /* An attribute of older opsets that became an input. Returns how many integers; -1: not given; -2: not known now. */
 static int gcpi_onnx_list(gcpi_onnx *m, const gcpi_onnx_node *n, const char *attribute, int input, int64_t *list,
                           int most)
@@ -1069,8 +1096,9 @@ static int gcpi_onnx_shape(gcpi_onnx *m, const gcpi_onnx_node *n, int output, in
     if (rank > GCPI_AXES) return gcpi_onnx_refuse(m, n, "a result of %d axes; at most %d", rank, GCPI_AXES);
     ptrdiff_t count = 1;
     for (int i = 0; i < rank; i++) {
-        if (d[i] < 0 || (d[i] && count > PTRDIFF_MAX / 64 / d[i])) return gcpi_onnx_refuse(m, n, "a size of %d", d[i]);
-        count *= d[i];
+        if (d[i] < 0) return gcpi_onnx_refuse(m, n, "a size of %d", d[i]);
+        if (count > INT32_MAX / GCPI_MAX(d[i], 1)) return gcpi_onnx_refuse(m, n, "more than %d elements", INT32_MAX);
+        count *= GCPI_MAX(d[i], 1);
     }
     v->shaped = 1;
     v->type = type;
@@ -1186,6 +1214,11 @@ static double gcpi_fold_one(char fn, double x)
     case '!': return x == 0;
     case 'S': return sin(x);
     case 'C': return cos(x);
+    case 'E': return erf(x);
+    case 't': return tanh(x);
+    case 'G': return 1 / (1 + exp(-x));
+    case 'p': return log(1 + exp(x));
+    case 'R': return x > 0 ? x : 0;
     default: return x;
     }
 }
@@ -1218,7 +1251,7 @@ static int gcpi_shape_like(gcpi_onnx *m, gcpi_onnx_node *n)
     if (y && gcpi_excerpt_is(n->op, "Identity")) y->data = x->data;
     return 1;
 }
-/* Ops of elements that are folded: their letters in fold.h. */
+/* Ops of elements that are folded, or drawn as curves: their letters in fold.h. */
 static char gcpi_fold_letter(const gcpi_onnx_node *n)
 {
     static const struct {
@@ -1249,7 +1282,12 @@ static char gcpi_fold_letter(const gcpi_onnx_node *n)
                     { "Reciprocal", 'r' },
                     { "Not", '!' },
                     { "Sin", 'S' },
-                    { "Cos", 'C' } };
+                    { "Cos", 'C' },
+                    { "Erf", 'E' },
+                    { "Tanh", 't' },
+                    { "Sigmoid", 'G' },
+                    { "Softplus", 'p' },
+                    { "Relu", 'R' } };
     for (size_t i = 0; i < sizeof letters / sizeof *letters; i++)
         if (gcpi_excerpt_is(n->op, letters[i].op)) return letters[i].letter;
     return 'i';
@@ -3487,6 +3525,16 @@ static gcpi_onnx_value gcpi_onnx_matrix(const gcpi_onnx_value *x, int column)
     gcpi_onnx_order_reshape(&v.order, 2, v.d);
     return v;
 }
+/* x's rows times a matrix, and a bias; nil: none. */
+static int gcpi_onnx_product(gcpi_onnx *m, gcpi_onnx_node *n, gcpi_onnx_value *x, gcpi_onnx_value *w, gcp_tensor bias)
+{
+    gcpi_onnx_value y = gcpi_onnx_copy(x);
+    y.source = -1;
+    y.tensor = gcpi_onnx_linear(m, x, w, 0, bias, &y.order);
+    if (gcp_is_nil(y.tensor)) return gcpi_onnx_refuse(m, n, "its operands were cut differently");
+    gcpi_onnx_order_last(&y.order, w->d[1]);
+    return gcpi_onnx_put_value(m, n, 0, &y);
+}
 static int gcpi_onnx_matmul(gcpi_onnx *m, gcpi_onnx_node *n)
 {
     gcpi_onnx_value *left = gcpi_onnx_in(m, n, 0), *right = gcpi_onnx_in(m, n, 1);
@@ -3495,12 +3543,7 @@ static int gcpi_onnx_matmul(gcpi_onnx *m, gcpi_onnx_node *n)
     const int rank = GCPI_MAX(a->rank, b->rank);
     GCPI_ONNX_OPTS(matmul, opts);
     y.source = -1;
-    if (b->rank == 2) {
-        y.tensor = gcpi_onnx_linear(m, a, b, 0, gcpi_nil(NULL), &y.order);
-        if (gcp_is_nil(y.tensor)) return gcpi_onnx_refuse(m, n, "its operands were cut differently");
-        gcpi_onnx_order_last(&y.order, b->d[1]);
-        return gcpi_onnx_put_value(m, n, 0, &y);
-    }
+    if (b->rank == 2) return gcpi_onnx_product(m, n, a, b, gcpi_nil(NULL));
     if (rank > 5 || (rank == 5 && (a->rank != 5 || b->rank != 5)) || !gcpi_onnx_batches_fit(a, b))
         return gcpi_onnx_refuse(m, n, "operands of %d and %d axes, or batches that are spread over each other", a->rank,
                                 b->rank);
@@ -3639,21 +3682,14 @@ static int gcpi_onnx_batch_norm(gcpi_onnx *m, gcpi_onnx_node *n)
     gcpi_onnx_statistics(m, n);
     return gcpi_onnx_put_layout(m, n, 0, y, layout);
 }
-/* Over the axes from `axis` on. */
-static int gcpi_onnx_layer_norm(gcpi_onnx *m, gcpi_onnx_node *n)
+/* Layer norm, or rms, over the axes from `axis` on. beta NULL: none. */
+static int gcpi_onnx_norm_of_rows(gcpi_onnx *m, gcpi_onnx_node *n, gcpi_onnx_value *x, gcpi_onnx_value *gamma,
+                                  gcpi_onnx_value *beta, int axis, double epsilon, int rms)
 {
-    gcpi_onnx_value *x = gcpi_onnx_in(m, n, 0), *gamma = gcpi_onnx_in(m, n, 1), *beta = gcpi_onnx_in(m, n, 2);
-    const int axis = gcpi_onnx_axis(gcpi_onnx_integer(n, "axis", -1), x->rank),
-              rms = gcpi_excerpt_is(n->op, "RMSNormalization");
     gcpi_onnx_order o;
     int trailing;
     GCPI_ONNX_OPTS(norm, opts);
-    for (int i = 1; i < n->outputs; i++)
-        if (gcpi_onnx_out(m, n, i) && gcpi_onnx_out(m, n, i)->uses)
-            return gcpi_onnx_refuse(m, n, "its mean or deviation is read");
-    if (axis < 0 || !gamma || gamma->rank != x->rank - axis)
-        return gcpi_onnx_refuse(m, n, "its axis, or a scale of other axes");
-    opts.epsilon = gcpi_onnx_exactly(gcpi_onnx_float(n, "epsilon", 1e-5));
+    opts.epsilon = gcpi_onnx_exactly(epsilon);
     const gcp_tensor rows = gcpi_onnx_rows(m, x, axis, &o, &trailing),
                      g = gcpi_onnx_along_rows(m, gamma, axis, &o, trailing);
     gcp_tensor b = beta && !rms ? gcpi_onnx_along_rows(m, beta, axis, &o, trailing) : gcpi_nil(NULL);
@@ -3661,6 +3697,18 @@ static int gcpi_onnx_layer_norm(gcpi_onnx *m, gcpi_onnx_node *n)
         return gcpi_onnx_refuse(m, n, "its operands were cut differently");
     if (!beta && !rms) b = gcpi_onnx_scaled(m, g, 0);
     return gcpi_onnx_put(m, n, 0, rms ? gcp_rms_norm_op_at(rows, g, opts) : gcp_layer_norm_op_at(rows, g, b, opts), &o);
+}
+static int gcpi_onnx_layer_norm(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    gcpi_onnx_value *x = gcpi_onnx_in(m, n, 0), *gamma = gcpi_onnx_in(m, n, 1);
+    const int axis = gcpi_onnx_axis(gcpi_onnx_integer(n, "axis", -1), x->rank);
+    for (int i = 1; i < n->outputs; i++)
+        if (gcpi_onnx_out(m, n, i) && gcpi_onnx_out(m, n, i)->uses)
+            return gcpi_onnx_refuse(m, n, "its mean or deviation is read");
+    if (axis < 0 || !gamma || gamma->rank != x->rank - axis)
+        return gcpi_onnx_refuse(m, n, "its axis, or a scale of other axes");
+    return gcpi_onnx_norm_of_rows(m, n, x, gamma, gcpi_onnx_in(m, n, 2), axis, gcpi_onnx_float(n, "epsilon", 1e-5),
+                                  gcpi_excerpt_is(n->op, "RMSNormalization"));
 }
 static int gcpi_onnx_group_norm(gcpi_onnx *m, gcpi_onnx_node *n)
 {
@@ -3751,6 +3799,114 @@ static int gcpi_onnx_reduce(gcpi_onnx *m, gcpi_onnx_node *n)
     return gcpi_onnx_put_value(m, n, 0, &y);
 }
 
+/* ==== src/onnx/curves.h ==== */
+
+/* Curves: activations that exporters write in pieces. What a few nodes make of one value, element by element, is drawn:
+   where all that goes in is that value and numbers, it is computed at some points, and compared with ops of gcp. */
+
+/* Clip and HardSigmoid of a number. 0: n is another op. */
+static int gcpi_onnx_clipped_at(gcpi_onnx *m, const gcpi_onnx_node *n, double a, double *y)
+{
+    double low = gcpi_onnx_float(n, "min", -HUGE_VAL), high = gcpi_onnx_float(n, "max", HUGE_VAL);
+    if (gcpi_excerpt_is(n->op, "HardSigmoid")) {
+        a = a * gcpi_onnx_float(n, "alpha", 0.2) + gcpi_onnx_float(n, "beta", 0.5);
+        low = 0;
+        high = 1;
+    } else if (!gcpi_excerpt_is(n->op, "Clip")) return 0;
+    if ((gcpi_onnx_in(m, n, 1) && !gcpi_onnx_number(m, gcpi_onnx_in(m, n, 1), &low)) ||
+        (gcpi_onnx_in(m, n, 2) && !gcpi_onnx_number(m, gcpi_onnx_in(m, n, 2), &high)))
+        return 0;
+    *y = a < low ? low : a > high ? high : a;
+    return 1;
+}
+/* v where x is `at`. steps: how many nodes may be looked at. 0: v is no function of x's elements alone. */
+static int gcpi_onnx_curve_at(gcpi_onnx *m, gcpi_onnx_value *v, const gcpi_onnx_value *x, double at, int *steps,
+                              double *y)
+{
+    double a, b = 0;
+    *y = at;
+    if (v == x || gcpi_onnx_number(m, v, y)) return 1;
+    if (v != gcpi_onnx_bare(m, v)) return gcpi_onnx_curve_at(m, gcpi_onnx_bare(m, v), x, at, steps, y);
+    gcpi_onnx_node *n = v && v->node >= 0 ? &m->nodes[v->node] : NULL;
+    if (!n || n->foreign || --*steps < 0) return 0;
+    const char letter = gcpi_fold_letter(n);
+    const int pair = n->inputs == 2 && strchr("+-*/^Mm", letter) != NULL;
+    if (!gcpi_onnx_curve_at(m, gcpi_onnx_in(m, n, 0), x, at, steps, &a)) return 0;
+    if (pair && !gcpi_onnx_curve_at(m, gcpi_onnx_in(m, n, 1), x, at, steps, &b)) return 0;
+    if (pair) *y = gcpi_fold_pair(letter, a, b, 1);
+    else if (n->inputs == 1 && strchr("-aselrEtGpR", letter)) *y = gcpi_fold_one(letter, a);
+    else return gcpi_onnx_clipped_at(m, n, a, y);
+    return 1;
+}
+
+static double gcpi_curve_silu(double x) { return x / (1 + exp(-x)); }
+static double gcpi_curve_hard_sigmoid(double x) { return GCPI_MIN(1.0, GCPI_MAX(0.0, x / 6 + 0.5)); }
+static double gcpi_curve_hard_swish(double x) { return x * gcpi_curve_hard_sigmoid(x); }
+static double gcpi_curve_gelu(double x) { return 0.5 * x * (1 + erf(x * 0.70710678118654752)); }
+static double gcpi_curve_gelu_tanh(double x)
+{
+    return 0.5 * x * (1 + tanh(0.79788456080286536 * (x + 0.044715 * x * x * x)));
+}
+static double gcpi_curve_mish(double x) { return x * tanh(log(1 + exp(x))); }
+static gcp_tensor gcpi_onnx_sixth(gcp_tensor x, gcp_op_opts o) /* hard_sigmoid of slope 1/6 */
+{
+    gcp_hard_sigmoid_opts h = GCP_OPTS(gcp_hard_sigmoid_opts, );
+    h.at = o.at;
+    return gcp_hard_sigmoid_at(x, h);
+}
+static const struct gcpi_onnx_curve {
+    double (*at)(double x);
+    gcp_tensor (*record)(gcp_tensor x, gcp_op_opts o);
+} gcpi_onnx_curves[] = { { gcpi_curve_silu, gcp_silu_at }, { gcpi_curve_hard_swish, gcp_hard_swish_at },
+                         { gcpi_curve_gelu, gcp_gelu_at }, { gcpi_curve_gelu_tanh, gcp_gelu_tanh_at },
+                         { gcpi_curve_mish, gcp_mish_at }, { gcpi_curve_hard_sigmoid, gcpi_onnx_sixth } };
+
+/* Which curve v is, drawn over x, but for constants that are rounded to floats; -1: none. */
+static int gcpi_onnx_curve_of(gcpi_onnx *m, gcpi_onnx_value *v, const gcpi_onnx_value *x)
+{
+    static const double points[] = { 1.1, -4, -2.2, -0.3, 0.2, 2.6, 3.7 };
+    const int count = (int)(sizeof gcpi_onnx_curves / sizeof *gcpi_onnx_curves);
+    int fits = (1 << count) - 1;
+    double y;
+    for (size_t i = 0; i < sizeof points / sizeof *points && fits; i++) {
+        int steps = 24;
+        if (!gcpi_onnx_curve_at(m, v, x, points[i], &steps, &y)) return -1;
+        for (int c = 0; c < count; c++)
+            if (!(fabs(y - gcpi_onnx_curves[c].at(points[i])) < 2e-6)) fits &= ~(1 << c);
+    }
+    for (int c = 0; c < count; c++)
+        if (fits >> c & 1) return c;
+    return -1;
+}
+/* A value at most `depth` nodes below v of which n is a curve. */
+static int gcpi_onnx_curve_below(gcpi_onnx *m, gcpi_onnx_node *n, gcpi_onnx_value *v, int depth)
+{
+    gcpi_onnx_value *y = gcpi_onnx_out(m, n, 0);
+    double number;
+    if (!v || gcpi_onnx_number(m, v, &number)) return 0;
+    const int same = v->rank == y->rank && !memcmp(v->d, y->d, (size_t)v->rank * sizeof *v->d),
+              curve = same ? gcpi_onnx_curve_of(m, y, v) : -1;
+    n->part[0] = gcpi_onnx_index(m, v);
+    n->number[0] = curve;
+    if (curve >= 0) return 1;
+    const gcpi_onnx_node *below = v->node >= 0 ? &m->nodes[v->node] : NULL;
+    for (int i = 0; below && depth && i < 2; i++)
+        if (gcpi_onnx_curve_below(m, n, gcpi_onnx_in(m, below, i), depth - 1)) return 1;
+    n->part[0] = 0;
+    return 0;
+}
+static int gcpi_match_curve(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    return gcpi_onnx_curve_below(m, n, gcpi_onnx_in(m, n, 0), 2) ||
+           gcpi_onnx_curve_below(m, n, gcpi_onnx_in(m, n, 1), 2);
+}
+static int gcpi_record_curve(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    gcpi_onnx_value *x = &m->values[n->part[0]];
+    const gcp_tensor in = gcpi_onnx_any(m, x);
+    return gcpi_onnx_put(m, n, 0, gcpi_onnx_curves[(int)n->number[0]].record(in, gcpi_onnx_opts(m)), &x->order);
+}
+
 /* ==== src/onnx/fusions.h ==== */
 
 /* Patterns: what exporters write in pieces and gcp has as one op. A pattern belongs to its last node; what it reads is
@@ -3761,51 +3917,6 @@ typedef struct gcpi_onnx_pattern {
     int (*match)(gcpi_onnx *m, gcpi_onnx_node *n); /* fills n->part, the values that it reads, 0 behind them */
     int (*record)(gcpi_onnx *m, gcpi_onnx_node *n);
 } gcpi_onnx_pattern;
-
-/* The node that makes a value, if it is this op; else NULL. */
-static gcpi_onnx_node *gcpi_onnx_maker(gcpi_onnx *m, const gcpi_onnx_value *v, const char *op)
-{
-    gcpi_onnx_node *n = v && v->node >= 0 ? &m->nodes[v->node] : NULL;
-    return n && !n->foreign && gcpi_excerpt_is(n->op, op) ? n : NULL;
-}
-static int gcpi_onnx_index(const gcpi_onnx *m, const gcpi_onnx_value *v) { return (int)(v - m->values); }
-
-/* x times f(x): which of a Mul's inputs is x, where the other is op of it. NULL: neither. */
-static gcpi_onnx_value *gcpi_onnx_times_own(gcpi_onnx *m, gcpi_onnx_node *n, const char *op)
-{
-    for (int i = 0; i < 2; i++) {
-        gcpi_onnx_value *x = gcpi_onnx_in(m, n, i);
-        gcpi_onnx_node *f = gcpi_onnx_maker(m, gcpi_onnx_in(m, n, 1 - i), op);
-        if (f && gcpi_onnx_in(m, f, 0) == x) return x;
-    }
-    return NULL;
-}
-static int gcpi_match_silu(gcpi_onnx *m, gcpi_onnx_node *n)
-{
-    gcpi_onnx_value *x = gcpi_onnx_times_own(m, n, "Sigmoid");
-    if (x) n->part[0] = gcpi_onnx_index(m, x);
-    return x != NULL;
-}
-static int gcpi_match_hard_swish(gcpi_onnx *m, gcpi_onnx_node *n)
-{
-    gcpi_onnx_value *x = gcpi_onnx_times_own(m, n, "HardSigmoid");
-    const gcpi_onnx_node *f =
-        x ? gcpi_onnx_maker(m, gcpi_onnx_in(m, n, gcpi_onnx_in(m, n, 0) == x), "HardSigmoid") : NULL;
-    if (!f || fabs(gcpi_onnx_float(f, "alpha", 0.2) - 1.0 / 6) > 1e-6 || gcpi_onnx_float(f, "beta", 0.5) != 0.5)
-        return 0;
-    n->part[0] = gcpi_onnx_index(m, x);
-    return 1;
-}
-static int gcpi_record_silu(gcpi_onnx *m, gcpi_onnx_node *n)
-{
-    gcpi_onnx_value *x = &m->values[n->part[0]];
-    return gcpi_onnx_put(m, n, 0, gcp_silu_at(gcpi_onnx_any(m, x), gcpi_onnx_opts(m)), &x->order);
-}
-static int gcpi_record_hard_swish(gcpi_onnx *m, gcpi_onnx_node *n)
-{
-    gcpi_onnx_value *x = &m->values[n->part[0]];
-    return gcpi_onnx_put(m, n, 0, gcp_hard_swish_at(gcpi_onnx_any(m, x), gcpi_onnx_opts(m)), &x->order);
-}
 
 /* v without the Mul or Div by a number that made it; *scale is multiplied by that. */
 static gcpi_onnx_value *gcpi_onnx_unscaled(gcpi_onnx *m, gcpi_onnx_value *v, double *scale)
@@ -3820,23 +3931,6 @@ static gcpi_onnx_value *gcpi_onnx_unscaled(gcpi_onnx *m, gcpi_onnx_value *v, dou
     if (over && gcpi_onnx_number(m, gcpi_onnx_in(m, over, 1), &by) && by != 0) {
         *scale /= by;
         return gcpi_onnx_in(m, over, 0);
-    }
-    return v;
-}
-/* v without what changes nothing: Identity, a cast among floats, a Dropout that drops nothing. */
-static gcpi_onnx_value *gcpi_onnx_bare(gcpi_onnx *m, gcpi_onnx_value *v)
-{
-    for (gcpi_onnx_node *n; v && v->node >= 0; v = gcpi_onnx_in(m, n, 0)) {
-        double rate;
-        n = &m->nodes[v->node];
-        const gcpi_onnx_value *x = gcpi_onnx_in(m, n, 0);
-        rate = gcpi_onnx_float(n, "ratio", 0.5);
-        gcpi_onnx_number(m, gcpi_onnx_in(m, n, 1), &rate);
-        const int cast = gcpi_excerpt_is(n->op, "Cast") || gcpi_excerpt_is(n->op, "CastLike");
-        if (!gcpi_excerpt_is(n->op, "Identity") &&
-            !(cast && x && gcpi_onnx_is_real(x->type) && gcpi_onnx_is_real(v->type)) &&
-            !(gcpi_excerpt_is(n->op, "Dropout") && rate == 0))
-            return v;
     }
     return v;
 }
@@ -3905,11 +3999,145 @@ static int gcpi_record_attention(gcpi_onnx *m, gcpi_onnx_node *n)
     return gcpi_onnx_put_layout(m, n, 0, gcpi_onnx_attended(m, &a), rank == 4 ? "0||2|13" : "0||1|2");
 }
 
+/* ---- norms in pieces, and a product's bias ---- */
+
+/* Which input of a sum or product is a weight of the last axis alone; -1: none. */
+static int gcpi_onnx_affine(gcpi_onnx *m, const gcpi_onnx_node *n)
+{
+    for (int i = 0; n && i < 2; i++) {
+        const gcpi_onnx_value *w = gcpi_onnx_in(m, n, i), *x = gcpi_onnx_in(m, n, 1 - i);
+        if (w && x && w->source >= 0 && gcpi_onnx_is_weight(m, w) && w->rank == 1 && x->rank > 1 &&
+            w->d[0] == x->d[x->rank - 1])
+            return i;
+    }
+    return -1;
+}
+/* A weight added to rows times a weight, which nothing else reads. */
+static int gcpi_match_bias(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    const int bias = gcpi_onnx_affine(m, n);
+    gcpi_onnx_value *product = bias < 0 ? NULL : gcpi_onnx_in(m, n, 1 - bias);
+    const gcpi_onnx_node *matmul = gcpi_onnx_maker(m, product, "MatMul");
+    gcpi_onnx_value *w = matmul ? gcpi_onnx_in(m, matmul, 1) : NULL;
+    if (!w || product->needed || w->rank != 2 || gcpi_onnx_in(m, matmul, 0)->rank < 2) return 0;
+    n->part[0] = gcpi_onnx_index(m, gcpi_onnx_in(m, matmul, 0));
+    n->part[1] = gcpi_onnx_index(m, w);
+    n->part[2] = gcpi_onnx_index(m, gcpi_onnx_in(m, n, bias));
+    return 1;
+}
+static int gcpi_record_bias(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    gcpi_onnx_value w = gcpi_onnx_copy(&m->values[n->part[1]]);
+    return gcpi_onnx_product(m, n, &m->values[n->part[0]], &w, gcpi_onnx_channels(m, &m->values[n->part[2]]));
+}
+/* What v is the mean of, over its last axis, kept as a size of 1; NULL: it is none. */
+static gcpi_onnx_value *gcpi_onnx_mean_of(gcpi_onnx *m, gcpi_onnx_value *v)
+{
+    gcpi_onnx_node *n = gcpi_onnx_maker(m, gcpi_onnx_bare(m, v), "ReduceMean");
+    gcpi_onnx_value *x = n ? gcpi_onnx_in(m, n, 0) : NULL;
+    int64_t axis;
+    if (!x || gcpi_onnx_list(m, n, "axes", 1, &axis, 1) != 1 || !gcpi_onnx_integer(n, "keepdims", 1)) return NULL;
+    return gcpi_onnx_axis(axis, x->rank) == x->rank - 1 ? gcpi_onnx_bare(m, x) : NULL;
+}
+static gcpi_onnx_value *gcpi_onnx_square_of(gcpi_onnx *m, gcpi_onnx_value *v)
+{
+    const gcpi_onnx_node *power = gcpi_onnx_maker(m, v, "Pow"), *times = gcpi_onnx_maker(m, v, "Mul");
+    double two;
+    if (power && gcpi_onnx_number(m, gcpi_onnx_in(m, power, 1), &two) && two == 2)
+        return gcpi_onnx_bare(m, gcpi_onnx_in(m, power, 0));
+    return times && gcpi_onnx_in(m, times, 0) == gcpi_onnx_in(m, times, 1)
+             ? gcpi_onnx_bare(m, gcpi_onnx_in(m, times, 0))
+             : NULL;
+}
+/* Of a root of (mean of squares + epsilon): what is squared. NULL: v is none. */
+static gcpi_onnx_value *gcpi_onnx_root_of(gcpi_onnx *m, gcpi_onnx_value *v, double *epsilon)
+{
+    const gcpi_onnx_node *root = gcpi_onnx_maker(m, v, "Sqrt"),
+                         *sum = root ? gcpi_onnx_maker(m, gcpi_onnx_in(m, root, 0), "Add") : NULL;
+    for (int i = 0; sum && i < 2; i++)
+        if (gcpi_onnx_number(m, gcpi_onnx_in(m, sum, i), epsilon)) {
+            gcpi_onnx_value *mean = gcpi_onnx_mean_of(m, gcpi_onnx_in(m, sum, 1 - i));
+            return mean ? gcpi_onnx_square_of(m, mean) : NULL;
+        }
+    return NULL;
+}
+/* v = x over such a root, or times one over it. Returns x and fills what is squared; NULL: v is none. */
+static gcpi_onnx_value *gcpi_onnx_over_root(gcpi_onnx *m, gcpi_onnx_value *v, gcpi_onnx_value **squared,
+                                            double *epsilon)
+{
+    const gcpi_onnx_node *over = gcpi_onnx_maker(m, v, "Div"), *times = gcpi_onnx_maker(m, v, "Mul");
+    if (over && (*squared = gcpi_onnx_root_of(m, gcpi_onnx_in(m, over, 1), epsilon)) != NULL)
+        return gcpi_onnx_bare(m, gcpi_onnx_in(m, over, 0));
+    for (int i = 0; times && i < 2; i++) {
+        gcpi_onnx_value *factor = gcpi_onnx_in(m, times, i);
+        const gcpi_onnx_node *one = gcpi_onnx_maker(m, factor, "Reciprocal"), *part = gcpi_onnx_maker(m, factor, "Div");
+        double number = 0;
+        if (part && gcpi_onnx_number(m, gcpi_onnx_in(m, part, 0), &number) && number != 1) part = NULL;
+        if (!one && (!part || number != 1)) continue;
+        *squared = gcpi_onnx_root_of(m, one ? gcpi_onnx_in(m, one, 0) : gcpi_onnx_in(m, part, 1), epsilon);
+        if (*squared) return gcpi_onnx_bare(m, gcpi_onnx_in(m, times, 1 - i));
+    }
+    return NULL;
+}
+/* x where v is x minus its mean; else NULL. */
+static gcpi_onnx_value *gcpi_onnx_centred(gcpi_onnx *m, gcpi_onnx_value *v)
+{
+    const gcpi_onnx_node *n = gcpi_onnx_maker(m, v, "Sub");
+    gcpi_onnx_value *x = n ? gcpi_onnx_bare(m, gcpi_onnx_in(m, n, 0)) : NULL;
+    return x && gcpi_onnx_mean_of(m, gcpi_onnx_in(m, n, 1)) == x ? x : NULL;
+}
+static int gcpi_onnx_norm_parts(gcpi_onnx *m, gcpi_onnx_node *n, gcpi_onnx_value *x, gcpi_onnx_value *gamma,
+                                gcpi_onnx_value *beta, double epsilon)
+{
+    n->part[0] = gcpi_onnx_index(m, x);
+    n->part[1] = gcpi_onnx_index(m, gamma);
+    n->part[2] = beta ? gcpi_onnx_index(m, beta) : 0;
+    n->number[0] = epsilon;
+    return epsilon > 0;
+}
+static int gcpi_match_rms_norm(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    const int weight = gcpi_onnx_affine(m, n);
+    gcpi_onnx_value *squared, *x;
+    double epsilon = 0;
+    if (weight < 0) return 0;
+    x = gcpi_onnx_over_root(m, gcpi_onnx_bare(m, gcpi_onnx_in(m, n, 1 - weight)), &squared, &epsilon);
+    return x && x == squared && gcpi_onnx_norm_parts(m, n, x, gcpi_onnx_in(m, n, weight), NULL, epsilon);
+}
+static int gcpi_match_layer_norm(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    const int shift = gcpi_onnx_affine(m, n);
+    const gcpi_onnx_node *scaled = shift < 0 ? NULL : gcpi_onnx_maker(m, gcpi_onnx_in(m, n, 1 - shift), "Mul");
+    const int scale = gcpi_onnx_affine(m, scaled);
+    gcpi_onnx_value *squared, *x;
+    double epsilon = 0;
+    if (scale < 0) return 0;
+    x = gcpi_onnx_over_root(m, gcpi_onnx_bare(m, gcpi_onnx_in(m, scaled, 1 - scale)), &squared, &epsilon);
+    if (!x || (x = gcpi_onnx_centred(m, x)) == NULL || gcpi_onnx_centred(m, squared) != x) return 0;
+    return gcpi_onnx_norm_parts(m, n, x, gcpi_onnx_in(m, scaled, scale), gcpi_onnx_in(m, n, shift), epsilon);
+}
+static int gcpi_record_norm(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    gcpi_onnx_value *x = &m->values[n->part[0]];
+    return gcpi_onnx_norm_of_rows(m, n, x, &m->values[n->part[1]], n->part[2] ? &m->values[n->part[2]] : NULL,
+                                  x->rank - 1, n->number[0], !n->part[2]);
+}
+
 static const gcpi_onnx_pattern gcpi_onnx_patterns[] = {
-    { "Mul", gcpi_match_silu, gcpi_record_silu },
-    { "Mul", gcpi_match_hard_swish, gcpi_record_hard_swish },
-    { "MatMul", gcpi_match_attention, gcpi_record_attention },
+    { "Mul", gcpi_match_curve, gcpi_record_curve },   { "Div", gcpi_match_curve, gcpi_record_curve },
+    { "Mul", gcpi_match_rms_norm, gcpi_record_norm }, { "Add", gcpi_match_layer_norm, gcpi_record_norm },
+    { "Add", gcpi_match_bias, gcpi_record_bias },     { "MatMul", gcpi_match_attention, gcpi_record_attention },
 };
+/* The pattern that ends in this node; NULL: none. */
+static const gcpi_onnx_pattern *gcpi_onnx_pattern_of(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    for (size_t p = 0; p < sizeof gcpi_onnx_patterns / sizeof *gcpi_onnx_patterns; p++) {
+        memset(n->part, 0, sizeof n->part);
+        if (gcpi_excerpt_is(n->op, gcpi_onnx_patterns[p].op) && gcpi_onnx_patterns[p].match(m, n))
+            return &gcpi_onnx_patterns[p];
+    }
+    return NULL;
+}
 
 /* ==== src/onnx/onnx_table.h ==== */
 
@@ -3945,6 +4173,7 @@ static const gcpi_onnx_row gcpi_onnx_rows_of_ops[] = {
     { "Dropout", 1, gcpi_shape_like, gcpi_onnx_dropout },
     { "Elu", 1, gcpi_shape_like, gcpi_onnx_elu },
     { "Equal", 2, gcpi_shape_truth, NULL },
+    { "Erf", 1, gcpi_shape_one, NULL },
     { "Exp", 1, gcpi_shape_one, gcpi_onnx_plain },
     { "Expand", 2, gcpi_shape_expand, gcpi_onnx_expand },
     { "Flatten", 1, gcpi_shape_flatten, gcpi_onnx_again },
@@ -4180,6 +4409,8 @@ static int gcpi_onnx_input_sizes(gcpi_onnx *m, gcpi_onnx_value *v, gcpi_excerpt 
             if (*c == '|') place++;
             else v->d[*c - '0'] = given->d[place];
     }
+    for (int i = 0, most = 1; i < v->rank; most *= v->d[i++])
+        if (v->d[i] > INT32_MAX / most) return gcpi_onnx_input_fail(m, v, "input '%s' has too many elements%s", "");
     v->shaped = 1;
     return 1;
 }
@@ -4236,9 +4467,7 @@ static void gcpi_onnx_needed(gcpi_onnx *m, const int *outputs, int count, int pa
             n->needed |= y && y->needed && !(patterns && (y->known || y->data >= 0));
         }
         if (!n->needed) continue;
-        for (size_t p = 0; p < sizeof gcpi_onnx_patterns / sizeof *gcpi_onnx_patterns && patterns && !n->pattern; p++)
-            if (gcpi_excerpt_is(n->op, gcpi_onnx_patterns[p].op) && !n->foreign && gcpi_onnx_patterns[p].match(m, n))
-                n->pattern = &gcpi_onnx_patterns[p];
+        if (patterns && !n->foreign) n->pattern = gcpi_onnx_pattern_of(m, n);
         for (int k = 0; k < 8 && n->pattern; k++)
             if (n->part[k]) gcpi_onnx_want(m, n->part[k]);
         for (int k = 0; k < n->inputs && !n->pattern; k++)

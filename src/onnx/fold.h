@@ -53,6 +53,23 @@ static int gcpi_onnx_number(gcpi_onnx *m, gcpi_onnx_value *v, double *x)
     if (known) *x = *known;
     return known != NULL;
 }
+/* v without what changes nothing: Identity, a cast among floats, a Dropout that drops nothing. */
+static gcpi_onnx_value *gcpi_onnx_bare(gcpi_onnx *m, gcpi_onnx_value *v)
+{
+    for (gcpi_onnx_node *n; v && v->node >= 0; v = gcpi_onnx_in(m, n, 0)) {
+        double rate;
+        n = &m->nodes[v->node];
+        const gcpi_onnx_value *x = gcpi_onnx_in(m, n, 0);
+        rate = gcpi_onnx_float(n, "ratio", 0.5);
+        gcpi_onnx_number(m, gcpi_onnx_in(m, n, 1), &rate);
+        const int cast = gcpi_excerpt_is(n->op, "Cast") || gcpi_excerpt_is(n->op, "CastLike");
+        if (!gcpi_excerpt_is(n->op, "Identity") &&
+            !(cast && x && gcpi_onnx_is_real(x->type) && gcpi_onnx_is_real(v->type)) &&
+            !(gcpi_excerpt_is(n->op, "Dropout") && rate == 0))
+            return v;
+    }
+    return v;
+}
 /* An attribute of older opsets that became an input. Returns how many integers; -1: not given; -2: not known now. */
 static int gcpi_onnx_list(gcpi_onnx *m, const gcpi_onnx_node *n, const char *attribute, int input, int64_t *list,
                           int most)
@@ -77,8 +94,9 @@ static int gcpi_onnx_shape(gcpi_onnx *m, const gcpi_onnx_node *n, int output, in
     if (rank > GCPI_AXES) return gcpi_onnx_refuse(m, n, "a result of %d axes; at most %d", rank, GCPI_AXES);
     ptrdiff_t count = 1;
     for (int i = 0; i < rank; i++) {
-        if (d[i] < 0 || (d[i] && count > PTRDIFF_MAX / 64 / d[i])) return gcpi_onnx_refuse(m, n, "a size of %d", d[i]);
-        count *= d[i];
+        if (d[i] < 0) return gcpi_onnx_refuse(m, n, "a size of %d", d[i]);
+        if (count > INT32_MAX / GCPI_MAX(d[i], 1)) return gcpi_onnx_refuse(m, n, "more than %d elements", INT32_MAX);
+        count *= GCPI_MAX(d[i], 1);
     }
     v->shaped = 1;
     v->type = type;
@@ -194,6 +212,11 @@ static double gcpi_fold_one(char fn, double x)
     case '!': return x == 0;
     case 'S': return sin(x);
     case 'C': return cos(x);
+    case 'E': return erf(x);
+    case 't': return tanh(x);
+    case 'G': return 1 / (1 + exp(-x));
+    case 'p': return log(1 + exp(x));
+    case 'R': return x > 0 ? x : 0;
     default: return x;
     }
 }

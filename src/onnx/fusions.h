@@ -7,51 +7,6 @@ typedef struct gcpi_onnx_pattern {
     int (*record)(gcpi_onnx *m, gcpi_onnx_node *n);
 } gcpi_onnx_pattern;
 
-/* The node that makes a value, if it is this op; else NULL. */
-static gcpi_onnx_node *gcpi_onnx_maker(gcpi_onnx *m, const gcpi_onnx_value *v, const char *op)
-{
-    gcpi_onnx_node *n = v && v->node >= 0 ? &m->nodes[v->node] : NULL;
-    return n && !n->foreign && gcpi_excerpt_is(n->op, op) ? n : NULL;
-}
-static int gcpi_onnx_index(const gcpi_onnx *m, const gcpi_onnx_value *v) { return (int)(v - m->values); }
-
-/* x times f(x): which of a Mul's inputs is x, where the other is op of it. NULL: neither. */
-static gcpi_onnx_value *gcpi_onnx_times_own(gcpi_onnx *m, gcpi_onnx_node *n, const char *op)
-{
-    for (int i = 0; i < 2; i++) {
-        gcpi_onnx_value *x = gcpi_onnx_in(m, n, i);
-        gcpi_onnx_node *f = gcpi_onnx_maker(m, gcpi_onnx_in(m, n, 1 - i), op);
-        if (f && gcpi_onnx_in(m, f, 0) == x) return x;
-    }
-    return NULL;
-}
-static int gcpi_match_silu(gcpi_onnx *m, gcpi_onnx_node *n)
-{
-    gcpi_onnx_value *x = gcpi_onnx_times_own(m, n, "Sigmoid");
-    if (x) n->part[0] = gcpi_onnx_index(m, x);
-    return x != NULL;
-}
-static int gcpi_match_hard_swish(gcpi_onnx *m, gcpi_onnx_node *n)
-{
-    gcpi_onnx_value *x = gcpi_onnx_times_own(m, n, "HardSigmoid");
-    const gcpi_onnx_node *f =
-        x ? gcpi_onnx_maker(m, gcpi_onnx_in(m, n, gcpi_onnx_in(m, n, 0) == x), "HardSigmoid") : NULL;
-    if (!f || fabs(gcpi_onnx_float(f, "alpha", 0.2) - 1.0 / 6) > 1e-6 || gcpi_onnx_float(f, "beta", 0.5) != 0.5)
-        return 0;
-    n->part[0] = gcpi_onnx_index(m, x);
-    return 1;
-}
-static int gcpi_record_silu(gcpi_onnx *m, gcpi_onnx_node *n)
-{
-    gcpi_onnx_value *x = &m->values[n->part[0]];
-    return gcpi_onnx_put(m, n, 0, gcp_silu_at(gcpi_onnx_any(m, x), gcpi_onnx_opts(m)), &x->order);
-}
-static int gcpi_record_hard_swish(gcpi_onnx *m, gcpi_onnx_node *n)
-{
-    gcpi_onnx_value *x = &m->values[n->part[0]];
-    return gcpi_onnx_put(m, n, 0, gcp_hard_swish_at(gcpi_onnx_any(m, x), gcpi_onnx_opts(m)), &x->order);
-}
-
 /* v without the Mul or Div by a number that made it; *scale is multiplied by that. */
 static gcpi_onnx_value *gcpi_onnx_unscaled(gcpi_onnx *m, gcpi_onnx_value *v, double *scale)
 {
@@ -65,23 +20,6 @@ static gcpi_onnx_value *gcpi_onnx_unscaled(gcpi_onnx *m, gcpi_onnx_value *v, dou
     if (over && gcpi_onnx_number(m, gcpi_onnx_in(m, over, 1), &by) && by != 0) {
         *scale /= by;
         return gcpi_onnx_in(m, over, 0);
-    }
-    return v;
-}
-/* v without what changes nothing: Identity, a cast among floats, a Dropout that drops nothing. */
-static gcpi_onnx_value *gcpi_onnx_bare(gcpi_onnx *m, gcpi_onnx_value *v)
-{
-    for (gcpi_onnx_node *n; v && v->node >= 0; v = gcpi_onnx_in(m, n, 0)) {
-        double rate;
-        n = &m->nodes[v->node];
-        const gcpi_onnx_value *x = gcpi_onnx_in(m, n, 0);
-        rate = gcpi_onnx_float(n, "ratio", 0.5);
-        gcpi_onnx_number(m, gcpi_onnx_in(m, n, 1), &rate);
-        const int cast = gcpi_excerpt_is(n->op, "Cast") || gcpi_excerpt_is(n->op, "CastLike");
-        if (!gcpi_excerpt_is(n->op, "Identity") &&
-            !(cast && x && gcpi_onnx_is_real(x->type) && gcpi_onnx_is_real(v->type)) &&
-            !(gcpi_excerpt_is(n->op, "Dropout") && rate == 0))
-            return v;
     }
     return v;
 }
@@ -150,8 +88,142 @@ static int gcpi_record_attention(gcpi_onnx *m, gcpi_onnx_node *n)
     return gcpi_onnx_put_layout(m, n, 0, gcpi_onnx_attended(m, &a), rank == 4 ? "0||2|13" : "0||1|2");
 }
 
+/* ---- norms in pieces, and a product's bias ---- */
+
+/* Which input of a sum or product is a weight of the last axis alone; -1: none. */
+static int gcpi_onnx_affine(gcpi_onnx *m, const gcpi_onnx_node *n)
+{
+    for (int i = 0; n && i < 2; i++) {
+        const gcpi_onnx_value *w = gcpi_onnx_in(m, n, i), *x = gcpi_onnx_in(m, n, 1 - i);
+        if (w && x && w->source >= 0 && gcpi_onnx_is_weight(m, w) && w->rank == 1 && x->rank > 1 &&
+            w->d[0] == x->d[x->rank - 1])
+            return i;
+    }
+    return -1;
+}
+/* A weight added to rows times a weight, which nothing else reads. */
+static int gcpi_match_bias(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    const int bias = gcpi_onnx_affine(m, n);
+    gcpi_onnx_value *product = bias < 0 ? NULL : gcpi_onnx_in(m, n, 1 - bias);
+    const gcpi_onnx_node *matmul = gcpi_onnx_maker(m, product, "MatMul");
+    gcpi_onnx_value *w = matmul ? gcpi_onnx_in(m, matmul, 1) : NULL;
+    if (!w || product->needed || w->rank != 2 || gcpi_onnx_in(m, matmul, 0)->rank < 2) return 0;
+    n->part[0] = gcpi_onnx_index(m, gcpi_onnx_in(m, matmul, 0));
+    n->part[1] = gcpi_onnx_index(m, w);
+    n->part[2] = gcpi_onnx_index(m, gcpi_onnx_in(m, n, bias));
+    return 1;
+}
+static int gcpi_record_bias(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    gcpi_onnx_value w = gcpi_onnx_copy(&m->values[n->part[1]]);
+    return gcpi_onnx_product(m, n, &m->values[n->part[0]], &w, gcpi_onnx_channels(m, &m->values[n->part[2]]));
+}
+/* What v is the mean of, over its last axis, kept as a size of 1; NULL: it is none. */
+static gcpi_onnx_value *gcpi_onnx_mean_of(gcpi_onnx *m, gcpi_onnx_value *v)
+{
+    gcpi_onnx_node *n = gcpi_onnx_maker(m, gcpi_onnx_bare(m, v), "ReduceMean");
+    gcpi_onnx_value *x = n ? gcpi_onnx_in(m, n, 0) : NULL;
+    int64_t axis;
+    if (!x || gcpi_onnx_list(m, n, "axes", 1, &axis, 1) != 1 || !gcpi_onnx_integer(n, "keepdims", 1)) return NULL;
+    return gcpi_onnx_axis(axis, x->rank) == x->rank - 1 ? gcpi_onnx_bare(m, x) : NULL;
+}
+static gcpi_onnx_value *gcpi_onnx_square_of(gcpi_onnx *m, gcpi_onnx_value *v)
+{
+    const gcpi_onnx_node *power = gcpi_onnx_maker(m, v, "Pow"), *times = gcpi_onnx_maker(m, v, "Mul");
+    double two;
+    if (power && gcpi_onnx_number(m, gcpi_onnx_in(m, power, 1), &two) && two == 2)
+        return gcpi_onnx_bare(m, gcpi_onnx_in(m, power, 0));
+    return times && gcpi_onnx_in(m, times, 0) == gcpi_onnx_in(m, times, 1)
+             ? gcpi_onnx_bare(m, gcpi_onnx_in(m, times, 0))
+             : NULL;
+}
+/* Of a root of (mean of squares + epsilon): what is squared. NULL: v is none. */
+static gcpi_onnx_value *gcpi_onnx_root_of(gcpi_onnx *m, gcpi_onnx_value *v, double *epsilon)
+{
+    const gcpi_onnx_node *root = gcpi_onnx_maker(m, v, "Sqrt"),
+                         *sum = root ? gcpi_onnx_maker(m, gcpi_onnx_in(m, root, 0), "Add") : NULL;
+    for (int i = 0; sum && i < 2; i++)
+        if (gcpi_onnx_number(m, gcpi_onnx_in(m, sum, i), epsilon)) {
+            gcpi_onnx_value *mean = gcpi_onnx_mean_of(m, gcpi_onnx_in(m, sum, 1 - i));
+            return mean ? gcpi_onnx_square_of(m, mean) : NULL;
+        }
+    return NULL;
+}
+/* v = x over such a root, or times one over it. Returns x and fills what is squared; NULL: v is none. */
+static gcpi_onnx_value *gcpi_onnx_over_root(gcpi_onnx *m, gcpi_onnx_value *v, gcpi_onnx_value **squared,
+                                            double *epsilon)
+{
+    const gcpi_onnx_node *over = gcpi_onnx_maker(m, v, "Div"), *times = gcpi_onnx_maker(m, v, "Mul");
+    if (over && (*squared = gcpi_onnx_root_of(m, gcpi_onnx_in(m, over, 1), epsilon)) != NULL)
+        return gcpi_onnx_bare(m, gcpi_onnx_in(m, over, 0));
+    for (int i = 0; times && i < 2; i++) {
+        gcpi_onnx_value *factor = gcpi_onnx_in(m, times, i);
+        const gcpi_onnx_node *one = gcpi_onnx_maker(m, factor, "Reciprocal"), *part = gcpi_onnx_maker(m, factor, "Div");
+        double number = 0;
+        if (part && gcpi_onnx_number(m, gcpi_onnx_in(m, part, 0), &number) && number != 1) part = NULL;
+        if (!one && (!part || number != 1)) continue;
+        *squared = gcpi_onnx_root_of(m, one ? gcpi_onnx_in(m, one, 0) : gcpi_onnx_in(m, part, 1), epsilon);
+        if (*squared) return gcpi_onnx_bare(m, gcpi_onnx_in(m, times, 1 - i));
+    }
+    return NULL;
+}
+/* x where v is x minus its mean; else NULL. */
+static gcpi_onnx_value *gcpi_onnx_centred(gcpi_onnx *m, gcpi_onnx_value *v)
+{
+    const gcpi_onnx_node *n = gcpi_onnx_maker(m, v, "Sub");
+    gcpi_onnx_value *x = n ? gcpi_onnx_bare(m, gcpi_onnx_in(m, n, 0)) : NULL;
+    return x && gcpi_onnx_mean_of(m, gcpi_onnx_in(m, n, 1)) == x ? x : NULL;
+}
+static int gcpi_onnx_norm_parts(gcpi_onnx *m, gcpi_onnx_node *n, gcpi_onnx_value *x, gcpi_onnx_value *gamma,
+                                gcpi_onnx_value *beta, double epsilon)
+{
+    n->part[0] = gcpi_onnx_index(m, x);
+    n->part[1] = gcpi_onnx_index(m, gamma);
+    n->part[2] = beta ? gcpi_onnx_index(m, beta) : 0;
+    n->number[0] = epsilon;
+    return epsilon > 0;
+}
+static int gcpi_match_rms_norm(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    const int weight = gcpi_onnx_affine(m, n);
+    gcpi_onnx_value *squared, *x;
+    double epsilon = 0;
+    if (weight < 0) return 0;
+    x = gcpi_onnx_over_root(m, gcpi_onnx_bare(m, gcpi_onnx_in(m, n, 1 - weight)), &squared, &epsilon);
+    return x && x == squared && gcpi_onnx_norm_parts(m, n, x, gcpi_onnx_in(m, n, weight), NULL, epsilon);
+}
+static int gcpi_match_layer_norm(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    const int shift = gcpi_onnx_affine(m, n);
+    const gcpi_onnx_node *scaled = shift < 0 ? NULL : gcpi_onnx_maker(m, gcpi_onnx_in(m, n, 1 - shift), "Mul");
+    const int scale = gcpi_onnx_affine(m, scaled);
+    gcpi_onnx_value *squared, *x;
+    double epsilon = 0;
+    if (scale < 0) return 0;
+    x = gcpi_onnx_over_root(m, gcpi_onnx_bare(m, gcpi_onnx_in(m, scaled, 1 - scale)), &squared, &epsilon);
+    if (!x || (x = gcpi_onnx_centred(m, x)) == NULL || gcpi_onnx_centred(m, squared) != x) return 0;
+    return gcpi_onnx_norm_parts(m, n, x, gcpi_onnx_in(m, scaled, scale), gcpi_onnx_in(m, n, shift), epsilon);
+}
+static int gcpi_record_norm(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    gcpi_onnx_value *x = &m->values[n->part[0]];
+    return gcpi_onnx_norm_of_rows(m, n, x, &m->values[n->part[1]], n->part[2] ? &m->values[n->part[2]] : NULL,
+                                  x->rank - 1, n->number[0], !n->part[2]);
+}
+
 static const gcpi_onnx_pattern gcpi_onnx_patterns[] = {
-    { "Mul", gcpi_match_silu, gcpi_record_silu },
-    { "Mul", gcpi_match_hard_swish, gcpi_record_hard_swish },
-    { "MatMul", gcpi_match_attention, gcpi_record_attention },
+    { "Mul", gcpi_match_curve, gcpi_record_curve },   { "Div", gcpi_match_curve, gcpi_record_curve },
+    { "Mul", gcpi_match_rms_norm, gcpi_record_norm }, { "Add", gcpi_match_layer_norm, gcpi_record_norm },
+    { "Add", gcpi_match_bias, gcpi_record_bias },     { "MatMul", gcpi_match_attention, gcpi_record_attention },
 };
+/* The pattern that ends in this node; NULL: none. */
+static const gcpi_onnx_pattern *gcpi_onnx_pattern_of(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    for (size_t p = 0; p < sizeof gcpi_onnx_patterns / sizeof *gcpi_onnx_patterns; p++) {
+        memset(n->part, 0, sizeof n->part);
+        if (gcpi_excerpt_is(n->op, gcpi_onnx_patterns[p].op) && gcpi_onnx_patterns[p].match(m, n))
+            return &gcpi_onnx_patterns[p];
+    }
+    return NULL;
+}

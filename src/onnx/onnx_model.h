@@ -156,10 +156,12 @@ static const char *gcpi_onnx_data_parse(gcpi_excerpt message, gcpi_onnx_data *da
     data->name = gcpi_wire_find(message, GCPI_TENSOR_NAME);
     data->raw = gcpi_wire_find(message, GCPI_TENSOR_RAW);
     data->type = (int)gcpi_wire_integer(message, GCPI_TENSOR_TYPE, 0);
+    uint64_t most = 1; /* with sizes of 0 left out */
     data->count = 1;
     for (gcpi_numbers dims = gcpi_numbers_of(message, GCPI_TENSOR_DIMS, 0); gcpi_numbers_next(&dims, &size);) {
         if (data->rank == GCPI_AXES) return "more than 8 axes";
-        if (size > INT32_MAX || (size && data->count > (size_t)PTRDIFF_MAX / 16 / size)) return "an axis is too long";
+        if (size > INT32_MAX || (size && most > INT32_MAX / size)) return "more than 2147483647 elements";
+        most *= size ? size : 1;
         data->d[data->rank++] = (int)size;
         data->count *= (size_t)size;
     }
@@ -322,6 +324,14 @@ static int gcpi_onnx_integers(const gcpi_onnx_node *n, const char *name, int64_t
     }
     return count;
 }
+
+/* The node that makes a value, if it is this op; else NULL. */
+static gcpi_onnx_node *gcpi_onnx_maker(gcpi_onnx *m, const gcpi_onnx_value *v, const char *op)
+{
+    gcpi_onnx_node *n = v && v->node >= 0 ? &m->nodes[v->node] : NULL;
+    return n && !n->foreign && gcpi_excerpt_is(n->op, op) ? n : NULL;
+}
+static int gcpi_onnx_index(const gcpi_onnx *m, const gcpi_onnx_value *v) { return (int)(v - m->values); }
 
 /* A node cannot be recorded. All that are found go to the report, and the first ones to the message. Returns 0. */
 GCPI_PRINTF(3, 4)

@@ -33,21 +33,14 @@ static int gcpi_onnx_batch_norm(gcpi_onnx *m, gcpi_onnx_node *n)
     gcpi_onnx_statistics(m, n);
     return gcpi_onnx_put_layout(m, n, 0, y, layout);
 }
-/* Over the axes from `axis` on. */
-static int gcpi_onnx_layer_norm(gcpi_onnx *m, gcpi_onnx_node *n)
+/* Layer norm, or rms, over the axes from `axis` on. beta NULL: none. */
+static int gcpi_onnx_norm_of_rows(gcpi_onnx *m, gcpi_onnx_node *n, gcpi_onnx_value *x, gcpi_onnx_value *gamma,
+                                  gcpi_onnx_value *beta, int axis, double epsilon, int rms)
 {
-    gcpi_onnx_value *x = gcpi_onnx_in(m, n, 0), *gamma = gcpi_onnx_in(m, n, 1), *beta = gcpi_onnx_in(m, n, 2);
-    const int axis = gcpi_onnx_axis(gcpi_onnx_integer(n, "axis", -1), x->rank),
-              rms = gcpi_excerpt_is(n->op, "RMSNormalization");
     gcpi_onnx_order o;
     int trailing;
     GCPI_ONNX_OPTS(norm, opts);
-    for (int i = 1; i < n->outputs; i++)
-        if (gcpi_onnx_out(m, n, i) && gcpi_onnx_out(m, n, i)->uses)
-            return gcpi_onnx_refuse(m, n, "its mean or deviation is read");
-    if (axis < 0 || !gamma || gamma->rank != x->rank - axis)
-        return gcpi_onnx_refuse(m, n, "its axis, or a scale of other axes");
-    opts.epsilon = gcpi_onnx_exactly(gcpi_onnx_float(n, "epsilon", 1e-5));
+    opts.epsilon = gcpi_onnx_exactly(epsilon);
     const gcp_tensor rows = gcpi_onnx_rows(m, x, axis, &o, &trailing),
                      g = gcpi_onnx_along_rows(m, gamma, axis, &o, trailing);
     gcp_tensor b = beta && !rms ? gcpi_onnx_along_rows(m, beta, axis, &o, trailing) : gcpi_nil(NULL);
@@ -55,6 +48,18 @@ static int gcpi_onnx_layer_norm(gcpi_onnx *m, gcpi_onnx_node *n)
         return gcpi_onnx_refuse(m, n, "its operands were cut differently");
     if (!beta && !rms) b = gcpi_onnx_scaled(m, g, 0);
     return gcpi_onnx_put(m, n, 0, rms ? gcp_rms_norm_op_at(rows, g, opts) : gcp_layer_norm_op_at(rows, g, b, opts), &o);
+}
+static int gcpi_onnx_layer_norm(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    gcpi_onnx_value *x = gcpi_onnx_in(m, n, 0), *gamma = gcpi_onnx_in(m, n, 1);
+    const int axis = gcpi_onnx_axis(gcpi_onnx_integer(n, "axis", -1), x->rank);
+    for (int i = 1; i < n->outputs; i++)
+        if (gcpi_onnx_out(m, n, i) && gcpi_onnx_out(m, n, i)->uses)
+            return gcpi_onnx_refuse(m, n, "its mean or deviation is read");
+    if (axis < 0 || !gamma || gamma->rank != x->rank - axis)
+        return gcpi_onnx_refuse(m, n, "its axis, or a scale of other axes");
+    return gcpi_onnx_norm_of_rows(m, n, x, gamma, gcpi_onnx_in(m, n, 2), axis, gcpi_onnx_float(n, "epsilon", 1e-5),
+                                  gcpi_excerpt_is(n->op, "RMSNormalization"));
 }
 static int gcpi_onnx_group_norm(gcpi_onnx *m, gcpi_onnx_node *n)
 {

@@ -91,6 +91,16 @@ static gcpi_onnx_value gcpi_onnx_matrix(const gcpi_onnx_value *x, int column)
     gcpi_onnx_order_reshape(&v.order, 2, v.d);
     return v;
 }
+/* x's rows times a matrix, and a bias; nil: none. */
+static int gcpi_onnx_product(gcpi_onnx *m, gcpi_onnx_node *n, gcpi_onnx_value *x, gcpi_onnx_value *w, gcp_tensor bias)
+{
+    gcpi_onnx_value y = gcpi_onnx_copy(x);
+    y.source = -1;
+    y.tensor = gcpi_onnx_linear(m, x, w, 0, bias, &y.order);
+    if (gcp_is_nil(y.tensor)) return gcpi_onnx_refuse(m, n, "its operands were cut differently");
+    gcpi_onnx_order_last(&y.order, w->d[1]);
+    return gcpi_onnx_put_value(m, n, 0, &y);
+}
 static int gcpi_onnx_matmul(gcpi_onnx *m, gcpi_onnx_node *n)
 {
     gcpi_onnx_value *left = gcpi_onnx_in(m, n, 0), *right = gcpi_onnx_in(m, n, 1);
@@ -99,12 +109,7 @@ static int gcpi_onnx_matmul(gcpi_onnx *m, gcpi_onnx_node *n)
     const int rank = GCPI_MAX(a->rank, b->rank);
     GCPI_ONNX_OPTS(matmul, opts);
     y.source = -1;
-    if (b->rank == 2) {
-        y.tensor = gcpi_onnx_linear(m, a, b, 0, gcpi_nil(NULL), &y.order);
-        if (gcp_is_nil(y.tensor)) return gcpi_onnx_refuse(m, n, "its operands were cut differently");
-        gcpi_onnx_order_last(&y.order, b->d[1]);
-        return gcpi_onnx_put_value(m, n, 0, &y);
-    }
+    if (b->rank == 2) return gcpi_onnx_product(m, n, a, b, gcpi_nil(NULL));
     if (rank > 5 || (rank == 5 && (a->rank != 5 || b->rank != 5)) || !gcpi_onnx_batches_fit(a, b))
         return gcpi_onnx_refuse(m, n, "operands of %d and %d axes, or batches that are spread over each other", a->rank,
                                 b->rank);

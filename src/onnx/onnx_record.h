@@ -53,6 +53,8 @@ static int gcpi_onnx_input_sizes(gcpi_onnx *m, gcpi_onnx_value *v, gcpi_excerpt 
             if (*c == '|') place++;
             else v->d[*c - '0'] = given->d[place];
     }
+    for (int i = 0, most = 1; i < v->rank; most *= v->d[i++])
+        if (v->d[i] > INT32_MAX / most) return gcpi_onnx_input_fail(m, v, "input '%s' has too many elements%s", "");
     v->shaped = 1;
     return 1;
 }
@@ -109,9 +111,7 @@ static void gcpi_onnx_needed(gcpi_onnx *m, const int *outputs, int count, int pa
             n->needed |= y && y->needed && !(patterns && (y->known || y->data >= 0));
         }
         if (!n->needed) continue;
-        for (size_t p = 0; p < sizeof gcpi_onnx_patterns / sizeof *gcpi_onnx_patterns && patterns && !n->pattern; p++)
-            if (gcpi_excerpt_is(n->op, gcpi_onnx_patterns[p].op) && !n->foreign && gcpi_onnx_patterns[p].match(m, n))
-                n->pattern = &gcpi_onnx_patterns[p];
+        if (patterns && !n->foreign) n->pattern = gcpi_onnx_pattern_of(m, n);
         for (int k = 0; k < 8 && n->pattern; k++)
             if (n->part[k]) gcpi_onnx_want(m, n->part[k]);
         for (int k = 0; k < n->inputs && !n->pattern; k++)

@@ -30,6 +30,7 @@ static const gcpi_onnx_row gcpi_onnx_rows_of_ops[] = {
     { "Dropout", 1, gcpi_shape_like, gcpi_onnx_dropout },
     { "Elu", 1, gcpi_shape_like, gcpi_onnx_elu },
     { "Equal", 2, gcpi_shape_truth, NULL },
+    { "Erf", 1, gcpi_shape_one, NULL },
     { "Exp", 1, gcpi_shape_one, gcpi_onnx_plain },
     { "Expand", 2, gcpi_shape_expand, gcpi_onnx_expand },
     { "Flatten", 1, gcpi_shape_flatten, gcpi_onnx_again },

@@ -10,7 +10,7 @@ static int gcpi_shape_like(gcpi_onnx *m, gcpi_onnx_node *n)
     if (y && gcpi_excerpt_is(n->op, "Identity")) y->data = x->data;
     return 1;
 }
-/* Ops of elements that are folded: their letters in fold.h. */
+/* Ops of elements that are folded, or drawn as curves: their letters in fold.h. */
 static char gcpi_fold_letter(const gcpi_onnx_node *n)
 {
     static const struct {
@@ -41,7 +41,12 @@ static char gcpi_fold_letter(const gcpi_onnx_node *n)
                     { "Reciprocal", 'r' },
                     { "Not", '!' },
                     { "Sin", 'S' },
-                    { "Cos", 'C' } };
+                    { "Cos", 'C' },
+                    { "Erf", 'E' },
+                    { "Tanh", 't' },
+                    { "Sigmoid", 'G' },
+                    { "Softplus", 'p' },
+                    { "Relu", 'R' } };
     for (size_t i = 0; i < sizeof letters / sizeof *letters; i++)
         if (gcpi_excerpt_is(n->op, letters[i].op)) return letters[i].letter;
     return 'i';

@@ -1,5 +1,6 @@
 """Write small.onnx: a CNN of two blocks and an attention, as PyTorch exports it for training (names of blocks, batch-norms,
-a symbolic batch), with random weights.
+a symbolic batch), with random weights; and pieces.onnx: activations and norms of an older opset, which has them in pieces. What
+PyTorch makes of pieces.onnx's first input is printed, for test_onnx.c.
 
 Run:  pip install torch onnx && python make_small_onnx.py
 Made with torch 2.15.0, onnx 1.23.2.
@@ -40,3 +41,32 @@ torch.manual_seed(1)
 torch.onnx.export(Small().train(), torch.randn(2, 3, 8, 8), "small.onnx", dynamo=False, opset_version=17,
                   training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False, input_names=["image"],
                   output_names=["logits"], dynamic_axes={"image": {0: "batch"}, "logits": {0: "batch"}})
+
+
+class RootMeanSquare(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(width) + 0.5)
+
+    def forward(self, x):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * self.weight
+
+
+class Pieces(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c, self.d = nn.Linear(8, 12), nn.Linear(12, 12), nn.Linear(12, 12), nn.Linear(12, 5)
+        self.norm, self.rms = nn.LayerNorm(12), RootMeanSquare(12)
+
+    def forward(self, x):
+        x = self.norm(nn.functional.gelu(self.a(x)))
+        x = self.rms(nn.functional.gelu(self.b(x), approximate="tanh"))
+        x = nn.functional.mish(self.c(x))
+        x = x * nn.functional.relu6(x + 3) / 6
+        return self.d(nn.functional.relu6(x + 3) / 6 + nn.functional.silu(x)).sum(1)
+
+
+pieces = Pieces()
+torch.onnx.export(pieces, torch.randn(2, 3, 8), "pieces.onnx", dynamo=False, opset_version=14, do_constant_folding=False,
+                  training=torch.onnx.TrainingMode.TRAINING, input_names=["x"], dynamic_axes={"x": {0: "batch"}})
+print(pieces(torch.arange(2 * 3 * 8).reshape(2, 3, 8) % 11 / 11).flatten().tolist())

@@ -1,0 +1,105 @@
+/* Curves: activations that exporters write in pieces. What a few nodes make of one value, element by element, is drawn:
+   where all that goes in is that value and numbers, it is computed at some points, and compared with ops of gcp. */
+
+/* Clip and HardSigmoid of a number. 0: n is another op. */
+static int gcpi_onnx_clipped_at(gcpi_onnx *m, const gcpi_onnx_node *n, double a, double *y)
+{
+    double low = gcpi_onnx_float(n, "min", -HUGE_VAL), high = gcpi_onnx_float(n, "max", HUGE_VAL);
+    if (gcpi_excerpt_is(n->op, "HardSigmoid")) {
+        a = a * gcpi_onnx_float(n, "alpha", 0.2) + gcpi_onnx_float(n, "beta", 0.5);
+        low = 0;
+        high = 1;
+    } else if (!gcpi_excerpt_is(n->op, "Clip")) return 0;
+    if ((gcpi_onnx_in(m, n, 1) && !gcpi_onnx_number(m, gcpi_onnx_in(m, n, 1), &low)) ||
+        (gcpi_onnx_in(m, n, 2) && !gcpi_onnx_number(m, gcpi_onnx_in(m, n, 2), &high)))
+        return 0;
+    *y = a < low ? low : a > high ? high : a;
+    return 1;
+}
+/* v where x is `at`. steps: how many nodes may be looked at. 0: v is no function of x's elements alone. */
+static int gcpi_onnx_curve_at(gcpi_onnx *m, gcpi_onnx_value *v, const gcpi_onnx_value *x, double at, int *steps,
+                              double *y)
+{
+    double a, b = 0;
+    *y = at;
+    if (v == x || gcpi_onnx_number(m, v, y)) return 1;
+    if (v != gcpi_onnx_bare(m, v)) return gcpi_onnx_curve_at(m, gcpi_onnx_bare(m, v), x, at, steps, y);
+    gcpi_onnx_node *n = v && v->node >= 0 ? &m->nodes[v->node] : NULL;
+    if (!n || n->foreign || --*steps < 0) return 0;
+    const char letter = gcpi_fold_letter(n);
+    const int pair = n->inputs == 2 && strchr("+-*/^Mm", letter) != NULL;
+    if (!gcpi_onnx_curve_at(m, gcpi_onnx_in(m, n, 0), x, at, steps, &a)) return 0;
+    if (pair && !gcpi_onnx_curve_at(m, gcpi_onnx_in(m, n, 1), x, at, steps, &b)) return 0;
+    if (pair) *y = gcpi_fold_pair(letter, a, b, 1);
+    else if (n->inputs == 1 && strchr("-aselrEtGpR", letter)) *y = gcpi_fold_one(letter, a);
+    else return gcpi_onnx_clipped_at(m, n, a, y);
+    return 1;
+}
+
+static double gcpi_curve_silu(double x) { return x / (1 + exp(-x)); }
+static double gcpi_curve_hard_sigmoid(double x) { return GCPI_MIN(1.0, GCPI_MAX(0.0, x / 6 + 0.5)); }
+static double gcpi_curve_hard_swish(double x) { return x * gcpi_curve_hard_sigmoid(x); }
+static double gcpi_curve_gelu(double x) { return 0.5 * x * (1 + erf(x * 0.70710678118654752)); }
+static double gcpi_curve_gelu_tanh(double x)
+{
+    return 0.5 * x * (1 + tanh(0.79788456080286536 * (x + 0.044715 * x * x * x)));
+}
+static double gcpi_curve_mish(double x) { return x * tanh(log(1 + exp(x))); }
+static gcp_tensor gcpi_onnx_sixth(gcp_tensor x, gcp_op_opts o) /* hard_sigmoid of slope 1/6 */
+{
+    gcp_hard_sigmoid_opts h = GCP_OPTS(gcp_hard_sigmoid_opts, );
+    h.at = o.at;
+    return gcp_hard_sigmoid_at(x, h);
+}
+static const struct gcpi_onnx_curve {
+    double (*at)(double x);
+    gcp_tensor (*record)(gcp_tensor x, gcp_op_opts o);
+} gcpi_onnx_curves[] = { { gcpi_curve_silu, gcp_silu_at }, { gcpi_curve_hard_swish, gcp_hard_swish_at },
+                         { gcpi_curve_gelu, gcp_gelu_at }, { gcpi_curve_gelu_tanh, gcp_gelu_tanh_at },
+                         { gcpi_curve_mish, gcp_mish_at }, { gcpi_curve_hard_sigmoid, gcpi_onnx_sixth } };
+
+/* Which curve v is, drawn over x, but for constants that are rounded to floats; -1: none. */
+static int gcpi_onnx_curve_of(gcpi_onnx *m, gcpi_onnx_value *v, const gcpi_onnx_value *x)
+{
+    static const double points[] = { 1.1, -4, -2.2, -0.3, 0.2, 2.6, 3.7 };
+    const int count = (int)(sizeof gcpi_onnx_curves / sizeof *gcpi_onnx_curves);
+    int fits = (1 << count) - 1;
+    double y;
+    for (size_t i = 0; i < sizeof points / sizeof *points && fits; i++) {
+        int steps = 24;
+        if (!gcpi_onnx_curve_at(m, v, x, points[i], &steps, &y)) return -1;
+        for (int c = 0; c < count; c++)
+            if (!(fabs(y - gcpi_onnx_curves[c].at(points[i])) < 2e-6)) fits &= ~(1 << c);
+    }
+    for (int c = 0; c < count; c++)
+        if (fits >> c & 1) return c;
+    return -1;
+}
+/* A value at most `depth` nodes below v of which n is a curve. */
+static int gcpi_onnx_curve_below(gcpi_onnx *m, gcpi_onnx_node *n, gcpi_onnx_value *v, int depth)
+{
+    gcpi_onnx_value *y = gcpi_onnx_out(m, n, 0);
+    double number;
+    if (!v || gcpi_onnx_number(m, v, &number)) return 0;
+    const int same = v->rank == y->rank && !memcmp(v->d, y->d, (size_t)v->rank * sizeof *v->d),
+              curve = same ? gcpi_onnx_curve_of(m, y, v) : -1;
+    n->part[0] = gcpi_onnx_index(m, v);
+    n->number[0] = curve;
+    if (curve >= 0) return 1;
+    const gcpi_onnx_node *below = v->node >= 0 ? &m->nodes[v->node] : NULL;
+    for (int i = 0; below && depth && i < 2; i++)
+        if (gcpi_onnx_curve_below(m, n, gcpi_onnx_in(m, below, i), depth - 1)) return 1;
+    n->part[0] = 0;
+    return 0;
+}
+static int gcpi_match_curve(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    return gcpi_onnx_curve_below(m, n, gcpi_onnx_in(m, n, 0), 2) ||
+           gcpi_onnx_curve_below(m, n, gcpi_onnx_in(m, n, 1), 2);
+}
+static int gcpi_record_curve(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    gcpi_onnx_value *x = &m->values[n->part[0]];
+    const gcp_tensor in = gcpi_onnx_any(m, x);
+    return gcpi_onnx_put(m, n, 0, gcpi_onnx_curves[(int)n->number[0]].record(in, gcpi_onnx_opts(m)), &x->order);
+}
