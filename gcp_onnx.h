@@ -117,6 +117,7 @@ GCP_API gcp_code gcp_onnx_read_at(gcp_plan *plan, gcp_onnx *model, int output, g
 GCPI_COLD                              /* at -Og: code that runs once per file */
 #include "src/onnx/wire.h"             /* Protocol Buffers' wire format */
 #include "src/onnx/onnx_model.h"       /* The file's graph: nodes, names, initialisers, as ONNX has them (onnx.proto) */
+#include "src/onnx/schema.h"           /* Schema: which fields of ONNX's messages are messages (onnx.proto) */
 #include "src/onnx/open.h"             /* gcp_onnx_open: a file read and checked, its graph in arrays */
 #include "src/onnx/fold.h"             /* Folding: what is known before a step */
 #include "src/onnx/shapes.h"           /* Shapes: what each op makes, and its elements where its inputs are known */

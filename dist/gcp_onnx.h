@@ -233,6 +233,17 @@ static int64_t gcpi_wire_integer(gcpi_excerpt message, int number, int64_t other
         if (f.number == number && f.type == GCPI_WIRE_VARINT) otherwise = (int64_t)f.value;
     return otherwise;
 }
+/* The next field of this number that is bytes. */
+static int gcpi_wire_each(gcpi_excerpt *rest, int number, gcpi_excerpt *bytes)
+{
+    gcpi_field f;
+    while (gcpi_wire_next(rest, &f) > 0)
+        if (f.number == number && f.type == GCPI_WIRE_BYTES) {
+            *bytes = f.bytes;
+            return 1;
+        }
+    return 0;
+}
 /* Numbers of a repeated field, packed or one by one: the next one of this number. all: the message, piece: what is left
    of a packed run; both go on. */
 typedef struct gcpi_numbers {
@@ -357,7 +368,8 @@ enum {
     GCPI_ATTRIBUTE_S,
     GCPI_ATTRIBUTE_T,
     GCPI_ATTRIBUTE_FLOATS = 7,
-    GCPI_ATTRIBUTE_INTS
+    GCPI_ATTRIBUTE_INTS,
+    GCPI_ATTRIBUTE_TYPE = 20
 };
 enum {
     GCPI_TENSOR_DIMS = 1,
@@ -634,6 +646,109 @@ static int gcpi_onnx_refuse(gcpi_onnx *m, const gcpi_onnx_node *n, const char *f
     m->refused++;
     return 0;
 }
+/* Refuses an attribute that is not among these words: it may mean what is not done here. */
+static int gcpi_onnx_only(gcpi_onnx *m, const gcpi_onnx_node *n, const char *words)
+{
+    gcpi_excerpt rest = n->message, attribute;
+    while (gcpi_wire_each(&rest, GCPI_NODE_ATTRIBUTE, &attribute)) {
+        const gcpi_excerpt name = gcpi_wire_find(attribute, GCPI_ATTRIBUTE_NAME);
+        char text[64];
+        size_t length = 0;
+        const char *word = words;
+        for (; *word; word += length + (word[length] == ' ')) {
+            length = strcspn(word, " ");
+            if (gcpi_excerpt_equal(name, gcpi_excerpt_of(word, length))) break;
+        }
+        if (!*word)
+            return gcpi_onnx_refuse(m, n, "attribute '%s'; known are: %s", gcpi_excerpt_text(name, text, sizeof text),
+                                    *words ? words : "none");
+    }
+    return 1;
+}
+
+/* ==== src/onnx/schema.h ==== */
+
+/* Schema: which fields of ONNX's messages are messages (onnx.proto), so that a file that is broken anywhere is refused
+   when it is opened. */
+
+typedef enum gcpi_onnx_kind {
+    GCPI_KIND_NONE,
+    GCPI_KIND_MODEL,
+    GCPI_KIND_GRAPH,
+    GCPI_KIND_NODE,
+    GCPI_KIND_ATTRIBUTE,
+    GCPI_KIND_TENSOR,
+    GCPI_KIND_SPARSE,
+    GCPI_KIND_VALUE,
+    GCPI_KIND_TYPE,
+    GCPI_KIND_TYPE_OF_TENSOR,
+    GCPI_KIND_TYPE_OF_MAP,
+    GCPI_KIND_TYPE_OF_ONE, /* a sequence, or what may be missing */
+    GCPI_KIND_SHAPE,
+    GCPI_KIND_FUNCTION,
+    GCPI_KIND_TRAINING,
+    GCPI_KIND_ANNOTATION,
+    GCPI_KIND_PLAIN /* a message without messages */
+} gcpi_onnx_kind;
+
+/* What a field of bytes is; NONE: text or numbers. */
+static gcpi_onnx_kind gcpi_onnx_kind_of(gcpi_onnx_kind message, int field)
+{
+    static const struct {
+        unsigned char message, field, is;
+    } fields[] = {
+        { GCPI_KIND_MODEL, 7, GCPI_KIND_GRAPH },         { GCPI_KIND_MODEL, 8, GCPI_KIND_PLAIN },
+        { GCPI_KIND_MODEL, 14, GCPI_KIND_PLAIN },        { GCPI_KIND_MODEL, 20, GCPI_KIND_TRAINING },
+        { GCPI_KIND_MODEL, 25, GCPI_KIND_FUNCTION },     { GCPI_KIND_MODEL, 26, GCPI_KIND_PLAIN },
+        { GCPI_KIND_GRAPH, 1, GCPI_KIND_NODE },          { GCPI_KIND_GRAPH, 5, GCPI_KIND_TENSOR },
+        { GCPI_KIND_GRAPH, 11, GCPI_KIND_VALUE },        { GCPI_KIND_GRAPH, 12, GCPI_KIND_VALUE },
+        { GCPI_KIND_GRAPH, 13, GCPI_KIND_VALUE },        { GCPI_KIND_GRAPH, 14, GCPI_KIND_ANNOTATION },
+        { GCPI_KIND_GRAPH, 15, GCPI_KIND_SPARSE },       { GCPI_KIND_GRAPH, 16, GCPI_KIND_PLAIN },
+        { GCPI_KIND_NODE, 5, GCPI_KIND_ATTRIBUTE },      { GCPI_KIND_NODE, 9, GCPI_KIND_PLAIN },
+        { GCPI_KIND_NODE, 10, GCPI_KIND_PLAIN },         { GCPI_KIND_ATTRIBUTE, 5, GCPI_KIND_TENSOR },
+        { GCPI_KIND_ATTRIBUTE, 6, GCPI_KIND_GRAPH },     { GCPI_KIND_ATTRIBUTE, 10, GCPI_KIND_TENSOR },
+        { GCPI_KIND_ATTRIBUTE, 11, GCPI_KIND_GRAPH },    { GCPI_KIND_ATTRIBUTE, 14, GCPI_KIND_TYPE },
+        { GCPI_KIND_ATTRIBUTE, 15, GCPI_KIND_TYPE },     { GCPI_KIND_ATTRIBUTE, 22, GCPI_KIND_SPARSE },
+        { GCPI_KIND_ATTRIBUTE, 23, GCPI_KIND_SPARSE },   { GCPI_KIND_TENSOR, 3, GCPI_KIND_PLAIN },
+        { GCPI_KIND_TENSOR, 13, GCPI_KIND_PLAIN },       { GCPI_KIND_TENSOR, 16, GCPI_KIND_PLAIN },
+        { GCPI_KIND_SPARSE, 1, GCPI_KIND_TENSOR },       { GCPI_KIND_SPARSE, 2, GCPI_KIND_TENSOR },
+        { GCPI_KIND_VALUE, 2, GCPI_KIND_TYPE },          { GCPI_KIND_VALUE, 4, GCPI_KIND_PLAIN },
+        { GCPI_KIND_TYPE, 1, GCPI_KIND_TYPE_OF_TENSOR }, { GCPI_KIND_TYPE, 4, GCPI_KIND_TYPE_OF_ONE },
+        { GCPI_KIND_TYPE, 5, GCPI_KIND_TYPE_OF_MAP },    { GCPI_KIND_TYPE, 8, GCPI_KIND_TYPE_OF_TENSOR },
+        { GCPI_KIND_TYPE, 9, GCPI_KIND_TYPE_OF_ONE },    { GCPI_KIND_TYPE_OF_TENSOR, 2, GCPI_KIND_SHAPE },
+        { GCPI_KIND_TYPE_OF_MAP, 2, GCPI_KIND_TYPE },    { GCPI_KIND_TYPE_OF_ONE, 1, GCPI_KIND_TYPE },
+        { GCPI_KIND_SHAPE, 1, GCPI_KIND_PLAIN },         { GCPI_KIND_FUNCTION, 7, GCPI_KIND_NODE },
+        { GCPI_KIND_FUNCTION, 9, GCPI_KIND_PLAIN },      { GCPI_KIND_FUNCTION, 11, GCPI_KIND_ATTRIBUTE },
+        { GCPI_KIND_FUNCTION, 12, GCPI_KIND_VALUE },     { GCPI_KIND_FUNCTION, 14, GCPI_KIND_PLAIN },
+        { GCPI_KIND_TRAINING, 1, GCPI_KIND_GRAPH },      { GCPI_KIND_TRAINING, 2, GCPI_KIND_GRAPH },
+        { GCPI_KIND_TRAINING, 3, GCPI_KIND_PLAIN },      { GCPI_KIND_TRAINING, 4, GCPI_KIND_PLAIN },
+        { GCPI_KIND_ANNOTATION, 2, GCPI_KIND_PLAIN },
+    };
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        if (fields[i].message == message && fields[i].field == field) return (gcpi_onnx_kind)fields[i].is;
+    return GCPI_KIND_NONE;
+}
+/* An attribute has one value, of the type that it says: 1 to 5 of fields 2 to 6, 6 to 10 of fields 7 to 11. */
+static int gcpi_onnx_attribute_fits(int type, int field)
+{
+    static const unsigned char of_type[] = { 0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 22, 23, 14, 15 };
+    const int value = (field >= 2 && field <= 11) || field == 14 || field == 15 || field == 22 || field == 23;
+    return !value || (type > 0 && type < (int)sizeof of_type && of_type[type] == field);
+}
+/* Whether a message is fields, and so is each message in it, 64 deep at most. */
+static int gcpi_onnx_whole(gcpi_excerpt message, gcpi_onnx_kind kind, int depth)
+{
+    const int type = kind == GCPI_KIND_ATTRIBUTE ? (int)gcpi_wire_integer(message, GCPI_ATTRIBUTE_TYPE, 0) : 0;
+    gcpi_field f;
+    int is;
+    if (depth > 64) return 0;
+    while ((is = gcpi_wire_next(&message, &f)) > 0) {
+        const gcpi_onnx_kind inner = f.type == GCPI_WIRE_BYTES ? gcpi_onnx_kind_of(kind, f.number) : GCPI_KIND_NONE;
+        if (inner != GCPI_KIND_NONE && !gcpi_onnx_whole(f.bytes, inner, depth + 1)) return 0;
+        if (kind == GCPI_KIND_ATTRIBUTE && !gcpi_onnx_attribute_fits(type, f.number)) return 0;
+    }
+    return !is;
+}
 
 /* ==== src/onnx/open.h ==== */
 
@@ -641,15 +756,8 @@ static int gcpi_onnx_refuse(gcpi_onnx *m, const gcpi_onnx_node *n, const char *f
    names it. */
 
 enum { GCPI_ONNX_NODES = 1 << 20, GCPI_ONNX_NAME = 4096 }; /* the most: nodes, values; bytes of a name */
+enum { GCPI_ONNX_IR = 3 };                                 /* the least that has opsets */
 
-/* Whether all of a message is fields. */
-static int gcpi_wire_whole(gcpi_excerpt message)
-{
-    gcpi_field f;
-    int is;
-    while ((is = gcpi_wire_next(&message, &f)) > 0) {}
-    return !is;
-}
 static int gcpi_wire_count(gcpi_excerpt message, int number)
 {
     gcpi_field f;
@@ -657,17 +765,6 @@ static int gcpi_wire_count(gcpi_excerpt message, int number)
     while (gcpi_wire_next(&message, &f) > 0 && count <= GCPI_ONNX_NODES)
         count += f.number == number && f.type == GCPI_WIRE_BYTES;
     return count;
-}
-/* The next field of this number that is bytes. */
-static int gcpi_wire_each(gcpi_excerpt *rest, int number, gcpi_excerpt *bytes)
-{
-    gcpi_field f;
-    while (gcpi_wire_next(rest, &f) > 0)
-        if (f.number == number && f.type == GCPI_WIRE_BYTES) {
-            *bytes = f.bytes;
-            return 1;
-        }
-    return 0;
 }
 
 /* ---- sizes, and the arrays ---- */
@@ -807,7 +904,7 @@ static int gcpi_onnx_data_new(gcpi_onnx *m, gcpi_disk_file *s, gcpi_excerpt mess
 {
     char text[80];
     gcpi_onnx_data *d = &m->data[m->data_count];
-    const char *wrong = gcpi_wire_whole(message) ? gcpi_onnx_data_parse(message, d) : "a broken message";
+    const char *wrong = gcpi_onnx_data_parse(message, d);
     d->name = name;
     gcpi_excerpt_text(name, text, sizeof text);
     if (!wrong && gcpi_wire_integer(message, GCPI_TENSOR_LOCATION, 0) == 1 && !gcpi_onnx_external_read(m, s, folder, d))
@@ -884,12 +981,8 @@ static int gcpi_onnx_node_new(gcpi_onnx *m, gcpi_disk_file *s, gcpi_excerpt mess
 }
 static int gcpi_onnx_nodes(gcpi_onnx *m, gcpi_disk_file *s, const char *folder)
 {
-    gcpi_excerpt rest = m->graph, message, attributes, attribute;
+    gcpi_excerpt rest = m->graph, message;
     while (gcpi_wire_each(&rest, GCPI_GRAPH_NODE, &message)) {
-        int whole = gcpi_wire_whole(message);
-        for (attributes = message; whole && gcpi_wire_each(&attributes, GCPI_NODE_ATTRIBUTE, &attribute);)
-            whole = gcpi_wire_whole(attribute);
-        if (!whole) return gcpi_wrong(s, GCP_E_CONTENTS, "node %d is a broken message", m->node_count);
         if (!gcpi_onnx_node_new(m, s, message, folder)) return 0;
     }
     return 1;
@@ -901,8 +994,8 @@ static int gcpi_onnx_outputs(gcpi_onnx *m, gcpi_disk_file *s)
     while (gcpi_wire_each(&rest, GCPI_GRAPH_OUTPUT, &message)) {
         const gcpi_excerpt name = gcpi_wire_find(message, 1);
         const int v = gcpi_onnx_find(m, name);
-        if (!v)
-            return gcpi_wrong(s, GCP_E_CONTENTS, "nothing makes the output '%s'",
+        if (!v || !gcpi_wire_find(message, 2).size)
+            return gcpi_wrong(s, GCP_E_CONTENTS, "nothing makes the output '%s', or it has no type",
                               gcpi_excerpt_text(name, text, sizeof text));
         m->outputs[m->output_count++] = v;
     }
@@ -914,17 +1007,18 @@ static int gcpi_onnx_outputs(gcpi_onnx *m, gcpi_disk_file *s)
 static int gcpi_onnx_head(gcpi_onnx *m, gcpi_disk_file *s)
 {
     gcpi_excerpt rest = m->file, import;
-    if (!m->file.size || !gcpi_wire_whole(m->file))
-        return gcpi_wrong(s, GCP_E_CONTENTS, "no ONNX model: its bytes are no fields of Protocol Buffers");
+    if (!m->file.size || !gcpi_onnx_whole(m->file, GCPI_KIND_MODEL, 0))
+        return gcpi_wrong(s, GCP_E_CONTENTS,
+                          "no ONNX model: cut off, or its bytes are no messages of Protocol Buffers");
     m->ir = (int)gcpi_wire_integer(m->file, GCPI_MODEL_IR, 0);
     m->graph = gcpi_wire_find(m->file, GCPI_MODEL_GRAPH);
     while (gcpi_wire_each(&rest, GCPI_MODEL_OPSETS, &import)) {
         const gcpi_excerpt domain = gcpi_wire_find(import, 1);
         if (!domain.size || gcpi_excerpt_is(domain, "ai.onnx")) m->opset = (int)gcpi_wire_integer(import, 2, 0);
     }
-    if (!m->graph.size || m->ir < 1) return gcpi_wrong(s, GCP_E_CONTENTS, "no ONNX model: no graph, or no IR version");
+    if (!m->graph.size || m->ir < GCPI_ONNX_IR)
+        return gcpi_wrong(s, GCP_E_CONTENTS, "no ONNX model: no graph, or an IR version below %d", GCPI_ONNX_IR);
     if (gcpi_wire_count(m->file, GCPI_MODEL_GRAPH) > 1) return gcpi_wrong(s, GCP_E_CONTENTS, "two graphs");
-    if (!gcpi_wire_whole(m->graph)) return gcpi_wrong(s, GCP_E_CONTENTS, "the graph is a broken message");
     return (m->opset >= GCP_ONNX_OLDEST && m->opset <= GCP_ONNX_NEWEST) ||
            gcpi_wrong(s, GCP_E_CONTENTS, "opset %d; %d to %d are read", m->opset, GCP_ONNX_OLDEST, GCP_ONNX_NEWEST);
 }
@@ -1230,9 +1324,9 @@ static void gcpi_fold_elements(gcpi_onnx *m, const gcpi_onnx_node *n, char fn)
     if (!y || !gcpi_onnx_known(m, a) || (b && !gcpi_onnx_known(m, b))) return;
     const double *x = gcpi_fold_spread(m, a, y->rank, y->d), *z = b ? gcpi_fold_spread(m, b, y->rank, y->d) : x;
     double *to = x && z ? gcpi_onnx_known_new(m, y) : NULL;
+    const int real = gcpi_onnx_is_real(a->type) || gcpi_onnx_integer(n, "fmod", 0);
     for (ptrdiff_t i = 0; to && i < gcpi_onnx_elements(y); i++)
-        to[i] = gcpi_fold_rounded(y->type, b ? gcpi_fold_pair(fn, x[i], z[i], gcpi_onnx_is_real(a->type))
-                                             : gcpi_fold_one(fn, x[i]));
+        to[i] = gcpi_fold_rounded(y->type, b ? gcpi_fold_pair(fn, x[i], z[i], real) : gcpi_fold_one(fn, x[i]));
     m->arena->scratch = scratch;
     y->known = to;
 }
@@ -3588,20 +3682,6 @@ static gcp_tensor gcpi_onnx_attended(gcpi_onnx *m, const gcpi_onnx_attend *a)
     return gcp_attention_at(gcpi_onnx_get(m, a->q, "0||2|13"), gcpi_onnx_get(m, a->k, "0||2|13"),
                             gcpi_onnx_get(m, a->v, "0||2|13"), o);
 }
-/* An attribute that is not among these words; 1: there is none. */
-static int gcpi_onnx_only(gcpi_onnx *m, const gcpi_onnx_node *n, const char *words)
-{
-    gcpi_excerpt rest = n->message, attribute;
-    char name[64];
-    while (gcpi_wire_each(&rest, GCPI_NODE_ATTRIBUTE, &attribute)) {
-        gcpi_excerpt_text(gcpi_wire_find(attribute, GCPI_ATTRIBUTE_NAME), name, sizeof name);
-        const char *at = strstr(words, name);
-        const size_t length = strlen(name);
-        if (!at || (at[length] && at[length] != ' ') || (at > words && at[-1] != ' '))
-            return gcpi_onnx_refuse(m, n, "attribute %s; %s are known", name, words);
-    }
-    return 1;
-}
 /* The op of opset 23. */
 static int gcpi_onnx_attention(gcpi_onnx *m, gcpi_onnx_node *n)
 {
@@ -3609,9 +3689,6 @@ static int gcpi_onnx_attention(gcpi_onnx *m, gcpi_onnx_node *n)
     gcpi_onnx_value x[3], *bias = gcpi_onnx_in(m, n, 3);
     gcpi_onnx_attend a;
     const int rank = gcpi_onnx_in(m, n, 0)->rank;
-    if (!gcpi_onnx_only(m, n,
-                        "q_num_heads kv_num_heads scale is_causal softmax_precision softcap qk_matmul_output_mode"))
-        return 0;
     for (int i = 4; i < n->inputs; i++)
         if (gcpi_onnx_in(m, n, i)) return gcpi_onnx_refuse(m, n, "past keys, or lengths");
     for (int i = 1; i < n->outputs; i++)
@@ -3673,6 +3750,7 @@ static int gcpi_onnx_batch_norm(gcpi_onnx *m, gcpi_onnx_node *n)
         return gcpi_onnx_refuse(m, n, "an input of %d axes; 2 to 4 are allowed", x->rank);
     for (int i = 3; i < 5; i++)
         if (gcpi_onnx_in(m, n, i)->source < 0) return gcpi_onnx_refuse(m, n, "its mean or variance is no initialiser");
+    if (gcpi_onnx_integer(n, "spatial", 1) != 1) return gcpi_onnx_refuse(m, n, "spatial = 0");
     o.epsilon = gcpi_onnx_exactly(gcpi_onnx_float(n, "epsilon", 1e-5));
     o.frozen = m->frozen_norms;
     if (!o.frozen) o.momentum = gcpi_onnx_exactly(floor(momentum * 1e6 + 0.5) / 1e6); /* 0.9 as a float is not 0.9 */
@@ -4148,103 +4226,111 @@ typedef struct gcpi_onnx_row {
     int inputs; /* the first ones, which must be there */
     int (*shape)(gcpi_onnx *m, gcpi_onnx_node *n);
     int (*record)(gcpi_onnx *m, gcpi_onnx_node *n); /* NULL: it is folded, or refused */
+    const char *attributes; /* that are known. broadcast, without an axis, is what later opsets do */
 } gcpi_onnx_row;
 
 static const gcpi_onnx_row gcpi_onnx_rows_of_ops[] = {
-    { "Abs", 1, gcpi_shape_one, gcpi_onnx_plain },
-    { "Add", 2, gcpi_shape_pair, gcpi_onnx_pairs },
-    { "And", 2, gcpi_shape_truth, NULL },
-    { "Attention", 3, gcpi_shape_attention, gcpi_onnx_attention },
-    { "AveragePool", 1, gcpi_shape_pool, gcpi_onnx_pool },
-    { "BatchNormalization", 5, gcpi_shape_norm, gcpi_onnx_batch_norm },
-    { "Cast", 1, gcpi_shape_cast, gcpi_onnx_same },
-    { "CastLike", 2, gcpi_shape_cast, gcpi_onnx_same },
-    { "Ceil", 1, gcpi_shape_one, NULL },
-    { "Celu", 1, gcpi_shape_like, gcpi_onnx_elu },
-    { "Clip", 1, gcpi_shape_like, gcpi_onnx_clip },
-    { "Concat", 1, gcpi_shape_concat, gcpi_onnx_concat },
-    { "Constant", 0, gcpi_shape_constant, NULL },
-    { "ConstantOfShape", 1, gcpi_shape_constant_of_shape, NULL },
-    { "Conv", 2, gcpi_shape_conv, gcpi_onnx_conv },
-    { "ConvTranspose", 2, gcpi_shape_conv_transpose, gcpi_onnx_conv_transpose },
-    { "Cos", 1, gcpi_shape_one, NULL },
-    { "DepthToSpace", 1, gcpi_shape_depth, gcpi_onnx_depth },
-    { "Div", 2, gcpi_shape_pair, gcpi_onnx_pairs },
-    { "Dropout", 1, gcpi_shape_like, gcpi_onnx_dropout },
-    { "Elu", 1, gcpi_shape_like, gcpi_onnx_elu },
-    { "Equal", 2, gcpi_shape_truth, NULL },
-    { "Erf", 1, gcpi_shape_one, NULL },
-    { "Exp", 1, gcpi_shape_one, gcpi_onnx_plain },
-    { "Expand", 2, gcpi_shape_expand, gcpi_onnx_expand },
-    { "Flatten", 1, gcpi_shape_flatten, gcpi_onnx_again },
-    { "Floor", 1, gcpi_shape_one, NULL },
-    { "Gather", 2, gcpi_shape_gather, gcpi_onnx_gather },
-    { "Gelu", 1, gcpi_shape_like, gcpi_onnx_gelu },
-    { "Gemm", 2, gcpi_shape_gemm, gcpi_onnx_gemm },
-    { "GlobalAveragePool", 1, gcpi_shape_global, gcpi_onnx_global_pool },
-    { "GlobalMaxPool", 1, gcpi_shape_global, gcpi_onnx_global_pool },
-    { "Greater", 2, gcpi_shape_truth, NULL },
-    { "GreaterOrEqual", 2, gcpi_shape_truth, NULL },
-    { "GroupNormalization", 3, gcpi_shape_norm, gcpi_onnx_group_norm },
-    { "HardSigmoid", 1, gcpi_shape_like, gcpi_onnx_hard_sigmoid },
-    { "HardSwish", 1, gcpi_shape_like, gcpi_onnx_plain },
-    { "Identity", 1, gcpi_shape_one, gcpi_onnx_same },
-    { "InstanceNormalization", 3, gcpi_shape_norm, gcpi_onnx_group_norm },
-    { "LayerNormalization", 2, gcpi_shape_norm, gcpi_onnx_layer_norm },
-    { "LeakyRelu", 1, gcpi_shape_like, gcpi_onnx_leaky_relu },
-    { "Less", 2, gcpi_shape_truth, NULL },
-    { "LessOrEqual", 2, gcpi_shape_truth, NULL },
-    { "Log", 1, gcpi_shape_one, gcpi_onnx_plain },
-    { "LogSoftmax", 1, gcpi_shape_like, gcpi_onnx_softmax },
-    { "MatMul", 2, gcpi_shape_matmul, gcpi_onnx_matmul },
-    { "Max", 1, gcpi_shape_pair, gcpi_onnx_pairs },
-    { "MaxPool", 1, gcpi_shape_pool, gcpi_onnx_pool },
-    { "Mean", 1, gcpi_shape_pair, gcpi_onnx_pairs },
-    { "Min", 1, gcpi_shape_pair, gcpi_onnx_pairs },
-    { "Mish", 1, gcpi_shape_like, gcpi_onnx_plain },
-    { "Mod", 2, gcpi_shape_pair, NULL },
-    { "Mul", 2, gcpi_shape_pair, gcpi_onnx_pairs },
-    { "Neg", 1, gcpi_shape_one, gcpi_onnx_plain },
-    { "Not", 1, gcpi_shape_one, NULL },
-    { "Or", 2, gcpi_shape_truth, NULL },
-    { "PRelu", 2, gcpi_shape_pair, gcpi_onnx_pairs },
-    { "Pad", 1, gcpi_shape_pad, gcpi_onnx_pad },
-    { "Pow", 2, gcpi_shape_pair, gcpi_onnx_pow },
-    { "RMSNormalization", 2, gcpi_shape_norm, gcpi_onnx_layer_norm },
-    { "Range", 3, gcpi_shape_range, NULL },
-    { "Reciprocal", 1, gcpi_shape_one, gcpi_onnx_plain },
-    { "ReduceL2", 1, gcpi_shape_reduce, gcpi_onnx_reduce },
-    { "ReduceMax", 1, gcpi_shape_reduce, gcpi_onnx_reduce },
-    { "ReduceMean", 1, gcpi_shape_reduce, gcpi_onnx_reduce },
-    { "ReduceMin", 1, gcpi_shape_reduce, NULL },
-    { "ReduceProd", 1, gcpi_shape_reduce, NULL },
-    { "ReduceSum", 1, gcpi_shape_reduce, gcpi_onnx_reduce },
-    { "Relu", 1, gcpi_shape_like, gcpi_onnx_plain },
-    { "Reshape", 1, gcpi_shape_reshape, gcpi_onnx_again },
-    { "Resize", 1, gcpi_shape_resize, gcpi_onnx_resize },
-    { "Selu", 1, gcpi_shape_like, gcpi_onnx_elu },
-    { "SequenceAt", 2, gcpi_shape_sequence_at, gcpi_onnx_sequence_at },
-    { "Shape", 1, gcpi_shape_shape, NULL },
-    { "Sigmoid", 1, gcpi_shape_like, gcpi_onnx_plain },
-    { "Sin", 1, gcpi_shape_one, NULL },
-    { "Size", 1, gcpi_shape_size, NULL },
-    { "Slice", 1, gcpi_shape_slice, gcpi_onnx_slices },
-    { "Softmax", 1, gcpi_shape_like, gcpi_onnx_softmax },
-    { "Softplus", 1, gcpi_shape_like, gcpi_onnx_softplus },
-    { "Softsign", 1, gcpi_shape_like, gcpi_onnx_softsign },
-    { "SpaceToDepth", 1, gcpi_shape_depth, gcpi_onnx_depth },
-    { "Split", 1, gcpi_shape_split, gcpi_onnx_split },
-    { "SplitToSequence", 1, gcpi_shape_sequence, gcpi_onnx_sequence },
-    { "Sqrt", 1, gcpi_shape_one, gcpi_onnx_plain },
-    { "Squeeze", 1, gcpi_shape_squeeze, gcpi_onnx_again },
-    { "Sub", 2, gcpi_shape_pair, gcpi_onnx_pairs },
-    { "Sum", 1, gcpi_shape_pair, gcpi_onnx_pairs },
-    { "Swish", 1, gcpi_shape_like, gcpi_onnx_swish },
-    { "Tanh", 1, gcpi_shape_like, gcpi_onnx_plain },
-    { "Transpose", 1, gcpi_shape_transpose, gcpi_onnx_transpose },
-    { "Unsqueeze", 1, gcpi_shape_unsqueeze, gcpi_onnx_again },
-    { "Upsample", 1, gcpi_shape_resize, gcpi_onnx_resize },
-    { "Where", 3, gcpi_shape_where, NULL },
+    { "Abs", 1, gcpi_shape_one, gcpi_onnx_plain, "" },
+    { "Add", 2, gcpi_shape_pair, gcpi_onnx_pairs, "broadcast" },
+    { "And", 2, gcpi_shape_truth, NULL, "broadcast" },
+    { "Attention", 3, gcpi_shape_attention, gcpi_onnx_attention,
+      "is_causal kv_num_heads q_num_heads qk_matmul_output_mode scale softcap softmax_precision" },
+    { "AveragePool", 1, gcpi_shape_pool, gcpi_onnx_pool,
+      "auto_pad ceil_mode count_include_pad dilations kernel_shape pads strides" },
+    { "BatchNormalization", 5, gcpi_shape_norm, gcpi_onnx_batch_norm,
+      "epsilon is_test momentum spatial training_mode" },
+    { "Cast", 1, gcpi_shape_cast, gcpi_onnx_same, "round_mode saturate to" },
+    { "CastLike", 2, gcpi_shape_cast, gcpi_onnx_same, "round_mode saturate" },
+    { "Ceil", 1, gcpi_shape_one, NULL, "" },
+    { "Celu", 1, gcpi_shape_like, gcpi_onnx_elu, "alpha" },
+    { "Clip", 1, gcpi_shape_like, gcpi_onnx_clip, "max min" },
+    { "Concat", 1, gcpi_shape_concat, gcpi_onnx_concat, "axis" },
+    { "Constant", 0, gcpi_shape_constant, NULL, "value value_float value_floats value_int value_ints" },
+    { "ConstantOfShape", 1, gcpi_shape_constant_of_shape, NULL, "value" },
+    { "Conv", 2, gcpi_shape_conv, gcpi_onnx_conv, "auto_pad dilations group kernel_shape pads strides" },
+    { "ConvTranspose", 2, gcpi_shape_conv_transpose, gcpi_onnx_conv_transpose,
+      "auto_pad dilations group kernel_shape output_padding output_shape pads strides" },
+    { "Cos", 1, gcpi_shape_one, NULL, "" },
+    { "DepthToSpace", 1, gcpi_shape_depth, gcpi_onnx_depth, "blocksize mode" },
+    { "Div", 2, gcpi_shape_pair, gcpi_onnx_pairs, "broadcast" },
+    { "Dropout", 1, gcpi_shape_like, gcpi_onnx_dropout, "is_test ratio seed" },
+    { "Elu", 1, gcpi_shape_like, gcpi_onnx_elu, "alpha" },
+    { "Equal", 2, gcpi_shape_truth, NULL, "broadcast" },
+    { "Erf", 1, gcpi_shape_one, NULL, "" },
+    { "Exp", 1, gcpi_shape_one, gcpi_onnx_plain, "" },
+    { "Expand", 2, gcpi_shape_expand, gcpi_onnx_expand, "" },
+    { "Flatten", 1, gcpi_shape_flatten, gcpi_onnx_again, "axis" },
+    { "Floor", 1, gcpi_shape_one, NULL, "" },
+    { "Gather", 2, gcpi_shape_gather, gcpi_onnx_gather, "axis" },
+    { "Gelu", 1, gcpi_shape_like, gcpi_onnx_gelu, "approximate" },
+    { "Gemm", 2, gcpi_shape_gemm, gcpi_onnx_gemm, "alpha beta broadcast transA transB" },
+    { "GlobalAveragePool", 1, gcpi_shape_global, gcpi_onnx_global_pool, "" },
+    { "GlobalMaxPool", 1, gcpi_shape_global, gcpi_onnx_global_pool, "" },
+    { "Greater", 2, gcpi_shape_truth, NULL, "broadcast" },
+    { "GreaterOrEqual", 2, gcpi_shape_truth, NULL, "" },
+    { "GroupNormalization", 3, gcpi_shape_norm, gcpi_onnx_group_norm, "epsilon num_groups stash_type" },
+    { "HardSigmoid", 1, gcpi_shape_like, gcpi_onnx_hard_sigmoid, "alpha beta" },
+    { "HardSwish", 1, gcpi_shape_like, gcpi_onnx_plain, "" },
+    { "Identity", 1, gcpi_shape_one, gcpi_onnx_same, "" },
+    { "InstanceNormalization", 3, gcpi_shape_norm, gcpi_onnx_group_norm, "epsilon" },
+    { "LayerNormalization", 2, gcpi_shape_norm, gcpi_onnx_layer_norm, "axis epsilon stash_type" },
+    { "LeakyRelu", 1, gcpi_shape_like, gcpi_onnx_leaky_relu, "alpha" },
+    { "Less", 2, gcpi_shape_truth, NULL, "broadcast" },
+    { "LessOrEqual", 2, gcpi_shape_truth, NULL, "" },
+    { "Log", 1, gcpi_shape_one, gcpi_onnx_plain, "" },
+    { "LogSoftmax", 1, gcpi_shape_like, gcpi_onnx_softmax, "axis" },
+    { "MatMul", 2, gcpi_shape_matmul, gcpi_onnx_matmul, "" },
+    { "Max", 1, gcpi_shape_pair, gcpi_onnx_pairs, "" },
+    { "MaxPool", 1, gcpi_shape_pool, gcpi_onnx_pool,
+      "auto_pad ceil_mode dilations kernel_shape pads storage_order strides" },
+    { "Mean", 1, gcpi_shape_pair, gcpi_onnx_pairs, "" },
+    { "Min", 1, gcpi_shape_pair, gcpi_onnx_pairs, "" },
+    { "Mish", 1, gcpi_shape_like, gcpi_onnx_plain, "" },
+    { "Mod", 2, gcpi_shape_pair, NULL, "fmod" },
+    { "Mul", 2, gcpi_shape_pair, gcpi_onnx_pairs, "broadcast" },
+    { "Neg", 1, gcpi_shape_one, gcpi_onnx_plain, "" },
+    { "Not", 1, gcpi_shape_one, NULL, "" },
+    { "Or", 2, gcpi_shape_truth, NULL, "broadcast" },
+    { "PRelu", 2, gcpi_shape_pair, gcpi_onnx_pairs, "" },
+    { "Pad", 1, gcpi_shape_pad, gcpi_onnx_pad, "mode pads value" },
+    { "Pow", 2, gcpi_shape_pair, gcpi_onnx_pow, "broadcast" },
+    { "RMSNormalization", 2, gcpi_shape_norm, gcpi_onnx_layer_norm, "axis epsilon stash_type" },
+    { "Range", 3, gcpi_shape_range, NULL, "stash_type" },
+    { "Reciprocal", 1, gcpi_shape_one, gcpi_onnx_plain, "" },
+    { "ReduceL2", 1, gcpi_shape_reduce, gcpi_onnx_reduce, "axes keepdims noop_with_empty_axes" },
+    { "ReduceMax", 1, gcpi_shape_reduce, gcpi_onnx_reduce, "axes keepdims noop_with_empty_axes" },
+    { "ReduceMean", 1, gcpi_shape_reduce, gcpi_onnx_reduce, "axes keepdims noop_with_empty_axes" },
+    { "ReduceMin", 1, gcpi_shape_reduce, NULL, "axes keepdims noop_with_empty_axes" },
+    { "ReduceProd", 1, gcpi_shape_reduce, NULL, "axes keepdims noop_with_empty_axes" },
+    { "ReduceSum", 1, gcpi_shape_reduce, gcpi_onnx_reduce, "axes keepdims noop_with_empty_axes" },
+    { "Relu", 1, gcpi_shape_like, gcpi_onnx_plain, "" },
+    { "Reshape", 1, gcpi_shape_reshape, gcpi_onnx_again, "allowzero" },
+    { "Resize", 1, gcpi_shape_resize, gcpi_onnx_resize,
+      "antialias axes coordinate_transformation_mode cubic_coeff_a exclude_outside extrapolation_value "
+      "keep_aspect_ratio_policy mode nearest_mode" },
+    { "Selu", 1, gcpi_shape_like, gcpi_onnx_elu, "alpha gamma" },
+    { "SequenceAt", 2, gcpi_shape_sequence_at, gcpi_onnx_sequence_at, "" },
+    { "Shape", 1, gcpi_shape_shape, NULL, "end start" },
+    { "Sigmoid", 1, gcpi_shape_like, gcpi_onnx_plain, "" },
+    { "Sin", 1, gcpi_shape_one, NULL, "" },
+    { "Size", 1, gcpi_shape_size, NULL, "" },
+    { "Slice", 1, gcpi_shape_slice, gcpi_onnx_slices, "axes ends starts" },
+    { "Softmax", 1, gcpi_shape_like, gcpi_onnx_softmax, "axis" },
+    { "Softplus", 1, gcpi_shape_like, gcpi_onnx_softplus, "" },
+    { "Softsign", 1, gcpi_shape_like, gcpi_onnx_softsign, "" },
+    { "SpaceToDepth", 1, gcpi_shape_depth, gcpi_onnx_depth, "blocksize mode" },
+    { "Split", 1, gcpi_shape_split, gcpi_onnx_split, "axis num_outputs split" },
+    { "SplitToSequence", 1, gcpi_shape_sequence, gcpi_onnx_sequence, "axis keepdims" },
+    { "Sqrt", 1, gcpi_shape_one, gcpi_onnx_plain, "" },
+    { "Squeeze", 1, gcpi_shape_squeeze, gcpi_onnx_again, "axes" },
+    { "Sub", 2, gcpi_shape_pair, gcpi_onnx_pairs, "broadcast" },
+    { "Sum", 1, gcpi_shape_pair, gcpi_onnx_pairs, "" },
+    { "Swish", 1, gcpi_shape_like, gcpi_onnx_swish, "alpha" },
+    { "Tanh", 1, gcpi_shape_like, gcpi_onnx_plain, "" },
+    { "Transpose", 1, gcpi_shape_transpose, gcpi_onnx_transpose, "perm" },
+    { "Unsqueeze", 1, gcpi_shape_unsqueeze, gcpi_onnx_again, "axes" },
+    { "Upsample", 1, gcpi_shape_resize, gcpi_onnx_resize, "mode" },
+    { "Where", 3, gcpi_shape_where, NULL, "" },
 };
 static const gcpi_onnx_row *gcpi_onnx_row_of(const gcpi_onnx_node *n)
 {
@@ -4514,6 +4600,7 @@ static void gcpi_onnx_shapes(gcpi_onnx *m)
             ready &= !m->edges[n->input + k] || m->values[m->edges[n->input + k]].shaped;
         if (!ready) continue;
         const int before = m->refused;
+        if (!gcpi_onnx_only(m, n, n->row->attributes)) continue;
         if (!n->row->shape(m, n) && m->refused == before && !m->tape->code)
             gcpi_onnx_refuse(m, n, "its inputs do not fit");
     }

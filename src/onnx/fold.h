@@ -228,9 +228,9 @@ static void gcpi_fold_elements(gcpi_onnx *m, const gcpi_onnx_node *n, char fn)
     if (!y || !gcpi_onnx_known(m, a) || (b && !gcpi_onnx_known(m, b))) return;
     const double *x = gcpi_fold_spread(m, a, y->rank, y->d), *z = b ? gcpi_fold_spread(m, b, y->rank, y->d) : x;
     double *to = x && z ? gcpi_onnx_known_new(m, y) : NULL;
+    const int real = gcpi_onnx_is_real(a->type) || gcpi_onnx_integer(n, "fmod", 0);
     for (ptrdiff_t i = 0; to && i < gcpi_onnx_elements(y); i++)
-        to[i] = gcpi_fold_rounded(y->type, b ? gcpi_fold_pair(fn, x[i], z[i], gcpi_onnx_is_real(a->type))
-                                             : gcpi_fold_one(fn, x[i]));
+        to[i] = gcpi_fold_rounded(y->type, b ? gcpi_fold_pair(fn, x[i], z[i], real) : gcpi_fold_one(fn, x[i]));
     m->arena->scratch = scratch;
     y->known = to;
 }

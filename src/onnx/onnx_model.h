@@ -75,7 +75,8 @@ enum {
     GCPI_ATTRIBUTE_S,
     GCPI_ATTRIBUTE_T,
     GCPI_ATTRIBUTE_FLOATS = 7,
-    GCPI_ATTRIBUTE_INTS
+    GCPI_ATTRIBUTE_INTS,
+    GCPI_ATTRIBUTE_TYPE = 20
 };
 enum {
     GCPI_TENSOR_DIMS = 1,
@@ -351,4 +352,23 @@ static int gcpi_onnx_refuse(gcpi_onnx *m, const gcpi_onnx_node *n, const char *f
         snprintf(m->refusals + used, sizeof m->refusals - used, "%s%s", used ? "; " : "", line);
     m->refused++;
     return 0;
+}
+/* Refuses an attribute that is not among these words: it may mean what is not done here. */
+static int gcpi_onnx_only(gcpi_onnx *m, const gcpi_onnx_node *n, const char *words)
+{
+    gcpi_excerpt rest = n->message, attribute;
+    while (gcpi_wire_each(&rest, GCPI_NODE_ATTRIBUTE, &attribute)) {
+        const gcpi_excerpt name = gcpi_wire_find(attribute, GCPI_ATTRIBUTE_NAME);
+        char text[64];
+        size_t length = 0;
+        const char *word = words;
+        for (; *word; word += length + (word[length] == ' ')) {
+            length = strcspn(word, " ");
+            if (gcpi_excerpt_equal(name, gcpi_excerpt_of(word, length))) break;
+        }
+        if (!*word)
+            return gcpi_onnx_refuse(m, n, "attribute '%s'; known are: %s", gcpi_excerpt_text(name, text, sizeof text),
+                                    *words ? words : "none");
+    }
+    return 1;
 }

@@ -24,6 +24,7 @@ static int gcpi_onnx_batch_norm(gcpi_onnx *m, gcpi_onnx_node *n)
         return gcpi_onnx_refuse(m, n, "an input of %d axes; 2 to 4 are allowed", x->rank);
     for (int i = 3; i < 5; i++)
         if (gcpi_onnx_in(m, n, i)->source < 0) return gcpi_onnx_refuse(m, n, "its mean or variance is no initialiser");
+    if (gcpi_onnx_integer(n, "spatial", 1) != 1) return gcpi_onnx_refuse(m, n, "spatial = 0");
     o.epsilon = gcpi_onnx_exactly(gcpi_onnx_float(n, "epsilon", 1e-5));
     o.frozen = m->frozen_norms;
     if (!o.frozen) o.momentum = gcpi_onnx_exactly(floor(momentum * 1e6 + 0.5) / 1e6); /* 0.9 as a float is not 0.9 */

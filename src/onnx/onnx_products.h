@@ -154,20 +154,6 @@ static gcp_tensor gcpi_onnx_attended(gcpi_onnx *m, const gcpi_onnx_attend *a)
     return gcp_attention_at(gcpi_onnx_get(m, a->q, "0||2|13"), gcpi_onnx_get(m, a->k, "0||2|13"),
                             gcpi_onnx_get(m, a->v, "0||2|13"), o);
 }
-/* An attribute that is not among these words; 1: there is none. */
-static int gcpi_onnx_only(gcpi_onnx *m, const gcpi_onnx_node *n, const char *words)
-{
-    gcpi_excerpt rest = n->message, attribute;
-    char name[64];
-    while (gcpi_wire_each(&rest, GCPI_NODE_ATTRIBUTE, &attribute)) {
-        gcpi_excerpt_text(gcpi_wire_find(attribute, GCPI_ATTRIBUTE_NAME), name, sizeof name);
-        const char *at = strstr(words, name);
-        const size_t length = strlen(name);
-        if (!at || (at[length] && at[length] != ' ') || (at > words && at[-1] != ' '))
-            return gcpi_onnx_refuse(m, n, "attribute %s; %s are known", name, words);
-    }
-    return 1;
-}
 /* The op of opset 23. */
 static int gcpi_onnx_attention(gcpi_onnx *m, gcpi_onnx_node *n)
 {
@@ -175,9 +161,6 @@ static int gcpi_onnx_attention(gcpi_onnx *m, gcpi_onnx_node *n)
     gcpi_onnx_value x[3], *bias = gcpi_onnx_in(m, n, 3);
     gcpi_onnx_attend a;
     const int rank = gcpi_onnx_in(m, n, 0)->rank;
-    if (!gcpi_onnx_only(m, n,
-                        "q_num_heads kv_num_heads scale is_causal softmax_precision softcap qk_matmul_output_mode"))
-        return 0;
     for (int i = 4; i < n->inputs; i++)
         if (gcpi_onnx_in(m, n, i)) return gcpi_onnx_refuse(m, n, "past keys, or lengths");
     for (int i = 1; i < n->outputs; i++)

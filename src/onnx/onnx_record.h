@@ -158,6 +158,7 @@ static void gcpi_onnx_shapes(gcpi_onnx *m)
             ready &= !m->edges[n->input + k] || m->values[m->edges[n->input + k]].shaped;
         if (!ready) continue;
         const int before = m->refused;
+        if (!gcpi_onnx_only(m, n, n->row->attributes)) continue;
         if (!n->row->shape(m, n) && m->refused == before && !m->tape->code)
             gcpi_onnx_refuse(m, n, "its inputs do not fit");
     }

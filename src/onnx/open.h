@@ -2,15 +2,8 @@
    names it. */
 
 enum { GCPI_ONNX_NODES = 1 << 20, GCPI_ONNX_NAME = 4096 }; /* the most: nodes, values; bytes of a name */
+enum { GCPI_ONNX_IR = 3 };                                 /* the least that has opsets */
 
-/* Whether all of a message is fields. */
-static int gcpi_wire_whole(gcpi_excerpt message)
-{
-    gcpi_field f;
-    int is;
-    while ((is = gcpi_wire_next(&message, &f)) > 0) {}
-    return !is;
-}
 static int gcpi_wire_count(gcpi_excerpt message, int number)
 {
     gcpi_field f;
@@ -18,17 +11,6 @@ static int gcpi_wire_count(gcpi_excerpt message, int number)
     while (gcpi_wire_next(&message, &f) > 0 && count <= GCPI_ONNX_NODES)
         count += f.number == number && f.type == GCPI_WIRE_BYTES;
     return count;
-}
-/* The next field of this number that is bytes. */
-static int gcpi_wire_each(gcpi_excerpt *rest, int number, gcpi_excerpt *bytes)
-{
-    gcpi_field f;
-    while (gcpi_wire_next(rest, &f) > 0)
-        if (f.number == number && f.type == GCPI_WIRE_BYTES) {
-            *bytes = f.bytes;
-            return 1;
-        }
-    return 0;
 }
 
 /* ---- sizes, and the arrays ---- */
@@ -168,7 +150,7 @@ static int gcpi_onnx_data_new(gcpi_onnx *m, gcpi_disk_file *s, gcpi_excerpt mess
 {
     char text[80];
     gcpi_onnx_data *d = &m->data[m->data_count];
-    const char *wrong = gcpi_wire_whole(message) ? gcpi_onnx_data_parse(message, d) : "a broken message";
+    const char *wrong = gcpi_onnx_data_parse(message, d);
     d->name = name;
     gcpi_excerpt_text(name, text, sizeof text);
     if (!wrong && gcpi_wire_integer(message, GCPI_TENSOR_LOCATION, 0) == 1 && !gcpi_onnx_external_read(m, s, folder, d))
@@ -245,12 +227,8 @@ static int gcpi_onnx_node_new(gcpi_onnx *m, gcpi_disk_file *s, gcpi_excerpt mess
 }
 static int gcpi_onnx_nodes(gcpi_onnx *m, gcpi_disk_file *s, const char *folder)
 {
-    gcpi_excerpt rest = m->graph, message, attributes, attribute;
+    gcpi_excerpt rest = m->graph, message;
     while (gcpi_wire_each(&rest, GCPI_GRAPH_NODE, &message)) {
-        int whole = gcpi_wire_whole(message);
-        for (attributes = message; whole && gcpi_wire_each(&attributes, GCPI_NODE_ATTRIBUTE, &attribute);)
-            whole = gcpi_wire_whole(attribute);
-        if (!whole) return gcpi_wrong(s, GCP_E_CONTENTS, "node %d is a broken message", m->node_count);
         if (!gcpi_onnx_node_new(m, s, message, folder)) return 0;
     }
     return 1;
@@ -262,8 +240,8 @@ static int gcpi_onnx_outputs(gcpi_onnx *m, gcpi_disk_file *s)
     while (gcpi_wire_each(&rest, GCPI_GRAPH_OUTPUT, &message)) {
         const gcpi_excerpt name = gcpi_wire_find(message, 1);
         const int v = gcpi_onnx_find(m, name);
-        if (!v)
-            return gcpi_wrong(s, GCP_E_CONTENTS, "nothing makes the output '%s'",
+        if (!v || !gcpi_wire_find(message, 2).size)
+            return gcpi_wrong(s, GCP_E_CONTENTS, "nothing makes the output '%s', or it has no type",
                               gcpi_excerpt_text(name, text, sizeof text));
         m->outputs[m->output_count++] = v;
     }
@@ -275,17 +253,18 @@ static int gcpi_onnx_outputs(gcpi_onnx *m, gcpi_disk_file *s)
 static int gcpi_onnx_head(gcpi_onnx *m, gcpi_disk_file *s)
 {
     gcpi_excerpt rest = m->file, import;
-    if (!m->file.size || !gcpi_wire_whole(m->file))
-        return gcpi_wrong(s, GCP_E_CONTENTS, "no ONNX model: its bytes are no fields of Protocol Buffers");
+    if (!m->file.size || !gcpi_onnx_whole(m->file, GCPI_KIND_MODEL, 0))
+        return gcpi_wrong(s, GCP_E_CONTENTS,
+                          "no ONNX model: cut off, or its bytes are no messages of Protocol Buffers");
     m->ir = (int)gcpi_wire_integer(m->file, GCPI_MODEL_IR, 0);
     m->graph = gcpi_wire_find(m->file, GCPI_MODEL_GRAPH);
     while (gcpi_wire_each(&rest, GCPI_MODEL_OPSETS, &import)) {
         const gcpi_excerpt domain = gcpi_wire_find(import, 1);
         if (!domain.size || gcpi_excerpt_is(domain, "ai.onnx")) m->opset = (int)gcpi_wire_integer(import, 2, 0);
     }
-    if (!m->graph.size || m->ir < 1) return gcpi_wrong(s, GCP_E_CONTENTS, "no ONNX model: no graph, or no IR version");
+    if (!m->graph.size || m->ir < GCPI_ONNX_IR)
+        return gcpi_wrong(s, GCP_E_CONTENTS, "no ONNX model: no graph, or an IR version below %d", GCPI_ONNX_IR);
     if (gcpi_wire_count(m->file, GCPI_MODEL_GRAPH) > 1) return gcpi_wrong(s, GCP_E_CONTENTS, "two graphs");
-    if (!gcpi_wire_whole(m->graph)) return gcpi_wrong(s, GCP_E_CONTENTS, "the graph is a broken message");
     return (m->opset >= GCP_ONNX_OLDEST && m->opset <= GCP_ONNX_NEWEST) ||
            gcpi_wrong(s, GCP_E_CONTENTS, "opset %d; %d to %d are read", m->opset, GCP_ONNX_OLDEST, GCP_ONNX_NEWEST);
 }

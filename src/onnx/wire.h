@@ -110,6 +110,17 @@ static int64_t gcpi_wire_integer(gcpi_excerpt message, int number, int64_t other
         if (f.number == number && f.type == GCPI_WIRE_VARINT) otherwise = (int64_t)f.value;
     return otherwise;
 }
+/* The next field of this number that is bytes. */
+static int gcpi_wire_each(gcpi_excerpt *rest, int number, gcpi_excerpt *bytes)
+{
+    gcpi_field f;
+    while (gcpi_wire_next(rest, &f) > 0)
+        if (f.number == number && f.type == GCPI_WIRE_BYTES) {
+            *bytes = f.bytes;
+            return 1;
+        }
+    return 0;
+}
 /* Numbers of a repeated field, packed or one by one: the next one of this number. all: the message, piece: what is left
    of a packed run; both go on. */
 typedef struct gcpi_numbers {

@@ -35,6 +35,7 @@ set(files
   src/onnx/operands.h
   src/onnx/order.h
   src/onnx/save.h
+  src/onnx/schema.h
   src/onnx/shapes.h
   src/onnx/wire.h
   src/ops/dropout.h

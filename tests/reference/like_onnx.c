@@ -1,6 +1,7 @@
 /* A file's network trained for one step, for models.py: like_onnx MODEL.onnx --batch N --in FILE.f32 --labels FILE.i32
    [--lr X] [--policy NAME] [--logits FILE] [--trained-logits FILE] [--saved FILE.onnx]. Inputs and logits are in the
-   file's layout. Prints a line of figures; 1, with the message, where the file is refused. */
+   file's layout. Prints a line of figures (without --in: of the plans alone); 1, with the message, where the file is
+   refused. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,6 +136,10 @@ int main(int count, char **words)
     const int batch = atoi(option(count, words, "--batch", "4"));
     const char *wrong = network_make(&n, count, words, batch), *saved = option(count, words, "--saved", NULL);
     if (wrong) return refused(wrong);
+    if (!option(count, words, "--in", NULL)) {
+        printf("ops %d least %zu keep_all %zu\n", n.see.instructions, n.least, n.all.bytes);
+        return 0;
+    }
     const gcp_tensor image = gcp_onnx_input(&n.model, 0);
     gcp_real *pixels = reals_read(option(count, words, "--in", NULL), gcp_elements(image));
     int32_t *classes = file_read(option(count, words, "--labels", NULL), (size_t)batch * sizeof *classes);
