@@ -502,6 +502,7 @@ typedef struct gcpi_onnx_node {
     const struct gcpi_onnx_row *row;
     const struct gcpi_onnx_pattern *pattern;
     int part[8]; /* values that the pattern found */
+    int part_option;
     double number[2];
 } gcpi_onnx_node;
 
@@ -668,8 +669,8 @@ static int gcpi_onnx_only(gcpi_onnx *m, const gcpi_onnx_node *n, const char *wor
 
 /* ==== src/onnx/schema.h ==== */
 
-/* Schema: which fields of ONNX's messages are messages (onnx.proto), so that a file that is broken anywhere is refused
-   when it is opened. */
+/* Schema: which fields of ONNX's messages are messages (onnx.proto). A file that is broken anywhere is refused when it
+   is opened. */
 
 typedef enum gcpi_onnx_kind {
     GCPI_KIND_NONE,
@@ -1163,6 +1164,22 @@ static gcpi_onnx_value *gcpi_onnx_bare(gcpi_onnx *m, gcpi_onnx_value *v)
             !(cast && x && gcpi_onnx_is_real(x->type) && gcpi_onnx_is_real(v->type)) &&
             !(gcpi_excerpt_is(n->op, "Dropout") && rate == 0))
             return v;
+    }
+    return v;
+}
+/* v without the Mul or Div by a number that made it; *scale is multiplied by that. */
+static gcpi_onnx_value *gcpi_onnx_unscaled(gcpi_onnx *m, gcpi_onnx_value *v, double *scale)
+{
+    gcpi_onnx_node *times = gcpi_onnx_maker(m, v, "Mul"), *over = gcpi_onnx_maker(m, v, "Div");
+    double by;
+    for (int i = 0; times && i < 2; i++)
+        if (gcpi_onnx_number(m, gcpi_onnx_in(m, times, i), &by)) {
+            *scale *= by;
+            return gcpi_onnx_in(m, times, 1 - i);
+        }
+    if (over && gcpi_onnx_number(m, gcpi_onnx_in(m, over, 1), &by) && by != 0) {
+        *scale /= by;
+        return gcpi_onnx_in(m, over, 0);
     }
     return v;
 }
@@ -2705,6 +2722,11 @@ static int gcpi_onnx_plain(gcpi_onnx *m, gcpi_onnx_node *n)
         if (gcpi_excerpt_is(n->op, ops[i].op)) return gcpi_onnx_put_like(m, n, ops[i].record(x, gcpi_onnx_opts(m)));
     return 0;
 }
+/* What gcp has as a part of another op alone. */
+static int gcpi_onnx_part(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    return gcpi_onnx_refuse(m, n, "only as a part of a GELU, of dropout, or of stochastic depth");
+}
 static int gcpi_onnx_leaky_relu(gcpi_onnx *m, gcpi_onnx_node *n)
 {
     GCPI_ONNX_OPTS(leaky_relu, o);
@@ -3882,7 +3904,7 @@ static int gcpi_onnx_reduce(gcpi_onnx *m, gcpi_onnx_node *n)
 /* Curves: activations that exporters write in pieces. What a few nodes make of one value, element by element, is drawn:
    where all that goes in is that value and numbers, it is computed at some points, and compared with ops of gcp. */
 
-/* Clip and HardSigmoid of a number. 0: n is another op. */
+/* Clip, HardSigmoid and Cast of a number. 0: n is another op. */
 static int gcpi_onnx_clipped_at(gcpi_onnx *m, const gcpi_onnx_node *n, double a, double *y)
 {
     double low = gcpi_onnx_float(n, "min", -HUGE_VAL), high = gcpi_onnx_float(n, "max", HUGE_VAL);
@@ -3890,7 +3912,7 @@ static int gcpi_onnx_clipped_at(gcpi_onnx *m, const gcpi_onnx_node *n, double a,
         a = a * gcpi_onnx_float(n, "alpha", 0.2) + gcpi_onnx_float(n, "beta", 0.5);
         low = 0;
         high = 1;
-    } else if (!gcpi_excerpt_is(n->op, "Clip")) return 0;
+    } else if (!gcpi_excerpt_is(n->op, "Clip") && !gcpi_excerpt_is(n->op, "Cast")) return 0; /* of a truth to 0 or 1 */
     if ((gcpi_onnx_in(m, n, 1) && !gcpi_onnx_number(m, gcpi_onnx_in(m, n, 1), &low)) ||
         (gcpi_onnx_in(m, n, 2) && !gcpi_onnx_number(m, gcpi_onnx_in(m, n, 2), &high)))
         return 0;
@@ -3908,11 +3930,11 @@ static int gcpi_onnx_curve_at(gcpi_onnx *m, gcpi_onnx_value *v, const gcpi_onnx_
     gcpi_onnx_node *n = v && v->node >= 0 ? &m->nodes[v->node] : NULL;
     if (!n || n->foreign || --*steps < 0) return 0;
     const char letter = gcpi_fold_letter(n);
-    const int pair = n->inputs == 2 && strchr("+-*/^Mm", letter) != NULL;
+    const int pair = n->inputs == 2 && strchr("+-*/^Mm<>lg", letter) != NULL;
     if (!gcpi_onnx_curve_at(m, gcpi_onnx_in(m, n, 0), x, at, steps, &a)) return 0;
     if (pair && !gcpi_onnx_curve_at(m, gcpi_onnx_in(m, n, 1), x, at, steps, &b)) return 0;
     if (pair) *y = gcpi_fold_pair(letter, a, b, 1);
-    else if (n->inputs == 1 && strchr("-aselrEtGpR", letter)) *y = gcpi_fold_one(letter, a);
+    else if (n->inputs == 1 && strchr("-aselrEtGpRf", letter)) *y = gcpi_fold_one(letter, a);
     else return gcpi_onnx_clipped_at(m, n, a, y);
     return 1;
 }
@@ -3985,6 +4007,68 @@ static int gcpi_record_curve(gcpi_onnx *m, gcpi_onnx_node *n)
     return gcpi_onnx_put(m, n, 0, gcpi_onnx_curves[(int)n->number[0]].record(in, gcpi_onnx_opts(m)), &x->order);
 }
 
+/* ---- dropped samples ---- */
+
+/* The random numbers that a mask is made of; NULL: none, at most 6 nodes below it. */
+static gcpi_onnx_value *gcpi_onnx_random_below(gcpi_onnx *m, gcpi_onnx_value *v, int depth)
+{
+    gcpi_onnx_node *n = v && v->node >= 0 && depth ? &m->nodes[v->node] : NULL;
+    gcpi_onnx_value *found = NULL;
+    if (!n || n->foreign) return NULL;
+    if (gcpi_excerpt_is(n->op, "RandomUniformLike"))
+        return gcpi_onnx_float(n, "low", 0) == 0 && gcpi_onnx_float(n, "high", 1) == 1 ? v : NULL;
+    for (int i = 0; i < 2 && !found; i++) found = gcpi_onnx_random_below(m, gcpi_onnx_in(m, n, i), depth - 1);
+    return found;
+}
+/* How often a mask, a curve over uniform random numbers, is not 0, and what it is then; 0: it is no such mask. */
+static double gcpi_onnx_kept_share(gcpi_onnx *m, gcpi_onnx_value *mask, double *number)
+{
+    const gcpi_onnx_value *r = gcpi_onnx_random_below(m, mask, 6);
+    double low = 0, high = 1 - 1e-12, first, last, y;
+    int steps = 24, more = 24;
+    if (!r || !gcpi_onnx_curve_at(m, mask, r, low, &steps, &first) ||
+        !gcpi_onnx_curve_at(m, mask, r, high, &more, &last) || (first != 0) == (last != 0))
+        return 0;
+    for (int i = 0; i < 44; i++) {
+        const double middle = (low + high) / 2;
+        steps = 24;
+        if (!gcpi_onnx_curve_at(m, mask, r, middle, &steps, &y) || (y != first && y != last)) return 0;
+        if (y == first) low = middle;
+        else high = middle;
+    }
+    *number = first != 0 ? first : last;
+    return first != 0 ? low : 1 - low;
+}
+/* x times a mask of its shape, or of a number for each sample: dropout, or stochastic depth. */
+static int gcpi_match_drop(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    for (int i = 0; i < 2; i++) {
+        gcpi_onnx_value *mask = gcpi_onnx_in(m, n, i), *x = gcpi_onnx_in(m, n, 1 - i);
+        double kept, number = 1;
+        int per_sample = x->rank > 1 && mask->rank == x->rank && mask->d[0] == x->d[0], all = mask->rank == x->rank;
+        for (int k = 0; k < x->rank && all; k++) all = mask->d[k] == x->d[k];
+        for (int k = 1; k < x->rank && per_sample; k++) per_sample = mask->d[k] == 1;
+        kept = all || per_sample ? gcpi_onnx_kept_share(m, mask, &number) : 0;
+        if (kept <= 0 || kept >= 1) continue;
+        x = gcpi_onnx_unscaled(m, x, &number);
+        n->part[0] = gcpi_onnx_index(m, x);
+        n->part_option = per_sample;
+        n->number[0] = 1 - kept;
+        n->number[1] = number * kept;
+        return 1;
+    }
+    return 0;
+}
+static int gcpi_record_drop(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    gcpi_onnx_value *x = &m->values[n->part[0]];
+    GCPI_ONNX_OPTS(dropout, o);
+    o.rate = floor(n->number[0] * 1e7 + 0.5) / 1e7;
+    o.per_sample = n->part_option;
+    const double scale = floor(n->number[1] * 1e6 + 0.5) / 1e6;
+    return gcpi_onnx_put(m, n, 0, gcpi_onnx_scaled(m, gcp_dropout_at(gcpi_onnx_any(m, x), o), scale), &x->order);
+}
+
 /* ==== src/onnx/fusions.h ==== */
 
 /* Patterns: what exporters write in pieces and gcp has as one op. A pattern belongs to its last node; what it reads is
@@ -3996,22 +4080,6 @@ typedef struct gcpi_onnx_pattern {
     int (*record)(gcpi_onnx *m, gcpi_onnx_node *n);
 } gcpi_onnx_pattern;
 
-/* v without the Mul or Div by a number that made it; *scale is multiplied by that. */
-static gcpi_onnx_value *gcpi_onnx_unscaled(gcpi_onnx *m, gcpi_onnx_value *v, double *scale)
-{
-    gcpi_onnx_node *times = gcpi_onnx_maker(m, v, "Mul"), *over = gcpi_onnx_maker(m, v, "Div");
-    double by;
-    for (int i = 0; times && i < 2; i++)
-        if (gcpi_onnx_number(m, gcpi_onnx_in(m, times, i), &by)) {
-            *scale *= by;
-            return gcpi_onnx_in(m, times, 1 - i);
-        }
-    if (over && gcpi_onnx_number(m, gcpi_onnx_in(m, over, 1), &by) && by != 0) {
-        *scale /= by;
-        return gcpi_onnx_in(m, over, 0);
-    }
-    return v;
-}
 /* A mask of scores (samples or 1, heads or 1, rows, keys), of two to four axes. */
 static int gcpi_onnx_is_bias(const gcpi_onnx_value *b, const gcpi_onnx_value *scores)
 {
@@ -4202,9 +4270,13 @@ static int gcpi_record_norm(gcpi_onnx *m, gcpi_onnx_node *n)
 }
 
 static const gcpi_onnx_pattern gcpi_onnx_patterns[] = {
-    { "Mul", gcpi_match_curve, gcpi_record_curve },   { "Div", gcpi_match_curve, gcpi_record_curve },
-    { "Mul", gcpi_match_rms_norm, gcpi_record_norm }, { "Add", gcpi_match_layer_norm, gcpi_record_norm },
-    { "Add", gcpi_match_bias, gcpi_record_bias },     { "MatMul", gcpi_match_attention, gcpi_record_attention },
+    { "Mul", gcpi_match_curve, gcpi_record_curve },
+    { "Div", gcpi_match_curve, gcpi_record_curve },
+    { "Mul", gcpi_match_drop, gcpi_record_drop },
+    { "Mul", gcpi_match_rms_norm, gcpi_record_norm },
+    { "Add", gcpi_match_layer_norm, gcpi_record_norm },
+    { "Add", gcpi_match_bias, gcpi_record_bias },
+    { "MatMul", gcpi_match_attention, gcpi_record_attention },
 };
 /* The pattern that ends in this node; NULL: none. */
 static const gcpi_onnx_pattern *gcpi_onnx_pattern_of(gcpi_onnx *m, gcpi_onnx_node *n)
@@ -4256,7 +4328,7 @@ static const gcpi_onnx_row gcpi_onnx_rows_of_ops[] = {
     { "Dropout", 1, gcpi_shape_like, gcpi_onnx_dropout, "is_test ratio seed" },
     { "Elu", 1, gcpi_shape_like, gcpi_onnx_elu, "alpha" },
     { "Equal", 2, gcpi_shape_truth, NULL, "broadcast" },
-    { "Erf", 1, gcpi_shape_one, NULL, "" },
+    { "Erf", 1, gcpi_shape_one, gcpi_onnx_part, "" },
     { "Exp", 1, gcpi_shape_one, gcpi_onnx_plain, "" },
     { "Expand", 2, gcpi_shape_expand, gcpi_onnx_expand, "" },
     { "Flatten", 1, gcpi_shape_flatten, gcpi_onnx_again, "axis" },
@@ -4295,6 +4367,7 @@ static const gcpi_onnx_row gcpi_onnx_rows_of_ops[] = {
     { "Pad", 1, gcpi_shape_pad, gcpi_onnx_pad, "mode pads value" },
     { "Pow", 2, gcpi_shape_pair, gcpi_onnx_pow, "broadcast" },
     { "RMSNormalization", 2, gcpi_shape_norm, gcpi_onnx_layer_norm, "axis epsilon stash_type" },
+    { "RandomUniformLike", 1, gcpi_shape_like, gcpi_onnx_part, "dtype high low seed" },
     { "Range", 3, gcpi_shape_range, NULL, "stash_type" },
     { "Reciprocal", 1, gcpi_shape_one, gcpi_onnx_plain, "" },
     { "ReduceL2", 1, gcpi_shape_reduce, gcpi_onnx_reduce, "axes keepdims noop_with_empty_axes" },
@@ -5140,12 +5213,14 @@ static int gcpi_onnx_is_read(const gcpi_onnx *m, int value)
 /* What says that a node trains: a norm's attribute and outputs of statistics, a Dropout's third input. */
 typedef struct gcpi_onnx_trims {
     int norm, dropout;
+    const gcpi_onnx_value *copied; /* of a product that drops samples: what it passes on */
 } gcpi_onnx_trims;
 static gcpi_onnx_trims gcpi_onnx_trims_of(gcpi_onnx *m, const gcpi_onnx_node *n)
 {
     gcpi_onnx_trims t;
     t.norm = !n->foreign && gcpi_excerpt_is(n->op, "BatchNormalization");
     t.dropout = !n->foreign && gcpi_excerpt_is(n->op, "Dropout");
+    t.copied = n->pattern && n->pattern->record == gcpi_record_drop ? &m->values[n->part[0]] : NULL;
     for (int k = 1; k < n->outputs && t.norm; k++) {
         const int v = m->edges[n->output + k];
         if (v && gcpi_onnx_is_read(m, v)) t.norm = 0;
@@ -5160,12 +5235,27 @@ static int gcpi_onnx_trimmed(gcpi_onnx_trims t, const gcpi_field *f, int inputs,
            (f->number == GCPI_NODE_ATTRIBUTE &&
             gcpi_excerpt_is(gcpi_wire_find(f->bytes, GCPI_ATTRIBUTE_NAME), "training_mode"));
 }
+/* An Identity of one of its values in the place of a node. */
+static size_t gcpi_onnx_put_copy(const gcpi_onnx_value *x, gcpi_excerpt message, gcpi_disk_file *s)
+{
+    const gcpi_excerpt text[] = { x->name, gcpi_wire_find(message, GCPI_NODE_OUTPUT),
+                                  gcpi_wire_find(message, GCPI_NODE_NAME), gcpi_excerpt_of("Identity", 8) };
+    size_t total = 0;
+    for (int i = 0; i < 4; i++) {
+        total += gcpi_field_size(GCPI_NODE_INPUT + i, text[i].size);
+        if (!s) continue;
+        gcpi_put_head(s, GCPI_NODE_INPUT + i, text[i].size);
+        gcpi_disk_write(s, text[i].at, text[i].size);
+    }
+    return total;
+}
 /* A node's fields without those; written, or (s NULL) counted. */
 static size_t gcpi_onnx_put_node(gcpi_onnx_trims t, gcpi_excerpt message, gcpi_disk_file *s)
 {
     gcpi_field f;
     size_t total = 0;
     int inputs = 0, outputs = 0;
+    if (t.copied) return gcpi_onnx_put_copy(t.copied, message, s);
     for (const unsigned char *from = message.at; gcpi_wire_next(&message, &f) > 0; from = message.at) {
         inputs += f.number == GCPI_NODE_INPUT && f.type == GCPI_WIRE_BYTES;
         outputs += f.number == GCPI_NODE_OUTPUT && f.type == GCPI_WIRE_BYTES;
@@ -5183,10 +5273,10 @@ static size_t gcpi_onnx_put_node(gcpi_onnx_trims t, gcpi_excerpt message, gcpi_d
 static size_t gcpi_onnx_put_changed(gcpi_onnx *m, const gcpi_field *f, const gcpi_onnx_node *node, gcpi_disk_file *s)
 {
     const gcpi_onnx_weight *w = f->number == GCPI_GRAPH_INITIALIZER ? gcpi_onnx_trained(m, f->bytes) : NULL;
-    gcpi_onnx_trims t = { 0, 0 };
+    gcpi_onnx_trims t = { 0, 0, NULL };
     if (m->head_count && gcpi_onnx_shaped_output(f)) return gcpi_onnx_put_output(m, f->bytes, s);
     if (node) t = gcpi_onnx_trims_of(m, node);
-    if (!w && !t.norm && !t.dropout) return 0;
+    if (!w && !t.norm && !t.dropout && !t.copied) return 0;
     const size_t size = w ? gcpi_onnx_data_size(&m->data[w->source]) : gcpi_onnx_put_node(t, f->bytes, NULL);
     if (s) gcpi_put_head(s, f->number, size);
     if (s && w) gcpi_onnx_put_data(m, s, w);

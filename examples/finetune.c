@@ -83,8 +83,7 @@ static int record(const options *o, tuner *t, int classes)
 static gcp_plan plan_with(const options *o, gcp_tensor loss, gcp_policy policy, size_t budget)
 {
     return gcp_plan_make(loss, .policy = policy, .budget = budget, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9,
-                         .train = o->train, .freeze = o->freeze,
-                         .frozen_norms = o->frozen_norms || o->freeze || o->train);
+                         .train = o->train, .freeze = o->freeze, .frozen_norms = o->freeze || o->train);
 }
 static void plan_print(const tuner *t, const gcp_plan *keep, size_t least)
 {

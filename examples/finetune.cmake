@@ -47,6 +47,7 @@ execute_process(COMMAND ${CMAKE_COMMAND} -E compare_files tuned/whole.onnx tuned
 if(differs)
   message(FATAL_ERROR "a run that was killed ends with another file: ${text}")
 endif()
+finetune(0 tuned/whole.onnx --frozen-norms --epochs 1 --out tuned/again.onnx)
 finetune(0 tuned/whole.onnx --train "fc.*" --out tuned/again.onnx)
 expect("epoch   1  loss 0\\.[0-4][0-9]*  right on those held out 1[12] of 12")
 finetune(1 ${MODEL} --budget 1KB)

@@ -111,6 +111,11 @@ static int count_of(gcp_plan *plan, const char *op)
         count += !strncmp(line, op, length) && line[length] == '[';
     return count;
 }
+static gcp_tape *fresh(gcp_arena *tapes, const gcp_onnx *model)
+{
+    *tapes = gcp_arena_from(tape_memory, sizeof tape_memory);
+    return gcp_tape_make(tapes, .ops = model->ops);
+}
 /* What an older opset has in pieces (reference/pieces.onnx) is one op each, with PyTorch's results. */
 static void pieces(void)
 {
@@ -136,6 +141,15 @@ static void pieces(void)
     for (size_t i = 0; i < sizeof once / sizeof *once; i++) CHECK_INT(count_of(&plan, once[i]), ==, 1);
     CHECK_INT(count_of(&plan, "linear"), ==, 4);
     CHECK_INT(count_of(&plan, "add"), ==, 1); /* biases are the products' */
+    CHECK_INT(count_of(&plan, "dropout"), ==, 1);
+    CHECK_INT(gcp_onnx_save(net, &model, "used.onnx", .inference = 1), ==, GCP_OK);
+    gcp_unbind(&plan);
+    files = gcp_arena_from(file_memory, sizeof file_memory);
+    model = gcp_onnx_open(&files, "used.onnx");
+    net = fresh(&tapes, &model);
+    CHECK_INT(gcp_onnx_record(net, &model, .batch = 2), ==, GCP_OK);
+    plan = gcp_plan_make(gcp_onnx_output(&model, 0), .inference = 1);
+    CHECK_INT(count_of(&plan, "dropout"), ==, 0); /* stochastic depth is an Identity there */
 }
 
 /* The same bits under policies; trained, saved, opened again: the same logits. */
@@ -193,11 +207,6 @@ static void saved_for_inference(void)
     CHECK(!memcmp(first, again, sizeof first));
     begin(&t, "plain.onnx", file_memory, tape_memory, step_memory, GCP_POLICY_KEEP_ALL);
     CHECK(step(&t, 1) == step(&u, 1) && step(&t, 2) == step(&u, 2)); /* both files train alike */
-}
-static gcp_tape *fresh(gcp_arena *tapes, const gcp_onnx *model)
-{
-    *tapes = gcp_arena_from(tape_memory, sizeof tape_memory);
-    return gcp_tape_make(tapes, .ops = model->ops);
 }
 /* A tape's reset and another batch; a part of the network; an input of the user's own. */
 static void recorded_otherwise(void)

@@ -1,7 +1,7 @@
 /* Curves: activations that exporters write in pieces. What a few nodes make of one value, element by element, is drawn:
    where all that goes in is that value and numbers, it is computed at some points, and compared with ops of gcp. */
 
-/* Clip and HardSigmoid of a number. 0: n is another op. */
+/* Clip, HardSigmoid and Cast of a number. 0: n is another op. */
 static int gcpi_onnx_clipped_at(gcpi_onnx *m, const gcpi_onnx_node *n, double a, double *y)
 {
     double low = gcpi_onnx_float(n, "min", -HUGE_VAL), high = gcpi_onnx_float(n, "max", HUGE_VAL);
@@ -9,7 +9,7 @@ static int gcpi_onnx_clipped_at(gcpi_onnx *m, const gcpi_onnx_node *n, double a,
         a = a * gcpi_onnx_float(n, "alpha", 0.2) + gcpi_onnx_float(n, "beta", 0.5);
         low = 0;
         high = 1;
-    } else if (!gcpi_excerpt_is(n->op, "Clip")) return 0;
+    } else if (!gcpi_excerpt_is(n->op, "Clip") && !gcpi_excerpt_is(n->op, "Cast")) return 0; /* of a truth to 0 or 1 */
     if ((gcpi_onnx_in(m, n, 1) && !gcpi_onnx_number(m, gcpi_onnx_in(m, n, 1), &low)) ||
         (gcpi_onnx_in(m, n, 2) && !gcpi_onnx_number(m, gcpi_onnx_in(m, n, 2), &high)))
         return 0;
@@ -27,11 +27,11 @@ static int gcpi_onnx_curve_at(gcpi_onnx *m, gcpi_onnx_value *v, const gcpi_onnx_
     gcpi_onnx_node *n = v && v->node >= 0 ? &m->nodes[v->node] : NULL;
     if (!n || n->foreign || --*steps < 0) return 0;
     const char letter = gcpi_fold_letter(n);
-    const int pair = n->inputs == 2 && strchr("+-*/^Mm", letter) != NULL;
+    const int pair = n->inputs == 2 && strchr("+-*/^Mm<>lg", letter) != NULL;
     if (!gcpi_onnx_curve_at(m, gcpi_onnx_in(m, n, 0), x, at, steps, &a)) return 0;
     if (pair && !gcpi_onnx_curve_at(m, gcpi_onnx_in(m, n, 1), x, at, steps, &b)) return 0;
     if (pair) *y = gcpi_fold_pair(letter, a, b, 1);
-    else if (n->inputs == 1 && strchr("-aselrEtGpR", letter)) *y = gcpi_fold_one(letter, a);
+    else if (n->inputs == 1 && strchr("-aselrEtGpRf", letter)) *y = gcpi_fold_one(letter, a);
     else return gcpi_onnx_clipped_at(m, n, a, y);
     return 1;
 }
@@ -102,4 +102,66 @@ static int gcpi_record_curve(gcpi_onnx *m, gcpi_onnx_node *n)
     gcpi_onnx_value *x = &m->values[n->part[0]];
     const gcp_tensor in = gcpi_onnx_any(m, x);
     return gcpi_onnx_put(m, n, 0, gcpi_onnx_curves[(int)n->number[0]].record(in, gcpi_onnx_opts(m)), &x->order);
+}
+
+/* ---- dropped samples ---- */
+
+/* The random numbers that a mask is made of; NULL: none, at most 6 nodes below it. */
+static gcpi_onnx_value *gcpi_onnx_random_below(gcpi_onnx *m, gcpi_onnx_value *v, int depth)
+{
+    gcpi_onnx_node *n = v && v->node >= 0 && depth ? &m->nodes[v->node] : NULL;
+    gcpi_onnx_value *found = NULL;
+    if (!n || n->foreign) return NULL;
+    if (gcpi_excerpt_is(n->op, "RandomUniformLike"))
+        return gcpi_onnx_float(n, "low", 0) == 0 && gcpi_onnx_float(n, "high", 1) == 1 ? v : NULL;
+    for (int i = 0; i < 2 && !found; i++) found = gcpi_onnx_random_below(m, gcpi_onnx_in(m, n, i), depth - 1);
+    return found;
+}
+/* How often a mask, a curve over uniform random numbers, is not 0, and what it is then; 0: it is no such mask. */
+static double gcpi_onnx_kept_share(gcpi_onnx *m, gcpi_onnx_value *mask, double *number)
+{
+    const gcpi_onnx_value *r = gcpi_onnx_random_below(m, mask, 6);
+    double low = 0, high = 1 - 1e-12, first, last, y;
+    int steps = 24, more = 24;
+    if (!r || !gcpi_onnx_curve_at(m, mask, r, low, &steps, &first) ||
+        !gcpi_onnx_curve_at(m, mask, r, high, &more, &last) || (first != 0) == (last != 0))
+        return 0;
+    for (int i = 0; i < 44; i++) {
+        const double middle = (low + high) / 2;
+        steps = 24;
+        if (!gcpi_onnx_curve_at(m, mask, r, middle, &steps, &y) || (y != first && y != last)) return 0;
+        if (y == first) low = middle;
+        else high = middle;
+    }
+    *number = first != 0 ? first : last;
+    return first != 0 ? low : 1 - low;
+}
+/* x times a mask of its shape, or of a number for each sample: dropout, or stochastic depth. */
+static int gcpi_match_drop(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    for (int i = 0; i < 2; i++) {
+        gcpi_onnx_value *mask = gcpi_onnx_in(m, n, i), *x = gcpi_onnx_in(m, n, 1 - i);
+        double kept, number = 1;
+        int per_sample = x->rank > 1 && mask->rank == x->rank && mask->d[0] == x->d[0], all = mask->rank == x->rank;
+        for (int k = 0; k < x->rank && all; k++) all = mask->d[k] == x->d[k];
+        for (int k = 1; k < x->rank && per_sample; k++) per_sample = mask->d[k] == 1;
+        kept = all || per_sample ? gcpi_onnx_kept_share(m, mask, &number) : 0;
+        if (kept <= 0 || kept >= 1) continue;
+        x = gcpi_onnx_unscaled(m, x, &number);
+        n->part[0] = gcpi_onnx_index(m, x);
+        n->part_option = per_sample;
+        n->number[0] = 1 - kept;
+        n->number[1] = number * kept;
+        return 1;
+    }
+    return 0;
+}
+static int gcpi_record_drop(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    gcpi_onnx_value *x = &m->values[n->part[0]];
+    GCPI_ONNX_OPTS(dropout, o);
+    o.rate = floor(n->number[0] * 1e7 + 0.5) / 1e7;
+    o.per_sample = n->part_option;
+    const double scale = floor(n->number[1] * 1e6 + 0.5) / 1e6;
+    return gcpi_onnx_put(m, n, 0, gcpi_onnx_scaled(m, gcp_dropout_at(gcpi_onnx_any(m, x), o), scale), &x->order);
 }

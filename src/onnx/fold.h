@@ -70,6 +70,22 @@ static gcpi_onnx_value *gcpi_onnx_bare(gcpi_onnx *m, gcpi_onnx_value *v)
     }
     return v;
 }
+/* v without the Mul or Div by a number that made it; *scale is multiplied by that. */
+static gcpi_onnx_value *gcpi_onnx_unscaled(gcpi_onnx *m, gcpi_onnx_value *v, double *scale)
+{
+    gcpi_onnx_node *times = gcpi_onnx_maker(m, v, "Mul"), *over = gcpi_onnx_maker(m, v, "Div");
+    double by;
+    for (int i = 0; times && i < 2; i++)
+        if (gcpi_onnx_number(m, gcpi_onnx_in(m, times, i), &by)) {
+            *scale *= by;
+            return gcpi_onnx_in(m, times, 1 - i);
+        }
+    if (over && gcpi_onnx_number(m, gcpi_onnx_in(m, over, 1), &by) && by != 0) {
+        *scale /= by;
+        return gcpi_onnx_in(m, over, 0);
+    }
+    return v;
+}
 /* An attribute of older opsets that became an input. Returns how many integers; -1: not given; -2: not known now. */
 static int gcpi_onnx_list(gcpi_onnx *m, const gcpi_onnx_node *n, const char *attribute, int input, int64_t *list,
                           int most)

@@ -7,22 +7,6 @@ typedef struct gcpi_onnx_pattern {
     int (*record)(gcpi_onnx *m, gcpi_onnx_node *n);
 } gcpi_onnx_pattern;
 
-/* v without the Mul or Div by a number that made it; *scale is multiplied by that. */
-static gcpi_onnx_value *gcpi_onnx_unscaled(gcpi_onnx *m, gcpi_onnx_value *v, double *scale)
-{
-    gcpi_onnx_node *times = gcpi_onnx_maker(m, v, "Mul"), *over = gcpi_onnx_maker(m, v, "Div");
-    double by;
-    for (int i = 0; times && i < 2; i++)
-        if (gcpi_onnx_number(m, gcpi_onnx_in(m, times, i), &by)) {
-            *scale *= by;
-            return gcpi_onnx_in(m, times, 1 - i);
-        }
-    if (over && gcpi_onnx_number(m, gcpi_onnx_in(m, over, 1), &by) && by != 0) {
-        *scale /= by;
-        return gcpi_onnx_in(m, over, 0);
-    }
-    return v;
-}
 /* A mask of scores (samples or 1, heads or 1, rows, keys), of two to four axes. */
 static int gcpi_onnx_is_bias(const gcpi_onnx_value *b, const gcpi_onnx_value *scores)
 {
@@ -213,9 +197,13 @@ static int gcpi_record_norm(gcpi_onnx *m, gcpi_onnx_node *n)
 }
 
 static const gcpi_onnx_pattern gcpi_onnx_patterns[] = {
-    { "Mul", gcpi_match_curve, gcpi_record_curve },   { "Div", gcpi_match_curve, gcpi_record_curve },
-    { "Mul", gcpi_match_rms_norm, gcpi_record_norm }, { "Add", gcpi_match_layer_norm, gcpi_record_norm },
-    { "Add", gcpi_match_bias, gcpi_record_bias },     { "MatMul", gcpi_match_attention, gcpi_record_attention },
+    { "Mul", gcpi_match_curve, gcpi_record_curve },
+    { "Div", gcpi_match_curve, gcpi_record_curve },
+    { "Mul", gcpi_match_drop, gcpi_record_drop },
+    { "Mul", gcpi_match_rms_norm, gcpi_record_norm },
+    { "Add", gcpi_match_layer_norm, gcpi_record_norm },
+    { "Add", gcpi_match_bias, gcpi_record_bias },
+    { "MatMul", gcpi_match_attention, gcpi_record_attention },
 };
 /* The pattern that ends in this node; NULL: none. */
 static const gcpi_onnx_pattern *gcpi_onnx_pattern_of(gcpi_onnx *m, gcpi_onnx_node *n)

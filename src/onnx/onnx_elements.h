@@ -33,6 +33,11 @@ static int gcpi_onnx_plain(gcpi_onnx *m, gcpi_onnx_node *n)
         if (gcpi_excerpt_is(n->op, ops[i].op)) return gcpi_onnx_put_like(m, n, ops[i].record(x, gcpi_onnx_opts(m)));
     return 0;
 }
+/* What gcp has as a part of another op alone. */
+static int gcpi_onnx_part(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    return gcpi_onnx_refuse(m, n, "only as a part of a GELU, of dropout, or of stochastic depth");
+}
 static int gcpi_onnx_leaky_relu(gcpi_onnx *m, gcpi_onnx_node *n)
 {
     GCPI_ONNX_OPTS(leaky_relu, o);

@@ -209,6 +209,7 @@ typedef struct gcpi_onnx_node {
     const struct gcpi_onnx_row *row;
     const struct gcpi_onnx_pattern *pattern;
     int part[8]; /* values that the pattern found */
+    int part_option;
     double number[2];
 } gcpi_onnx_node;
 

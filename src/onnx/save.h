@@ -160,12 +160,14 @@ static int gcpi_onnx_is_read(const gcpi_onnx *m, int value)
 /* What says that a node trains: a norm's attribute and outputs of statistics, a Dropout's third input. */
 typedef struct gcpi_onnx_trims {
     int norm, dropout;
+    const gcpi_onnx_value *copied; /* of a product that drops samples: what it passes on */
 } gcpi_onnx_trims;
 static gcpi_onnx_trims gcpi_onnx_trims_of(gcpi_onnx *m, const gcpi_onnx_node *n)
 {
     gcpi_onnx_trims t;
     t.norm = !n->foreign && gcpi_excerpt_is(n->op, "BatchNormalization");
     t.dropout = !n->foreign && gcpi_excerpt_is(n->op, "Dropout");
+    t.copied = n->pattern && n->pattern->record == gcpi_record_drop ? &m->values[n->part[0]] : NULL;
     for (int k = 1; k < n->outputs && t.norm; k++) {
         const int v = m->edges[n->output + k];
         if (v && gcpi_onnx_is_read(m, v)) t.norm = 0;
@@ -180,12 +182,27 @@ static int gcpi_onnx_trimmed(gcpi_onnx_trims t, const gcpi_field *f, int inputs,
            (f->number == GCPI_NODE_ATTRIBUTE &&
             gcpi_excerpt_is(gcpi_wire_find(f->bytes, GCPI_ATTRIBUTE_NAME), "training_mode"));
 }
+/* An Identity of one of its values in the place of a node. */
+static size_t gcpi_onnx_put_copy(const gcpi_onnx_value *x, gcpi_excerpt message, gcpi_disk_file *s)
+{
+    const gcpi_excerpt text[] = { x->name, gcpi_wire_find(message, GCPI_NODE_OUTPUT),
+                                  gcpi_wire_find(message, GCPI_NODE_NAME), gcpi_excerpt_of("Identity", 8) };
+    size_t total = 0;
+    for (int i = 0; i < 4; i++) {
+        total += gcpi_field_size(GCPI_NODE_INPUT + i, text[i].size);
+        if (!s) continue;
+        gcpi_put_head(s, GCPI_NODE_INPUT + i, text[i].size);
+        gcpi_disk_write(s, text[i].at, text[i].size);
+    }
+    return total;
+}
 /* A node's fields without those; written, or (s NULL) counted. */
 static size_t gcpi_onnx_put_node(gcpi_onnx_trims t, gcpi_excerpt message, gcpi_disk_file *s)
 {
     gcpi_field f;
     size_t total = 0;
     int inputs = 0, outputs = 0;
+    if (t.copied) return gcpi_onnx_put_copy(t.copied, message, s);
     for (const unsigned char *from = message.at; gcpi_wire_next(&message, &f) > 0; from = message.at) {
         inputs += f.number == GCPI_NODE_INPUT && f.type == GCPI_WIRE_BYTES;
         outputs += f.number == GCPI_NODE_OUTPUT && f.type == GCPI_WIRE_BYTES;
@@ -203,10 +220,10 @@ static size_t gcpi_onnx_put_node(gcpi_onnx_trims t, gcpi_excerpt message, gcpi_d
 static size_t gcpi_onnx_put_changed(gcpi_onnx *m, const gcpi_field *f, const gcpi_onnx_node *node, gcpi_disk_file *s)
 {
     const gcpi_onnx_weight *w = f->number == GCPI_GRAPH_INITIALIZER ? gcpi_onnx_trained(m, f->bytes) : NULL;
-    gcpi_onnx_trims t = { 0, 0 };
+    gcpi_onnx_trims t = { 0, 0, NULL };
     if (m->head_count && gcpi_onnx_shaped_output(f)) return gcpi_onnx_put_output(m, f->bytes, s);
     if (node) t = gcpi_onnx_trims_of(m, node);
-    if (!w && !t.norm && !t.dropout) return 0;
+    if (!w && !t.norm && !t.dropout && !t.copied) return 0;
     const size_t size = w ? gcpi_onnx_data_size(&m->data[w->source]) : gcpi_onnx_put_node(t, f->bytes, NULL);
     if (s) gcpi_put_head(s, f->number, size);
     if (s && w) gcpi_onnx_put_data(m, s, w);

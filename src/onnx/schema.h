@@ -1,5 +1,5 @@
-/* Schema: which fields of ONNX's messages are messages (onnx.proto), so that a file that is broken anywhere is refused
-   when it is opened. */
+/* Schema: which fields of ONNX's messages are messages (onnx.proto). A file that is broken anywhere is refused when it
+   is opened. */
 
 typedef enum gcpi_onnx_kind {
     GCPI_KIND_NONE,

@@ -22,7 +22,7 @@ import torch
 import torchvision
 from PIL import Image
 
-BATCH, LR, SIZE, TILE, MASK = 16, 0.05, 224, 96, (1 << 64) - 1
+BATCH, LR, SIZE, TILE, MASK = 16, 0.02, 224, 96, (1 << 64) - 1
 MEAN, STD = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])
 
 
@@ -107,6 +107,9 @@ def main(finetune, like_onnx, epochs=20):
     torch.manual_seed(0)
     model = torchvision.models.mobilenet_v3_small(weights=None)
     model.classifier[2].p = 0                                       # dropout draws other numbers there
+    for module in model.modules():
+        if isinstance(module, torch.nn.BatchNorm2d):
+            module.momentum = 0.1                                   # 0.01 is for longer runs
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         cut(folder / "photos")
