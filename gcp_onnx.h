@@ -63,7 +63,7 @@ GCP_API gcp_onnx gcp_onnx_open_at(gcp_arena *arena, const char *path, gcp_onnx_o
    gcp_linear's, its bias of zeros, and gcp_onnx_save writes them in the places of the file's. .frozen_norms:
    batch-norms take their running statistics in training, too. .until: a value's name: what is behind it is left out.
    .inputs: tensors in place of the file's inputs, in their order; nil: one is made. .report: gets a line for each node
-   that cannot be recorded. */
+   that cannot be recorded, and for each value whose elements are moved. */
 typedef struct gcp_onnx_record_opts {
     gcp_at at GCPI_Z; int batch GCPI_Z; const char *sizes GCPI_Z; int classes GCPI_Z; int frozen_norms GCPI_Z;
     const char *until GCPI_Z; const gcp_tensor *inputs GCPI_Z; int input_count GCPI_Z; gcp_writer report GCPI_Z;

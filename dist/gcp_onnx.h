@@ -66,7 +66,7 @@ GCP_API gcp_onnx gcp_onnx_open_at(gcp_arena *arena, const char *path, gcp_onnx_o
    gcp_linear's, its bias of zeros, and gcp_onnx_save writes them in the places of the file's. .frozen_norms:
    batch-norms take their running statistics in training, too. .until: a value's name: what is behind it is left out.
    .inputs: tensors in place of the file's inputs, in their order; nil: one is made. .report: gets a line for each node
-   that cannot be recorded. */
+   that cannot be recorded, and for each value whose elements are moved. */
 typedef struct gcp_onnx_record_opts {
     gcp_at at GCPI_Z; int batch GCPI_Z; const char *sizes GCPI_Z; int classes GCPI_Z; int frozen_norms GCPI_Z;
     const char *until GCPI_Z; const gcp_tensor *inputs GCPI_Z; int input_count GCPI_Z; gcp_writer report GCPI_Z;
@@ -369,7 +369,8 @@ enum {
     GCPI_ATTRIBUTE_T,
     GCPI_ATTRIBUTE_FLOATS = 7,
     GCPI_ATTRIBUTE_INTS,
-    GCPI_ATTRIBUTE_TYPE = 20
+    GCPI_ATTRIBUTE_TYPE = 20,
+    GCPI_ATTRIBUTE_IS_TENSOR = 4 /* a type */
 };
 enum {
     GCPI_TENSOR_DIMS = 1,
@@ -525,7 +526,7 @@ typedef struct gcpi_onnx {
     gcpi_onnx_value *values;
     int value_count; /* 0 is none */
     gcpi_onnx_data *data;
-    int data_count, data_capacity, initializers;
+    int data_count, data_capacity, initializers; /* the first ones: those that may train */
     int *edges;
     int edge_count;
     int *inputs, *outputs;
@@ -1039,6 +1040,14 @@ static int gcpi_onnx_bytes(gcpi_onnx *m, gcpi_disk_file *s, const gcp_onnx_open_
     m->file = gcpi_excerpt_of(at, (size_t)s->size);
     return gcpi_disk_read(s, at, (size_t)s->size);
 }
+/* A file without initialisers of floats has its weights in Constants, as Paddle's exporter writes them. */
+static int gcpi_onnx_weights_found(gcpi_onnx *m)
+{
+    int found = 0;
+    for (int i = 0; i < m->initializers; i++) found |= gcpi_onnx_is_real(m->data[i].type) && m->data[i].count > 1;
+    if (!found) m->initializers = m->data_count;
+    return 1;
+}
 static int gcpi_onnx_graph(gcpi_onnx *m, gcpi_disk_file *s, const gcp_onnx_open_opts *o)
 {
     const gcpi_onnx_counts c = gcpi_onnx_count(m->graph);
@@ -1050,7 +1059,7 @@ static int gcpi_onnx_graph(gcpi_onnx *m, gcpi_disk_file *s, const gcp_onnx_open_
         return gcpi_wrong(s, GCP_E_NOMEM, "the graph takes %zu bytes of the arena beside the file's %zu", bytes,
                           m->file.size);
     return gcpi_onnx_initializers(m, s, o->folder) && gcpi_onnx_inputs(m, s) && gcpi_onnx_nodes(m, s, o->folder) &&
-           gcpi_onnx_outputs(m, s);
+           gcpi_onnx_outputs(m, s) && gcpi_onnx_weights_found(m);
 }
 
 /* What a tape must hold: a node is two ops as a rule; names take 96 bytes an op. */
@@ -2360,6 +2369,13 @@ static int gcpi_onnx_order_blocks(const gcpi_onnx_order *o, const int *want, int
     first[count] = o->count;
     return count;
 }
+static void gcpi_onnx_moved(const gcpi_onnx *m, const gcpi_onnx_value *v)
+{
+    char name[80];
+    if (m->report.write)
+        gcpi_say(m->report, "moved: the %td elements of '%s', for an op that wants them in another order\n",
+                 gcpi_onnx_elements(v), gcpi_excerpt_text(v->name, name, sizeof name));
+}
 /* All at once where four axes are enough, else a swap after the other. */
 static gcp_tensor gcpi_onnx_move(gcpi_onnx *m, gcp_tensor x, gcpi_onnx_order *o, const int *want)
 {
@@ -2521,6 +2537,7 @@ static gcp_tensor gcpi_onnx_arranged(gcpi_onnx *m, gcpi_onnx_value *v, const int
     if (gcp_is_nil(v->other) || !gcpi_onnx_order_is(&v->other_order, want)) {
         v->other_order = v->order;
         v->other = gcpi_onnx_move(m, v->tensor, &v->other_order, want);
+        gcpi_onnx_moved(m, v);
     }
     return gcpi_onnx_reshape(m, v->other, shape);
 }
@@ -5078,12 +5095,16 @@ static size_t gcpi_field_size(int number, size_t size)
     return gcpi_varint_size((uint64_t)number << 3) + gcpi_varint_size(size) + size;
 }
 
-/* The weight that an initialiser became; NULL: it is as it was. */
-static const gcpi_onnx_weight *gcpi_onnx_trained(gcpi_onnx *m, gcpi_excerpt message)
+/* The weight that an initialiser, or the tensor of a Constant, became; NULL: it is as it was. */
+static const gcpi_onnx_weight *gcpi_onnx_trained(gcpi_onnx *m, const gcpi_field *f)
 {
+    const int constant =
+        f->number == GCPI_GRAPH_NODE && gcpi_excerpt_is(gcpi_wire_find(f->bytes, GCPI_NODE_OP), "Constant");
+    if (f->type != GCPI_WIRE_BYTES || (f->number != GCPI_GRAPH_INITIALIZER && !constant)) return NULL;
     for (int i = 0; i < m->weight_count; i++) {
         const gcpi_onnx_weight *w = &m->weights[i];
-        if (w->source < m->initializers && m->data[w->source].message.at == message.at) return w;
+        const unsigned char *at = w->source >= 0 && w->source < m->initializers ? m->data[w->source].message.at : NULL;
+        if (at && (constant ? at > f->bytes.at && at < f->bytes.at + f->bytes.size : at == f->bytes.at)) return w;
     }
     return NULL;
 }
@@ -5249,6 +5270,28 @@ static size_t gcpi_onnx_put_copy(const gcpi_onnx_value *x, gcpi_excerpt message,
     }
     return total;
 }
+/* A Constant with new elements. */
+static size_t gcpi_onnx_put_constant(gcpi_onnx *m, const gcpi_onnx_weight *w, gcpi_excerpt message, gcpi_disk_file *s)
+{
+    const size_t data = gcpi_onnx_data_size(&m->data[w->source]),
+                 attribute = gcpi_field_size(GCPI_ATTRIBUTE_NAME, 5) + gcpi_field_size(GCPI_ATTRIBUTE_T, data) + 3;
+    gcpi_field f;
+    size_t total = 0;
+    for (const unsigned char *from = message.at; gcpi_wire_next(&message, &f) > 0; from = message.at) {
+        const int value = f.number == GCPI_NODE_ATTRIBUTE && f.type == GCPI_WIRE_BYTES;
+        total += value ? gcpi_field_size(GCPI_NODE_ATTRIBUTE, attribute) : (size_t)(message.at - from);
+        if (s && !value) gcpi_disk_write(s, from, (size_t)(message.at - from));
+        if (!s || !value) continue;
+        gcpi_put_head(s, GCPI_NODE_ATTRIBUTE, attribute);
+        gcpi_put_head(s, GCPI_ATTRIBUTE_NAME, 5);
+        gcpi_disk_write(s, "value", 5);
+        gcpi_put_varint(s, GCPI_ATTRIBUTE_TYPE << 3);
+        gcpi_put_varint(s, GCPI_ATTRIBUTE_IS_TENSOR);
+        gcpi_put_head(s, GCPI_ATTRIBUTE_T, data);
+        gcpi_onnx_put_data(m, s, w);
+    }
+    return total;
+}
 /* A node's fields without those; written, or (s NULL) counted. */
 static size_t gcpi_onnx_put_node(gcpi_onnx_trims t, gcpi_excerpt message, gcpi_disk_file *s)
 {
@@ -5268,19 +5311,23 @@ static size_t gcpi_onnx_put_node(gcpi_onnx_trims t, gcpi_excerpt message, gcpi_d
 
 /* ---- the graph ---- */
 
-/* A field that is not as it was in the file: a trained weight, with a new head an output, in inference a node (else
-   NULL). Written, or counted. 0: it is as it was. */
+/* A field that is not as it was in the file: a trained weight or Constant; with a new head, an output; in inference, a
+   node (else NULL). Written, or counted. 0: it is as it was. */
 static size_t gcpi_onnx_put_changed(gcpi_onnx *m, const gcpi_field *f, const gcpi_onnx_node *node, gcpi_disk_file *s)
 {
-    const gcpi_onnx_weight *w = f->number == GCPI_GRAPH_INITIALIZER ? gcpi_onnx_trained(m, f->bytes) : NULL;
+    const gcpi_onnx_weight *w = gcpi_onnx_trained(m, f);
     gcpi_onnx_trims t = { 0, 0, NULL };
     if (m->head_count && gcpi_onnx_shaped_output(f)) return gcpi_onnx_put_output(m, f->bytes, s);
     if (node) t = gcpi_onnx_trims_of(m, node);
     if (!w && !t.norm && !t.dropout && !t.copied) return 0;
-    const size_t size = w ? gcpi_onnx_data_size(&m->data[w->source]) : gcpi_onnx_put_node(t, f->bytes, NULL);
+    const int constant = w && f->number == GCPI_GRAPH_NODE;
+    const size_t size = constant ? gcpi_onnx_put_constant(m, w, f->bytes, NULL)
+                      : w        ? gcpi_onnx_data_size(&m->data[w->source])
+                                 : gcpi_onnx_put_node(t, f->bytes, NULL);
     if (s) gcpi_put_head(s, f->number, size);
-    if (s && w) gcpi_onnx_put_data(m, s, w);
-    if (s && !w) gcpi_onnx_put_node(t, f->bytes, s);
+    if (s && constant) gcpi_onnx_put_constant(m, w, f->bytes, s);
+    else if (s && w) gcpi_onnx_put_data(m, s, w);
+    else if (s) gcpi_onnx_put_node(t, f->bytes, s);
     return gcpi_field_size(f->number, size);
 }
 /* The graph's fields, written or counted. With a new head, what the file says of shapes between is left out. */

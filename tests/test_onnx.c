@@ -152,6 +152,37 @@ static void pieces(void)
     CHECK_INT(count_of(&plan, "dropout"), ==, 0); /* stochastic depth is an Identity there */
 }
 
+/* Weights that are Constants (reference/constants.onnx) train, and are saved in their places. */
+static void constants(void)
+{
+    enum { ROWS = 2, IN = ROWS * 24, OUT = ROWS * 5 };
+    gcp_real x[IN], first[OUT], after[OUT], again[OUT], *result[] = { first, after, again };
+    for (int i = 0; i < IN; i++) x[i] = (gcp_real)(i % 11) / 11;
+    for (int i = 0; i < 2; i++) {
+        gcp_arena files = gcp_arena_from(file_memory, sizeof file_memory), tapes;
+        gcp_onnx model = gcp_onnx_open(&files, i ? "constants.onnx" : TEST_DATA "/tests/reference/constants.onnx");
+        gcp_tape *net = fresh(&tapes, &model);
+        CHECK_INT(gcp_onnx_record(net, &model, .batch = ROWS), ==, GCP_OK);
+        const gcp_tensor y = gcp_onnx_output(&model, 0);
+        gcp_plan plan = gcp_plan_make(gcp_mean(y), .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD),
+                 see = gcp_plan_make(y, .inference = 1);
+        gcp_bind(&plan, step_memory, sizeof step_memory);
+        gcp_bind(&see, step_memory, sizeof step_memory);
+        CHECK_INT(gcp_onnx_load(net, &model), >, 10);
+        for (int pass = i; pass < 2; pass++) {
+            gcp_onnx_write(&see, &model, 0, x);
+            gcp_forward(&see);
+            gcp_onnx_read(&see, &model, 0, result[i + pass]);
+            gcp_onnx_write(&plan, &model, 0, x);
+            if (!pass) gcp_step(&plan, .lr = 0.1);
+        }
+        CHECK_INT(gcp_onnx_save(net, &model, "constants.onnx"), ==, GCP_OK);
+        gcp_unbind(&plan);
+        gcp_unbind(&see);
+    }
+    CHECK(memcmp(first, after, sizeof first) && !memcmp(after, again, sizeof first));
+}
+
 /* The same bits under policies; trained, saved, opened again: the same logits. */
 static void trained_and_saved(void)
 {
@@ -402,6 +433,7 @@ int main(void)
 {
     what_is_recorded();
     pieces();
+    constants();
     trained_and_saved();
     saved_for_inference();
     recorded_otherwise();

@@ -76,7 +76,8 @@ enum {
     GCPI_ATTRIBUTE_T,
     GCPI_ATTRIBUTE_FLOATS = 7,
     GCPI_ATTRIBUTE_INTS,
-    GCPI_ATTRIBUTE_TYPE = 20
+    GCPI_ATTRIBUTE_TYPE = 20,
+    GCPI_ATTRIBUTE_IS_TENSOR = 4 /* a type */
 };
 enum {
     GCPI_TENSOR_DIMS = 1,
@@ -232,7 +233,7 @@ typedef struct gcpi_onnx {
     gcpi_onnx_value *values;
     int value_count; /* 0 is none */
     gcpi_onnx_data *data;
-    int data_count, data_capacity, initializers;
+    int data_count, data_capacity, initializers; /* the first ones: those that may train */
     int *edges;
     int edge_count;
     int *inputs, *outputs;

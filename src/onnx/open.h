@@ -284,6 +284,14 @@ static int gcpi_onnx_bytes(gcpi_onnx *m, gcpi_disk_file *s, const gcp_onnx_open_
     m->file = gcpi_excerpt_of(at, (size_t)s->size);
     return gcpi_disk_read(s, at, (size_t)s->size);
 }
+/* A file without initialisers of floats has its weights in Constants, as Paddle's exporter writes them. */
+static int gcpi_onnx_weights_found(gcpi_onnx *m)
+{
+    int found = 0;
+    for (int i = 0; i < m->initializers; i++) found |= gcpi_onnx_is_real(m->data[i].type) && m->data[i].count > 1;
+    if (!found) m->initializers = m->data_count;
+    return 1;
+}
 static int gcpi_onnx_graph(gcpi_onnx *m, gcpi_disk_file *s, const gcp_onnx_open_opts *o)
 {
     const gcpi_onnx_counts c = gcpi_onnx_count(m->graph);
@@ -295,7 +303,7 @@ static int gcpi_onnx_graph(gcpi_onnx *m, gcpi_disk_file *s, const gcp_onnx_open_
         return gcpi_wrong(s, GCP_E_NOMEM, "the graph takes %zu bytes of the arena beside the file's %zu", bytes,
                           m->file.size);
     return gcpi_onnx_initializers(m, s, o->folder) && gcpi_onnx_inputs(m, s) && gcpi_onnx_nodes(m, s, o->folder) &&
-           gcpi_onnx_outputs(m, s);
+           gcpi_onnx_outputs(m, s) && gcpi_onnx_weights_found(m);
 }
 
 /* What a tape must hold: a node is two ops as a rule; names take 96 bytes an op. */

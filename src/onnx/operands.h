@@ -47,6 +47,13 @@ static int gcpi_onnx_order_blocks(const gcpi_onnx_order *o, const int *want, int
     first[count] = o->count;
     return count;
 }
+static void gcpi_onnx_moved(const gcpi_onnx *m, const gcpi_onnx_value *v)
+{
+    char name[80];
+    if (m->report.write)
+        gcpi_say(m->report, "moved: the %td elements of '%s', for an op that wants them in another order\n",
+                 gcpi_onnx_elements(v), gcpi_excerpt_text(v->name, name, sizeof name));
+}
 /* All at once where four axes are enough, else a swap after the other. */
 static gcp_tensor gcpi_onnx_move(gcpi_onnx *m, gcp_tensor x, gcpi_onnx_order *o, const int *want)
 {
@@ -208,6 +215,7 @@ static gcp_tensor gcpi_onnx_arranged(gcpi_onnx *m, gcpi_onnx_value *v, const int
     if (gcp_is_nil(v->other) || !gcpi_onnx_order_is(&v->other_order, want)) {
         v->other_order = v->order;
         v->other = gcpi_onnx_move(m, v->tensor, &v->other_order, want);
+        gcpi_onnx_moved(m, v);
     }
     return gcpi_onnx_reshape(m, v->other, shape);
 }

@@ -25,12 +25,16 @@ static size_t gcpi_field_size(int number, size_t size)
     return gcpi_varint_size((uint64_t)number << 3) + gcpi_varint_size(size) + size;
 }
 
-/* The weight that an initialiser became; NULL: it is as it was. */
-static const gcpi_onnx_weight *gcpi_onnx_trained(gcpi_onnx *m, gcpi_excerpt message)
+/* The weight that an initialiser, or the tensor of a Constant, became; NULL: it is as it was. */
+static const gcpi_onnx_weight *gcpi_onnx_trained(gcpi_onnx *m, const gcpi_field *f)
 {
+    const int constant =
+        f->number == GCPI_GRAPH_NODE && gcpi_excerpt_is(gcpi_wire_find(f->bytes, GCPI_NODE_OP), "Constant");
+    if (f->type != GCPI_WIRE_BYTES || (f->number != GCPI_GRAPH_INITIALIZER && !constant)) return NULL;
     for (int i = 0; i < m->weight_count; i++) {
         const gcpi_onnx_weight *w = &m->weights[i];
-        if (w->source < m->initializers && m->data[w->source].message.at == message.at) return w;
+        const unsigned char *at = w->source >= 0 && w->source < m->initializers ? m->data[w->source].message.at : NULL;
+        if (at && (constant ? at > f->bytes.at && at < f->bytes.at + f->bytes.size : at == f->bytes.at)) return w;
     }
     return NULL;
 }
@@ -196,6 +200,28 @@ static size_t gcpi_onnx_put_copy(const gcpi_onnx_value *x, gcpi_excerpt message,
     }
     return total;
 }
+/* A Constant with new elements. */
+static size_t gcpi_onnx_put_constant(gcpi_onnx *m, const gcpi_onnx_weight *w, gcpi_excerpt message, gcpi_disk_file *s)
+{
+    const size_t data = gcpi_onnx_data_size(&m->data[w->source]),
+                 attribute = gcpi_field_size(GCPI_ATTRIBUTE_NAME, 5) + gcpi_field_size(GCPI_ATTRIBUTE_T, data) + 3;
+    gcpi_field f;
+    size_t total = 0;
+    for (const unsigned char *from = message.at; gcpi_wire_next(&message, &f) > 0; from = message.at) {
+        const int value = f.number == GCPI_NODE_ATTRIBUTE && f.type == GCPI_WIRE_BYTES;
+        total += value ? gcpi_field_size(GCPI_NODE_ATTRIBUTE, attribute) : (size_t)(message.at - from);
+        if (s && !value) gcpi_disk_write(s, from, (size_t)(message.at - from));
+        if (!s || !value) continue;
+        gcpi_put_head(s, GCPI_NODE_ATTRIBUTE, attribute);
+        gcpi_put_head(s, GCPI_ATTRIBUTE_NAME, 5);
+        gcpi_disk_write(s, "value", 5);
+        gcpi_put_varint(s, GCPI_ATTRIBUTE_TYPE << 3);
+        gcpi_put_varint(s, GCPI_ATTRIBUTE_IS_TENSOR);
+        gcpi_put_head(s, GCPI_ATTRIBUTE_T, data);
+        gcpi_onnx_put_data(m, s, w);
+    }
+    return total;
+}
 /* A node's fields without those; written, or (s NULL) counted. */
 static size_t gcpi_onnx_put_node(gcpi_onnx_trims t, gcpi_excerpt message, gcpi_disk_file *s)
 {
@@ -215,19 +241,23 @@ static size_t gcpi_onnx_put_node(gcpi_onnx_trims t, gcpi_excerpt message, gcpi_d
 
 /* ---- the graph ---- */
 
-/* A field that is not as it was in the file: a trained weight, with a new head an output, in inference a node (else
-   NULL). Written, or counted. 0: it is as it was. */
+/* A field that is not as it was in the file: a trained weight or Constant; with a new head, an output; in inference, a
+   node (else NULL). Written, or counted. 0: it is as it was. */
 static size_t gcpi_onnx_put_changed(gcpi_onnx *m, const gcpi_field *f, const gcpi_onnx_node *node, gcpi_disk_file *s)
 {
-    const gcpi_onnx_weight *w = f->number == GCPI_GRAPH_INITIALIZER ? gcpi_onnx_trained(m, f->bytes) : NULL;
+    const gcpi_onnx_weight *w = gcpi_onnx_trained(m, f);
     gcpi_onnx_trims t = { 0, 0, NULL };
     if (m->head_count && gcpi_onnx_shaped_output(f)) return gcpi_onnx_put_output(m, f->bytes, s);
     if (node) t = gcpi_onnx_trims_of(m, node);
     if (!w && !t.norm && !t.dropout && !t.copied) return 0;
-    const size_t size = w ? gcpi_onnx_data_size(&m->data[w->source]) : gcpi_onnx_put_node(t, f->bytes, NULL);
+    const int constant = w && f->number == GCPI_GRAPH_NODE;
+    const size_t size = constant ? gcpi_onnx_put_constant(m, w, f->bytes, NULL)
+                      : w        ? gcpi_onnx_data_size(&m->data[w->source])
+                                 : gcpi_onnx_put_node(t, f->bytes, NULL);
     if (s) gcpi_put_head(s, f->number, size);
-    if (s && w) gcpi_onnx_put_data(m, s, w);
-    if (s && !w) gcpi_onnx_put_node(t, f->bytes, s);
+    if (s && constant) gcpi_onnx_put_constant(m, w, f->bytes, s);
+    else if (s && w) gcpi_onnx_put_data(m, s, w);
+    else if (s) gcpi_onnx_put_node(t, f->bytes, s);
     return gcpi_field_size(f->number, size);
 }
 /* The graph's fields, written or counted. With a new head, what the file says of shapes between is left out. */

@@ -1,10 +1,12 @@
 """Write small.onnx: a CNN of two blocks and an attention, as PyTorch exports it for training (names of blocks, batch-norms,
-a symbolic batch), with random weights; and pieces.onnx: activations and norms of an older opset, which has them in pieces. What
-PyTorch makes of pieces.onnx's first input is printed, for test_onnx.c.
+a symbolic batch), with random weights; and pieces.onnx: activations and norms of an older opset, which has them in pieces; and
+constants.onnx, the same with Constants in the places of its initialisers, as Paddle's exporter writes files. What PyTorch makes of
+pieces.onnx's first input is printed, for test_onnx.c.
 
 Run:  pip install torch onnx && python make_small_onnx.py
 Made with torch 2.15.0, onnx 1.23.2.
 """
+import onnx
 import torch
 from torch import nn
 
@@ -72,3 +74,11 @@ pieces = Pieces().train()
 torch.onnx.export(pieces, torch.randn(2, 3, 8), "pieces.onnx", dynamo=False, opset_version=14, do_constant_folding=False,
                   training=torch.onnx.TrainingMode.TRAINING, input_names=["x"], dynamic_axes={"x": {0: "batch"}})
 print(pieces.eval()(torch.arange(2 * 3 * 8).reshape(2, 3, 8) % 11 / 11).flatten().tolist())
+model = onnx.load("pieces.onnx")
+constants = [onnx.helper.make_node("Constant", [], [i.name], name=f"constant{k}", value=i)
+             for k, i in enumerate(model.graph.initializer)]
+nodes = constants + list(model.graph.node)
+del model.graph.node[:], model.graph.initializer[:]
+model.graph.node.extend(nodes)
+onnx.checker.check_model(model)
+onnx.save(model, "constants.onnx")
