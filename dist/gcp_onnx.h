@@ -504,7 +504,7 @@ typedef struct gcpi_onnx_node {
     const struct gcpi_onnx_pattern *pattern;
     int part[8]; /* values that the pattern found */
     int part_option;
-    double number[2];
+    double number[4];
 } gcpi_onnx_node;
 
 /* What is loaded: a parameter of the tape, made of a data, or of a value that is known (data_count + its number).
@@ -1377,37 +1377,22 @@ static char gcpi_fold_letter(const gcpi_onnx_node *n)
     static const struct {
         const char *op;
         char letter;
-    } letters[] = { { "Add", '+' },
-                    { "Sub", '-' },
-                    { "Mul", '*' },
-                    { "Div", '/' },
-                    { "Pow", '^' },
-                    { "Mod", '%' },
-                    { "Max", 'M' },
-                    { "Min", 'm' },
-                    { "Equal", '=' },
-                    { "Less", '<' },
-                    { "Greater", '>' },
-                    { "LessOrEqual", 'l' },
-                    { "GreaterOrEqual", 'g' },
-                    { "And", '&' },
-                    { "Or", '|' },
-                    { "Neg", '-' },
-                    { "Abs", 'a' },
-                    { "Sqrt", 's' },
-                    { "Exp", 'e' },
-                    { "Log", 'l' },
-                    { "Floor", 'f' },
-                    { "Ceil", 'c' },
-                    { "Reciprocal", 'r' },
-                    { "Not", '!' },
-                    { "Sin", 'S' },
-                    { "Cos", 'C' },
-                    { "Erf", 'E' },
-                    { "Tanh", 't' },
-                    { "Sigmoid", 'G' },
-                    { "Softplus", 'p' },
-                    { "Relu", 'R' } };
+    } letters[] = { { "Add", '+' },         { "Sum", '+' },
+                    { "Sub", '-' },         { "Mul", '*' },
+                    { "Div", '/' },         { "Pow", '^' },
+                    { "Mod", '%' },         { "Max", 'M' },
+                    { "Min", 'm' },         { "Equal", '=' },
+                    { "Less", '<' },        { "Greater", '>' },
+                    { "LessOrEqual", 'l' }, { "GreaterOrEqual", 'g' },
+                    { "And", '&' },         { "Or", '|' },
+                    { "Neg", '-' },         { "Abs", 'a' },
+                    { "Sqrt", 's' },        { "Exp", 'e' },
+                    { "Log", 'l' },         { "Floor", 'f' },
+                    { "Ceil", 'c' },        { "Reciprocal", 'r' },
+                    { "Not", '!' },         { "Sin", 'S' },
+                    { "Cos", 'C' },         { "Erf", 'E' },
+                    { "Tanh", 't' },        { "Sigmoid", 'G' },
+                    { "Softplus", 'p' },    { "Relu", 'R' } };
     for (size_t i = 0; i < sizeof letters / sizeof *letters; i++)
         if (gcpi_excerpt_is(n->op, letters[i].op)) return letters[i].letter;
     return 'i';
@@ -1425,7 +1410,7 @@ static int gcpi_shape_pair_of(gcpi_onnx *m, gcpi_onnx_node *n, int truth)
     if (!b) return gcpi_shape_like(m, n);
     if (!gcpi_onnx_broadcast(a, b, &rank, d)) return gcpi_onnx_refuse(m, n, "its operands' shapes do not fit");
     if (!gcpi_onnx_shape(m, n, 0, truth ? GCPI_ONNX_BOOL : a->type, rank, d)) return 0;
-    if (n->inputs == 2) gcpi_fold_elements(m, n, gcpi_fold_letter(n));
+    if (n->inputs == 2 && gcpi_fold_letter(n) != 'i') gcpi_fold_elements(m, n, gcpi_fold_letter(n));
     for (int i = 2; i < n->inputs; i++)
         if (!gcpi_onnx_in(m, n, i) || !gcpi_onnx_broadcast(gcpi_onnx_out(m, n, 0), gcpi_onnx_in(m, n, i), &rank, d) ||
             !gcpi_onnx_shape(m, n, 0, a->type, rank, d))
@@ -3947,11 +3932,13 @@ static int gcpi_onnx_curve_at(gcpi_onnx *m, gcpi_onnx_value *v, const gcpi_onnx_
     gcpi_onnx_node *n = v && v->node >= 0 ? &m->nodes[v->node] : NULL;
     if (!n || n->foreign || --*steps < 0) return 0;
     const char letter = gcpi_fold_letter(n);
-    const int pair = n->inputs == 2 && strchr("+-*/^Mm<>lg", letter) != NULL;
+    const int pair = n->inputs == 2 && strchr("+-*/^Mm<>lg=&|", letter) != NULL;
     if (!gcpi_onnx_curve_at(m, gcpi_onnx_in(m, n, 0), x, at, steps, &a)) return 0;
+    if (gcpi_excerpt_is(n->op, "Where") && n->inputs == 3)
+        return gcpi_onnx_curve_at(m, gcpi_onnx_in(m, n, a != 0 ? 1 : 2), x, at, steps, y);
     if (pair && !gcpi_onnx_curve_at(m, gcpi_onnx_in(m, n, 1), x, at, steps, &b)) return 0;
     if (pair) *y = gcpi_fold_pair(letter, a, b, 1);
-    else if (n->inputs == 1 && strchr("-aselrEtGpRf", letter)) *y = gcpi_fold_one(letter, a);
+    else if (n->inputs == 1 && strchr("-aselrEtGpRf!", letter)) *y = gcpi_fold_one(letter, a);
     else return gcpi_onnx_clipped_at(m, n, a, y);
     return 1;
 }
@@ -3978,21 +3965,57 @@ static const struct gcpi_onnx_curve {
                          { gcpi_curve_gelu, gcp_gelu_at }, { gcpi_curve_gelu_tanh, gcp_gelu_tanh_at },
                          { gcpi_curve_mish, gcp_mish_at }, { gcpi_curve_hard_sigmoid, gcpi_onnx_sixth } };
 
-/* Which curve v is, drawn over x, but for constants that are rounded to floats; -1: none. */
-static int gcpi_onnx_curve_of(gcpi_onnx *m, gcpi_onnx_value *v, const gcpi_onnx_value *x)
+/* Curves with numbers of their own, behind those above: p of clamp, low and high; of leaky_relu, the slope; of elu,
+   alpha and what it is multiplied by. */
+enum {
+    GCPI_CURVES = (int)(sizeof gcpi_onnx_curves / sizeof *gcpi_onnx_curves),
+    GCPI_CURVE_CLAMP = GCPI_CURVES,
+    GCPI_CURVE_LEAKY,
+    GCPI_CURVE_ELU,
+    GCPI_CURVES_ALL
+};
+static double gcpi_onnx_curve_y(int curve, const double *p, double x)
 {
-    static const double points[] = { 1.1, -4, -2.2, -0.3, 0.2, 2.6, 3.7 };
-    const int count = (int)(sizeof gcpi_onnx_curves / sizeof *gcpi_onnx_curves);
-    int fits = (1 << count) - 1;
-    double y;
-    for (size_t i = 0; i < sizeof points / sizeof *points && fits; i++) {
-        int steps = 24;
-        if (!gcpi_onnx_curve_at(m, v, x, points[i], &steps, &y)) return -1;
-        for (int c = 0; c < count; c++)
-            if (!(fabs(y - gcpi_onnx_curves[c].at(points[i])) < 2e-6)) fits &= ~(1 << c);
+    if (curve < GCPI_CURVES) return gcpi_onnx_curves[curve].at(x);
+    if (curve == GCPI_CURVE_CLAMP) return x < p[0] ? p[0] : x > p[1] ? p[1] : x;
+    if (curve == GCPI_CURVE_LEAKY) return x < 0 ? p[0] * x : x;
+    return p[1] * (x < 0 ? p[0] * (exp(x) - 1) : x);
+}
+static int gcpi_onnx_drawn(gcpi_onnx *m, gcpi_onnx_value *v, const gcpi_onnx_value *x, double at, double *y)
+{
+    int steps = 24;
+    return gcpi_onnx_curve_at(m, v, x, at, &steps, y);
+}
+/* The numbers that a curve would have, from where they show. 0: it has none that are allowed. */
+static int gcpi_onnx_curve_numbers(gcpi_onnx *m, gcpi_onnx_value *v, const gcpi_onnx_value *x, int curve, double *p)
+{
+    const double far = curve == GCPI_CURVE_CLAMP ? 1e30 : curve == GCPI_CURVE_LEAKY ? 1 : 40;
+    if (curve < GCPI_CURVES) return 1;
+    if (!gcpi_onnx_drawn(m, v, x, -far, &p[0]) || !gcpi_onnx_drawn(m, v, x, curve == GCPI_CURVE_ELU ? 1 : far, &p[1]))
+        return 0;
+    if (curve == GCPI_CURVE_CLAMP) {
+        if (p[0] == -far) p[0] = -HUGE_VAL;
+        if (p[1] == far) p[1] = HUGE_VAL;
+        return p[0] < p[1] && (p[0] > -HUGE_VAL || p[1] < HUGE_VAL);
     }
-    for (int c = 0; c < count; c++)
-        if (fits >> c & 1) return c;
+    if (curve == GCPI_CURVE_ELU && !(p[1] > 0)) return 0;
+    p[0] /= curve == GCPI_CURVE_ELU ? -p[1] : -1;
+    return p[0] >= 0;
+}
+/* Which curve v is, drawn over x, but for constants that are rounded to floats; -1: none. Points lie on both sides of
+   all kinks that activations have, and far out. */
+static int gcpi_onnx_curve_of(gcpi_onnx *m, gcpi_onnx_value *v, const gcpi_onnx_value *x, double *p)
+{
+    static const double points[] = { 1.1, -4, -2.2, -0.3, 0.2, 2.6, 3.7, 0, 1, -1, 7.5, -7.5, 20, -20, 1e3, -1e3 };
+    enum { POINTS = (int)(sizeof points / sizeof *points) };
+    double y[POINTS];
+    for (int i = 0; i < POINTS; i++)
+        if (!gcpi_onnx_drawn(m, v, x, points[i], &y[i])) return -1;
+    for (int c = 0; c < GCPI_CURVES_ALL; c++) {
+        int i = gcpi_onnx_curve_numbers(m, v, x, c, p) ? 0 : POINTS + 1;
+        while (i < POINTS && fabs(y[i] - gcpi_onnx_curve_y(c, p, points[i])) < 2e-6 * (1 + fabs(y[i]))) i++;
+        if (i == POINTS) return c;
+    }
     return -1;
 }
 /* A value at most `depth` nodes below v of which n is a curve. */
@@ -4002,7 +4025,7 @@ static int gcpi_onnx_curve_below(gcpi_onnx *m, gcpi_onnx_node *n, gcpi_onnx_valu
     double number;
     if (!v || gcpi_onnx_number(m, v, &number)) return 0;
     const int same = v->rank == y->rank && !memcmp(v->d, y->d, (size_t)v->rank * sizeof *v->d),
-              curve = same ? gcpi_onnx_curve_of(m, y, v) : -1;
+              curve = same ? gcpi_onnx_curve_of(m, y, v, n->number + 1) : -1;
     n->part[0] = gcpi_onnx_index(m, v);
     n->number[0] = curve;
     if (curve >= 0) return 1;
@@ -4014,14 +4037,25 @@ static int gcpi_onnx_curve_below(gcpi_onnx *m, gcpi_onnx_node *n, gcpi_onnx_valu
 }
 static int gcpi_match_curve(gcpi_onnx *m, gcpi_onnx_node *n)
 {
-    return gcpi_onnx_curve_below(m, n, gcpi_onnx_in(m, n, 0), 2) ||
-           gcpi_onnx_curve_below(m, n, gcpi_onnx_in(m, n, 1), 2);
+    for (int i = 0; i < n->inputs; i++)
+        if (gcpi_onnx_curve_below(m, n, gcpi_onnx_in(m, n, i), 2)) return 1;
+    return 0;
 }
 static int gcpi_record_curve(gcpi_onnx *m, gcpi_onnx_node *n)
 {
     gcpi_onnx_value *x = &m->values[n->part[0]];
     const gcp_tensor in = gcpi_onnx_any(m, x);
-    return gcpi_onnx_put(m, n, 0, gcpi_onnx_curves[(int)n->number[0]].record(in, gcpi_onnx_opts(m)), &x->order);
+    const int curve = (int)n->number[0];
+    const double *p = n->number + 1;
+    GCPI_ONNX_OPTS(leaky_relu, leaky);
+    GCPI_ONNX_OPTS(elu, elu);
+    leaky.slope = gcpi_onnx_exactly(p[0]);
+    elu.alpha = gcpi_onnx_exactly(p[0]);
+    const gcp_tensor y = curve == GCPI_CURVE_CLAMP ? gcpi_onnx_clamped(m, in, p[0], p[1])
+                       : curve == GCPI_CURVE_LEAKY ? gcp_leaky_relu_at(in, leaky)
+                       : curve == GCPI_CURVE_ELU   ? gcpi_onnx_scaled(m, gcp_elu_at(in, elu), p[1])
+                                                   : gcpi_onnx_curves[curve].record(in, gcpi_onnx_opts(m));
+    return gcpi_onnx_put(m, n, 0, y, &x->order);
 }
 
 /* ---- dropped samples ---- */
@@ -4287,13 +4321,11 @@ static int gcpi_record_norm(gcpi_onnx *m, gcpi_onnx_node *n)
 }
 
 static const gcpi_onnx_pattern gcpi_onnx_patterns[] = {
-    { "Mul", gcpi_match_curve, gcpi_record_curve },
-    { "Div", gcpi_match_curve, gcpi_record_curve },
-    { "Mul", gcpi_match_drop, gcpi_record_drop },
-    { "Mul", gcpi_match_rms_norm, gcpi_record_norm },
-    { "Add", gcpi_match_layer_norm, gcpi_record_norm },
-    { "Add", gcpi_match_bias, gcpi_record_bias },
-    { "MatMul", gcpi_match_attention, gcpi_record_attention },
+    { "Mul", gcpi_match_curve, gcpi_record_curve },   { "Div", gcpi_match_curve, gcpi_record_curve },
+    { "Where", gcpi_match_curve, gcpi_record_curve }, { "Min", gcpi_match_curve, gcpi_record_curve },
+    { "Max", gcpi_match_curve, gcpi_record_curve },   { "Mul", gcpi_match_drop, gcpi_record_drop },
+    { "Mul", gcpi_match_rms_norm, gcpi_record_norm }, { "Add", gcpi_match_layer_norm, gcpi_record_norm },
+    { "Add", gcpi_match_bias, gcpi_record_bias },     { "MatMul", gcpi_match_attention, gcpi_record_attention },
 };
 /* The pattern that ends in this node; NULL: none. */
 static const gcpi_onnx_pattern *gcpi_onnx_pattern_of(gcpi_onnx *m, gcpi_onnx_node *n)

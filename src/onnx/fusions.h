@@ -197,13 +197,11 @@ static int gcpi_record_norm(gcpi_onnx *m, gcpi_onnx_node *n)
 }
 
 static const gcpi_onnx_pattern gcpi_onnx_patterns[] = {
-    { "Mul", gcpi_match_curve, gcpi_record_curve },
-    { "Div", gcpi_match_curve, gcpi_record_curve },
-    { "Mul", gcpi_match_drop, gcpi_record_drop },
-    { "Mul", gcpi_match_rms_norm, gcpi_record_norm },
-    { "Add", gcpi_match_layer_norm, gcpi_record_norm },
-    { "Add", gcpi_match_bias, gcpi_record_bias },
-    { "MatMul", gcpi_match_attention, gcpi_record_attention },
+    { "Mul", gcpi_match_curve, gcpi_record_curve },   { "Div", gcpi_match_curve, gcpi_record_curve },
+    { "Where", gcpi_match_curve, gcpi_record_curve }, { "Min", gcpi_match_curve, gcpi_record_curve },
+    { "Max", gcpi_match_curve, gcpi_record_curve },   { "Mul", gcpi_match_drop, gcpi_record_drop },
+    { "Mul", gcpi_match_rms_norm, gcpi_record_norm }, { "Add", gcpi_match_layer_norm, gcpi_record_norm },
+    { "Add", gcpi_match_bias, gcpi_record_bias },     { "MatMul", gcpi_match_attention, gcpi_record_attention },
 };
 /* The pattern that ends in this node; NULL: none. */
 static const gcpi_onnx_pattern *gcpi_onnx_pattern_of(gcpi_onnx *m, gcpi_onnx_node *n)

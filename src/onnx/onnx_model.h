@@ -211,7 +211,7 @@ typedef struct gcpi_onnx_node {
     const struct gcpi_onnx_pattern *pattern;
     int part[8]; /* values that the pattern found */
     int part_option;
-    double number[2];
+    double number[4];
 } gcpi_onnx_node;
 
 /* What is loaded: a parameter of the tape, made of a data, or of a value that is known (data_count + its number).

@@ -16,37 +16,22 @@ static char gcpi_fold_letter(const gcpi_onnx_node *n)
     static const struct {
         const char *op;
         char letter;
-    } letters[] = { { "Add", '+' },
-                    { "Sub", '-' },
-                    { "Mul", '*' },
-                    { "Div", '/' },
-                    { "Pow", '^' },
-                    { "Mod", '%' },
-                    { "Max", 'M' },
-                    { "Min", 'm' },
-                    { "Equal", '=' },
-                    { "Less", '<' },
-                    { "Greater", '>' },
-                    { "LessOrEqual", 'l' },
-                    { "GreaterOrEqual", 'g' },
-                    { "And", '&' },
-                    { "Or", '|' },
-                    { "Neg", '-' },
-                    { "Abs", 'a' },
-                    { "Sqrt", 's' },
-                    { "Exp", 'e' },
-                    { "Log", 'l' },
-                    { "Floor", 'f' },
-                    { "Ceil", 'c' },
-                    { "Reciprocal", 'r' },
-                    { "Not", '!' },
-                    { "Sin", 'S' },
-                    { "Cos", 'C' },
-                    { "Erf", 'E' },
-                    { "Tanh", 't' },
-                    { "Sigmoid", 'G' },
-                    { "Softplus", 'p' },
-                    { "Relu", 'R' } };
+    } letters[] = { { "Add", '+' },         { "Sum", '+' },
+                    { "Sub", '-' },         { "Mul", '*' },
+                    { "Div", '/' },         { "Pow", '^' },
+                    { "Mod", '%' },         { "Max", 'M' },
+                    { "Min", 'm' },         { "Equal", '=' },
+                    { "Less", '<' },        { "Greater", '>' },
+                    { "LessOrEqual", 'l' }, { "GreaterOrEqual", 'g' },
+                    { "And", '&' },         { "Or", '|' },
+                    { "Neg", '-' },         { "Abs", 'a' },
+                    { "Sqrt", 's' },        { "Exp", 'e' },
+                    { "Log", 'l' },         { "Floor", 'f' },
+                    { "Ceil", 'c' },        { "Reciprocal", 'r' },
+                    { "Not", '!' },         { "Sin", 'S' },
+                    { "Cos", 'C' },         { "Erf", 'E' },
+                    { "Tanh", 't' },        { "Sigmoid", 'G' },
+                    { "Softplus", 'p' },    { "Relu", 'R' } };
     for (size_t i = 0; i < sizeof letters / sizeof *letters; i++)
         if (gcpi_excerpt_is(n->op, letters[i].op)) return letters[i].letter;
     return 'i';
@@ -64,7 +49,7 @@ static int gcpi_shape_pair_of(gcpi_onnx *m, gcpi_onnx_node *n, int truth)
     if (!b) return gcpi_shape_like(m, n);
     if (!gcpi_onnx_broadcast(a, b, &rank, d)) return gcpi_onnx_refuse(m, n, "its operands' shapes do not fit");
     if (!gcpi_onnx_shape(m, n, 0, truth ? GCPI_ONNX_BOOL : a->type, rank, d)) return 0;
-    if (n->inputs == 2) gcpi_fold_elements(m, n, gcpi_fold_letter(n));
+    if (n->inputs == 2 && gcpi_fold_letter(n) != 'i') gcpi_fold_elements(m, n, gcpi_fold_letter(n));
     for (int i = 2; i < n->inputs; i++)
         if (!gcpi_onnx_in(m, n, i) || !gcpi_onnx_broadcast(gcpi_onnx_out(m, n, 0), gcpi_onnx_in(m, n, i), &rank, d) ||
             !gcpi_onnx_shape(m, n, 0, a->type, rank, d))
