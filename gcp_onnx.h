@@ -70,8 +70,9 @@ typedef struct gcp_onnx_record_opts {
 } GCPI_BY_NAME gcp_onnx_record_opts;
 /* Records the network on a tape. Each initialiser of floats is a parameter of its name, in which what gcp does not
    allow became '_'. Constants are frozen ones, as is an initialiser of one element, unless its name has a dot. A block
-   that exporters name with a number (layer1.0) is a segment. What cannot be recorded is an error that counts all such
-   nodes and names the first; after gcp_error_clear the tape is as it was. */
+   that exporters name with a number (layer1.0) is a segment; where no names have one, what is repeated at once is. What
+   cannot be recorded is an error that counts all such nodes and names the first; after gcp_error_clear the tape is as
+   it was. */
 GCP_API gcp_code gcp_onnx_record_at(gcp_tape *tape, gcp_onnx *model, gcp_onnx_record_opts opts);
 
 /* The tensor of a value by its name in the file, images channels last; nil with an error. */
@@ -133,6 +134,7 @@ GCPI_COLD                              /* at -Og: code that runs once per file *
 #include "src/onnx/fusions.h"          /* Patterns: what exporters write in pieces and gcp has as one op */
 #include "src/onnx/onnx_table.h"       /* The ops of ONNX: a row each */
 #include "src/onnx/head.h"             /* The head: the last layer, given another number of outputs (.classes) */
+#include "src/onnx/blocks.h"           /* Blocks: nodes that become a segment */
 #include "src/onnx/onnx_record.h"      /* gcp_onnx_record: from a graph to a tape */
 #include "src/onnx/onnx_values.h"      /* Values between the file and the tape */
 #include "src/onnx/save.h"             /* gcp_onnx_save: the file again, with new elements where one was trained */

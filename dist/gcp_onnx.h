@@ -73,8 +73,9 @@ typedef struct gcp_onnx_record_opts {
 } GCPI_BY_NAME gcp_onnx_record_opts;
 /* Records the network on a tape. Each initialiser of floats is a parameter of its name, in which what gcp does not
    allow became '_'. Constants are frozen ones, as is an initialiser of one element, unless its name has a dot. A block
-   that exporters name with a number (layer1.0) is a segment. What cannot be recorded is an error that counts all such
-   nodes and names the first; after gcp_error_clear the tape is as it was. */
+   that exporters name with a number (layer1.0) is a segment; where no names have one, what is repeated at once is. What
+   cannot be recorded is an error that counts all such nodes and names the first; after gcp_error_clear the tape is as
+   it was. */
 GCP_API gcp_code gcp_onnx_record_at(gcp_tape *tape, gcp_onnx *model, gcp_onnx_record_opts opts);
 
 /* The tensor of a value by its name in the file, images channels last; nil with an error. */
@@ -490,6 +491,7 @@ typedef struct gcpi_onnx_value {
     int shaped, type, rank, d[GCPI_AXES];
     int uses, needed;
     double *known;
+    int uniform; /* known has one element, which is all of them; too many to be folded */
     gcp_tensor tensor, other;
     gcpi_onnx_order order, other_order;
 } gcpi_onnx_value;
@@ -499,7 +501,8 @@ typedef struct gcpi_onnx_node {
     gcpi_excerpt message, name, op;
     int input, inputs, output, outputs; /* the first in edges, and how many; an edge is a value, 0: left out */
     int foreign;                        /* of another domain than ONNX's own */
-    int needed;
+    int needed, block;                  /* block: its number, 0: none */
+    gcpi_excerpt block_name;
     const struct gcpi_onnx_row *row;
     const struct gcpi_onnx_pattern *pattern;
     int part[8]; /* values that the pattern found */
@@ -1150,7 +1153,7 @@ static const double *gcpi_onnx_elements_of(gcpi_onnx *m, gcpi_onnx_value *v)
 }
 static const double *gcpi_onnx_known(gcpi_onnx *m, gcpi_onnx_value *v)
 {
-    return v && gcpi_onnx_is_weight(m, v) ? NULL : gcpi_onnx_elements_of(m, v);
+    return v && (v->uniform || gcpi_onnx_is_weight(m, v)) ? NULL : gcpi_onnx_elements_of(m, v);
 }
 /* A number, where a value is one. */
 static int gcpi_onnx_number(gcpi_onnx *m, gcpi_onnx_value *v, double *x)
@@ -1199,7 +1202,7 @@ static int gcpi_onnx_list(gcpi_onnx *m, const gcpi_onnx_node *n, const char *att
     gcpi_onnx_value *v = gcpi_onnx_in(m, n, input);
     if (gcpi_onnx_given(n, attribute)) return gcpi_onnx_integers(n, attribute, list, most);
     if (!v) return -1;
-    const double *known = gcpi_onnx_elements_of(m, v);
+    const double *known = v->uniform ? NULL : gcpi_onnx_elements_of(m, v);
     if (!known) return -2;
     const int count = (int)gcpi_onnx_elements(v);
     for (int i = 0; i < count && i < most; i++)
@@ -1407,7 +1410,9 @@ static int gcpi_shape_pair_of(gcpi_onnx *m, gcpi_onnx_node *n, int truth)
 {
     const gcpi_onnx_value *a = gcpi_onnx_in(m, n, 0), *b = gcpi_onnx_in(m, n, 1);
     int rank, d[GCPI_AXES];
-    if (!b) return gcpi_shape_like(m, n);
+    if (!b || (m->opset < 7 && gcpi_excerpt_is(n->op, "PRelu") && a->rank > 1 &&
+               (gcpi_onnx_elements(b) == 1 || (b->rank == 1 && b->d[0] == a->d[1]))))
+        return gcpi_shape_like(m, n);
     if (!gcpi_onnx_broadcast(a, b, &rank, d)) return gcpi_onnx_refuse(m, n, "its operands' shapes do not fit");
     if (!gcpi_onnx_shape(m, n, 0, truth ? GCPI_ONNX_BOOL : a->type, rank, d)) return 0;
     if (n->inputs == 2 && gcpi_fold_letter(n) != 'i') gcpi_fold_elements(m, n, gcpi_fold_letter(n));
@@ -1819,11 +1824,11 @@ static int gcpi_shape_constant_of_shape(gcpi_onnx *m, gcpi_onnx_node *n)
     gcpi_onnx_reader r = gcpi_onnx_reader_of(&value);
     gcpi_onnx_read(&r, &x);
     if (!gcpi_onnx_shape(m, n, 0, value.type ? value.type : GCPI_ONNX_FLOAT, rank, d)) return 0;
-    double *known = gcpi_onnx_known_new(m, y);
-    for (ptrdiff_t i = 0; known && i < gcpi_onnx_elements(y); i++) known[i] = x;
+    y->uniform = gcpi_onnx_elements(y) > GCPI_ONNX_FOLDED;
+    double *known = y->uniform ? GCPI_NEW(m->arena, double, 1) : gcpi_onnx_known_new(m, y);
+    for (ptrdiff_t i = 0; known && i < (y->uniform ? 1 : gcpi_onnx_elements(y)); i++) known[i] = x;
     y->known = known;
-    return known ||
-           gcpi_onnx_refuse(m, n, "%td elements; at most %d are folded", gcpi_onnx_elements(y), GCPI_ONNX_FOLDED);
+    return known || m->tape->code || gcpi_onnx_refuse(m, n, "no room for its elements");
 }
 static int gcpi_shape_range(gcpi_onnx *m, gcpi_onnx_node *n)
 {
@@ -2983,15 +2988,33 @@ static int gcpi_onnx_with_number(gcpi_onnx *m, gcpi_onnx_node *n)
     else return 0;
     return gcpi_onnx_put(m, n, 0, y, &x->order);
 }
+/* x below 0 times slopes. */
+static int gcpi_onnx_prelu_of(gcpi_onnx *m, gcpi_onnx_node *n, gcpi_onnx_value *x, gcpi_onnx_value *slopes)
+{
+    gcpi_onnx_pair p;
+    return gcpi_onnx_pair_of(m, n, x, slopes, gcpi_onnx_out(m, n, 0), &p) &&
+           gcpi_onnx_put(m, n, 0, gcp_prelu_at(p.a, p.b, gcpi_onnx_opts(m)), &p.order);
+}
+/* PRelu before opset 7: its slopes are the channels', axis 1. */
+static int gcpi_onnx_channel_slopes(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    gcpi_onnx_value *x = gcpi_onnx_in(m, n, 0), slopes = gcpi_onnx_copy(gcpi_onnx_in(m, n, 1));
+    int d[GCPI_AXES];
+    for (int i = 0; i < x->rank; i++) d[i] = i ? 1 : (int)gcpi_onnx_elements(&slopes);
+    gcpi_onnx_bind(m, &slopes);
+    gcpi_onnx_order_reshape(&slopes.order, x->rank - 1, d);
+    slopes.rank = x->rank - 1;
+    memcpy(slopes.d, d, sizeof d);
+    return gcpi_onnx_prelu_of(m, n, x, &slopes);
+}
 static int gcpi_onnx_pairs(gcpi_onnx *m, gcpi_onnx_node *n)
 {
     const gcpi_onnx_pair_fn fn = gcpi_onnx_pair_fn_of(n->op);
     gcpi_onnx_value *out = gcpi_onnx_out(m, n, 0), sum;
     gcpi_onnx_pair p;
     if (n->inputs == 1) return gcpi_onnx_same(m, n);
-    if (m->opset < 7 &&
-        (gcpi_onnx_given(n, "axis") || (gcpi_excerpt_is(n->op, "PRelu") && gcpi_onnx_in(m, n, 1)->d[0] > 1)))
-        return gcpi_onnx_refuse(m, n, "the broadcast of opset 6 along an axis");
+    if (m->opset < 7 && gcpi_excerpt_is(n->op, "PRelu") && gcpi_onnx_in(m, n, 0)->rank > 1)
+        return gcpi_onnx_channel_slopes(m, n);
     if (n->inputs == 2 && !gcpi_excerpt_is(n->op, "PRelu") && gcpi_onnx_with_number(m, n)) return 1;
     sum = *gcpi_onnx_in(m, n, 0);
     for (int i = 1; i < n->inputs; i++) {
@@ -4227,6 +4250,27 @@ static int gcpi_record_bias(gcpi_onnx *m, gcpi_onnx_node *n)
     gcpi_onnx_value w = gcpi_onnx_copy(&m->values[n->part[1]]);
     return gcpi_onnx_product(m, n, &m->values[n->part[0]], &w, gcpi_onnx_channels(m, &m->values[n->part[2]]));
 }
+/* x below 0 times a weight, else x: what PRelu is expanded to. */
+static int gcpi_match_prelu(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    const gcpi_onnx_node *less = gcpi_onnx_maker(m, gcpi_onnx_in(m, n, 0), "Less"),
+                         *times = gcpi_onnx_maker(m, gcpi_onnx_in(m, n, 1), "Mul");
+    gcpi_onnx_value *x = gcpi_onnx_in(m, n, 2), *y = gcpi_onnx_out(m, n, 0);
+    double zero;
+    if (!less || !times || gcpi_onnx_in(m, less, 0) != x || !gcpi_onnx_number(m, gcpi_onnx_in(m, less, 1), &zero))
+        return 0;
+    const int weight = gcpi_onnx_in(m, times, 0) == x;
+    if (zero != 0 || gcpi_onnx_in(m, times, !weight) != x || x->rank != y->rank ||
+        memcmp(x->d, y->d, (size_t)x->rank * sizeof *x->d))
+        return 0;
+    n->part[0] = gcpi_onnx_index(m, x);
+    n->part[1] = gcpi_onnx_index(m, gcpi_onnx_in(m, times, weight));
+    return 1;
+}
+static int gcpi_record_prelu(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    return gcpi_onnx_prelu_of(m, n, &m->values[n->part[0]], &m->values[n->part[1]]);
+}
 /* What v is the mean of, over its last axis, kept as a size of 1; NULL: it is none. */
 static gcpi_onnx_value *gcpi_onnx_mean_of(gcpi_onnx *m, gcpi_onnx_value *v)
 {
@@ -4321,11 +4365,17 @@ static int gcpi_record_norm(gcpi_onnx *m, gcpi_onnx_node *n)
 }
 
 static const gcpi_onnx_pattern gcpi_onnx_patterns[] = {
-    { "Mul", gcpi_match_curve, gcpi_record_curve },   { "Div", gcpi_match_curve, gcpi_record_curve },
-    { "Where", gcpi_match_curve, gcpi_record_curve }, { "Min", gcpi_match_curve, gcpi_record_curve },
-    { "Max", gcpi_match_curve, gcpi_record_curve },   { "Mul", gcpi_match_drop, gcpi_record_drop },
-    { "Mul", gcpi_match_rms_norm, gcpi_record_norm }, { "Add", gcpi_match_layer_norm, gcpi_record_norm },
-    { "Add", gcpi_match_bias, gcpi_record_bias },     { "MatMul", gcpi_match_attention, gcpi_record_attention },
+    { "Mul", gcpi_match_curve, gcpi_record_curve },
+    { "Div", gcpi_match_curve, gcpi_record_curve },
+    { "Where", gcpi_match_curve, gcpi_record_curve },
+    { "Where", gcpi_match_prelu, gcpi_record_prelu },
+    { "Min", gcpi_match_curve, gcpi_record_curve },
+    { "Max", gcpi_match_curve, gcpi_record_curve },
+    { "Mul", gcpi_match_drop, gcpi_record_drop },
+    { "Mul", gcpi_match_rms_norm, gcpi_record_norm },
+    { "Add", gcpi_match_layer_norm, gcpi_record_norm },
+    { "Add", gcpi_match_bias, gcpi_record_bias },
+    { "MatMul", gcpi_match_attention, gcpi_record_attention },
 };
 /* The pattern that ends in this node; NULL: none. */
 static const gcpi_onnx_pattern *gcpi_onnx_pattern_of(gcpi_onnx *m, gcpi_onnx_node *n)
@@ -4560,6 +4610,98 @@ static int gcpi_onnx_head_record(gcpi_onnx *m, int classes)
     return 0;
 }
 
+/* ==== src/onnx/blocks.h ==== */
+
+/* Blocks: nodes that become a segment. By the names that exporters give them, else by what repeats. */
+
+/* The block that a node belongs to, by the scope that exporters write: the outermost part that ends in a number, as
+   layer1.0 in /layer1/layer1.0/conv1/Conv. */
+static gcpi_excerpt gcpi_onnx_scope(const gcpi_onnx_node *n)
+{
+    gcpi_excerpt scope = n->name, rest = n->message, pair;
+    while (gcpi_wire_each(&rest, GCPI_NODE_METADATA, &pair))
+        if (gcpi_excerpt_is(gcpi_wire_find(pair, 1), "namespace")) scope = gcpi_wire_find(pair, 2);
+    for (size_t i = 0, begin = 0; i < scope.size; i++) {
+        const unsigned char c = scope.at[i];
+        if (c == '/') {
+            begin = i + 1;
+            continue;
+        }
+        const int ends = i + 1 == scope.size || scope.at[i + 1] == '/' || scope.at[i + 1] == ':';
+        size_t digits = i + 1;
+        if (!ends || c < '0' || c > '9') continue;
+        while (digits > begin && scope.at[digits - 1] >= '0' && scope.at[digits - 1] <= '9') digits--;
+        if (digits > begin && scope.at[digits - 1] == '.') return gcpi_excerpt_of(scope.at + begin, i + 1 - begin);
+    }
+    return gcpi_excerpt_of("", 0);
+}
+/* What a node is but for its names: its op, attributes and the sizes that it makes. */
+static uint64_t gcpi_onnx_likeness(gcpi_onnx *m, const gcpi_onnx_node *n)
+{
+    const gcpi_onnx_value *y = gcpi_onnx_out(m, n, 0);
+    gcpi_excerpt rest = n->message, attribute;
+    uint64_t hash = gcpi_excerpt_hash(n->op) + (uint64_t)n->inputs;
+    while (gcpi_wire_each(&rest, GCPI_NODE_ATTRIBUTE, &attribute))
+        hash = hash * 1099511628211u + gcpi_excerpt_hash(attribute);
+    for (int i = 0; y && i < y->rank; i++) hash = hash * 1099511628211u + (uint64_t)y->d[i];
+    return hash;
+}
+/* How often the first `length` are repeated there. */
+static int gcpi_onnx_repeats(const uint64_t *like, int count, int length)
+{
+    int times = 1;
+    while ((times + 1) * length <= count && !memcmp(like, like + times * length, (size_t)length * sizeof *like))
+        times++;
+    return times;
+}
+/* Runs of alike nodes, each of at least 3 nodes, that are repeated at once. */
+static void gcpi_onnx_blocks_repeated(gcpi_onnx_node **nodes, const uint64_t *like, int count)
+{
+    int block = 0;
+    for (int first = 0; first < count;) {
+        int length = 0, times = 1;
+        for (int l = 3; 2 * l <= count - first; l++) {
+            const int t = like[first] == like[first + l] ? gcpi_onnx_repeats(like + first, count - first, l) : 1;
+            if (t > 1 && t * l > times * length) {
+                length = l;
+                times = t;
+            }
+        }
+        for (int i = 0; i < length * times; i++) {
+            nodes[first + i]->block = block + 1 + i / length;
+            nodes[first + i]->block_name = gcpi_excerpt_of("block", 5);
+        }
+        block += times;
+        first += length ? length * times : 1;
+    }
+}
+/* Numbers the blocks of the nodes that are recorded; 0: a node of none. */
+static void gcpi_onnx_blocks(gcpi_onnx *m)
+{
+    const int most = GCPI_MIN(m->node_count, 4096); /* nodes among which repeats are looked for */
+    const ptrdiff_t scratch = m->arena->scratch;
+    gcpi_onnx_node **nodes = GCPI_SCRATCH(m->arena, gcpi_onnx_node *, most);
+    uint64_t *like = nodes ? GCPI_SCRATCH(m->arena, uint64_t, most) : NULL;
+    gcpi_excerpt now = gcpi_excerpt_of("", 0);
+    int count = 0, block = 0;
+    for (int i = 0; i < m->node_count; i++) {
+        gcpi_onnx_node *n = &m->nodes[i];
+        n->block = 0;
+        if (!n->needed) continue;
+        n->block_name = gcpi_onnx_scope(n);
+        if (!gcpi_excerpt_equal(n->block_name, now)) block++;
+        now = n->block_name;
+        n->block = now.size ? block : 0;
+        if (like && count < most) {
+            like[count] = gcpi_onnx_likeness(m, n);
+            nodes[count] = n;
+        }
+        count++;
+    }
+    if (!block && like && count <= most) gcpi_onnx_blocks_repeated(nodes, like, count);
+    m->arena->scratch = scratch;
+}
+
 /* ==== src/onnx/onnx_record.h ==== */
 
 /* gcp_onnx_record: from a graph to a tape. Sizes are filled in, shapes follow, what is known is folded; then what the
@@ -4691,6 +4833,7 @@ static void gcpi_onnx_values_clear(gcpi_onnx *m)
         gcpi_onnx_value *v = &m->values[i];
         v->shaped = 0;
         v->known = NULL;
+        v->uniform = 0;
         v->tensor = v->other = gcpi_nil(m->tape);
         v->source = -1;
         if (v->node >= 0 || v->data < 0) continue;
@@ -4763,27 +4906,6 @@ static void gcpi_onnx_sources(gcpi_onnx *m)
 
 /* ---- segments ---- */
 
-/* The block that a node belongs to, by the scope that exporters write: the outermost part that ends in a number, as
-   layer1.0 in /layer1/layer1.0/conv1/Conv. */
-static gcpi_excerpt gcpi_onnx_block(const gcpi_onnx_node *n)
-{
-    gcpi_excerpt scope = n->name, rest = n->message, pair;
-    while (gcpi_wire_each(&rest, GCPI_NODE_METADATA, &pair))
-        if (gcpi_excerpt_is(gcpi_wire_find(pair, 1), "namespace")) scope = gcpi_wire_find(pair, 2);
-    for (size_t i = 0, begin = 0; i < scope.size; i++) {
-        const unsigned char c = scope.at[i];
-        if (c == '/') {
-            begin = i + 1;
-            continue;
-        }
-        const int ends = i + 1 == scope.size || scope.at[i + 1] == '/' || scope.at[i + 1] == ':';
-        size_t digits = i + 1;
-        if (!ends || c < '0' || c > '9') continue;
-        while (digits > begin && scope.at[digits - 1] >= '0' && scope.at[digits - 1] <= '9') digits--;
-        if (digits > begin && scope.at[digits - 1] == '.') return gcpi_excerpt_of(scope.at + begin, i + 1 - begin);
-    }
-    return gcpi_excerpt_of("", 0);
-}
 static int gcpi_onnx_segment(gcpi_onnx *m, gcpi_excerpt block)
 {
     char label[80];
@@ -4820,16 +4942,15 @@ static int gcpi_onnx_where(gcpi_onnx *m, const gcpi_onnx_node *n)
 }
 static int gcpi_onnx_nodes_record(gcpi_onnx *m)
 {
-    gcpi_excerpt now = gcpi_excerpt_of("", 0);
-    int segment = 0;
+    int segment = 0, now = 0;
+    gcpi_onnx_blocks(m);
     for (int i = 0; i < m->node_count && !m->tape->code; i++) {
         gcpi_onnx_node *n = &m->nodes[i];
         if (!n->needed || !gcpi_onnx_recordable(m, n)) continue;
-        const gcpi_excerpt block = gcpi_onnx_block(n);
-        if (!gcpi_excerpt_equal(block, now)) {
+        if (n->block != now) {
             gcpi_onnx_segment_end(m, segment);
-            segment = block.size ? gcpi_onnx_segment(m, block) : 0;
-            now = block;
+            segment = n->block ? gcpi_onnx_segment(m, n->block_name) : 0;
+            now = n->block;
         }
         const int before = m->refused, ok = n->pattern ? n->pattern->record(m, n) : n->row->record(m, n);
         if (m->tape->code) return gcpi_onnx_where(m, n);
@@ -4999,9 +5120,10 @@ static int gcpi_onnx_weight_read(gcpi_onnx *m, const gcpi_onnx_weight *w, gcp_re
     const double *known = w->source < 0             ? &w->number
                         : w->source < m->data_count ? NULL
                                                     : m->values[w->source - m->data_count].known;
+    const int uniform = w->source >= m->data_count && m->values[w->source - m->data_count].uniform;
     if (!known) r = gcpi_onnx_reader_of(&m->data[w->source]);
     for (size_t i = 0; i < count; i++, gcpi_onnx_order_walk_on(&walk)) {
-        if (known) x = known[i];
+        if (known) x = known[uniform ? 0 : i];
         else if (!gcpi_onnx_read(&r, &x)) return 0;
         all[walk.index] = (gcp_real)x;
     }

@@ -183,6 +183,39 @@ static void constants(void)
     CHECK(memcmp(first, after, sizeof first) && !memcmp(after, again, sizeof first));
 }
 
+/* Without names that number them, blocks are found as what repeats. */
+static void blocks_without_names(void)
+{
+    static unsigned char whole[1 << 16];
+    static char text[1 << 16];
+    FILE *f = fopen(SMALL, "rb");
+    const size_t size = f ? fread(whole, 1, sizeof whole, f) : 0;
+    if (f) fclose(f);
+    for (size_t i = 0; i + 8 < size; i++)
+        if (!memcmp(whole + i, "layer1.", 7)) {
+            whole[i + 6] = 'x';
+            whole[i + 7] = (unsigned char)(whole[i + 7] + 'a' - '0');
+        }
+    gcp_arena files = gcp_arena_from(file_memory, sizeof file_memory), tapes;
+    gcp_onnx model = gcp_onnx_open(&files, "renamed", .data = whole, .size = size);
+    gcp_tape *net = fresh(&tapes, &model);
+    CHECK_INT(gcp_onnx_record(net, &model, .batch = BATCH), ==, GCP_OK);
+    gcp_plan plan = gcp_plan_make(gcp_mean(gcp_onnx_output(&model, 0)), .policy = GCP_POLICY_SEGMENTS);
+    int first = 0, second = 0;
+    f = tmpfile();
+    CHECK(f && plan.core);
+    if (!f) return;
+    gcp_layers_print(&plan, gcp_file(f));
+    rewind(f);
+    text[fread(text, 1, sizeof text - 1, f)] = 0;
+    fclose(f);
+    for (const char *line = text; *line; line = strchr(line, '\n') + 1) {
+        first += !strncmp(line, "block[0]/", 9);
+        second += !strncmp(line, "block[1]/", 9);
+    }
+    CHECK(first > 3 && second == first);
+}
+
 /* The same bits under policies; trained, saved, opened again: the same logits. */
 static void trained_and_saved(void)
 {
@@ -434,6 +467,7 @@ int main(void)
     what_is_recorded();
     pieces();
     constants();
+    blocks_without_names();
     trained_and_saved();
     saved_for_inference();
     recorded_otherwise();

@@ -44,7 +44,7 @@ static const double *gcpi_onnx_elements_of(gcpi_onnx *m, gcpi_onnx_value *v)
 }
 static const double *gcpi_onnx_known(gcpi_onnx *m, gcpi_onnx_value *v)
 {
-    return v && gcpi_onnx_is_weight(m, v) ? NULL : gcpi_onnx_elements_of(m, v);
+    return v && (v->uniform || gcpi_onnx_is_weight(m, v)) ? NULL : gcpi_onnx_elements_of(m, v);
 }
 /* A number, where a value is one. */
 static int gcpi_onnx_number(gcpi_onnx *m, gcpi_onnx_value *v, double *x)
@@ -93,7 +93,7 @@ static int gcpi_onnx_list(gcpi_onnx *m, const gcpi_onnx_node *n, const char *att
     gcpi_onnx_value *v = gcpi_onnx_in(m, n, input);
     if (gcpi_onnx_given(n, attribute)) return gcpi_onnx_integers(n, attribute, list, most);
     if (!v) return -1;
-    const double *known = gcpi_onnx_elements_of(m, v);
+    const double *known = v->uniform ? NULL : gcpi_onnx_elements_of(m, v);
     if (!known) return -2;
     const int count = (int)gcpi_onnx_elements(v);
     for (int i = 0; i < count && i < most; i++)

@@ -103,6 +103,27 @@ static int gcpi_record_bias(gcpi_onnx *m, gcpi_onnx_node *n)
     gcpi_onnx_value w = gcpi_onnx_copy(&m->values[n->part[1]]);
     return gcpi_onnx_product(m, n, &m->values[n->part[0]], &w, gcpi_onnx_channels(m, &m->values[n->part[2]]));
 }
+/* x below 0 times a weight, else x: what PRelu is expanded to. */
+static int gcpi_match_prelu(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    const gcpi_onnx_node *less = gcpi_onnx_maker(m, gcpi_onnx_in(m, n, 0), "Less"),
+                         *times = gcpi_onnx_maker(m, gcpi_onnx_in(m, n, 1), "Mul");
+    gcpi_onnx_value *x = gcpi_onnx_in(m, n, 2), *y = gcpi_onnx_out(m, n, 0);
+    double zero;
+    if (!less || !times || gcpi_onnx_in(m, less, 0) != x || !gcpi_onnx_number(m, gcpi_onnx_in(m, less, 1), &zero))
+        return 0;
+    const int weight = gcpi_onnx_in(m, times, 0) == x;
+    if (zero != 0 || gcpi_onnx_in(m, times, !weight) != x || x->rank != y->rank ||
+        memcmp(x->d, y->d, (size_t)x->rank * sizeof *x->d))
+        return 0;
+    n->part[0] = gcpi_onnx_index(m, x);
+    n->part[1] = gcpi_onnx_index(m, gcpi_onnx_in(m, times, weight));
+    return 1;
+}
+static int gcpi_record_prelu(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    return gcpi_onnx_prelu_of(m, n, &m->values[n->part[0]], &m->values[n->part[1]]);
+}
 /* What v is the mean of, over its last axis, kept as a size of 1; NULL: it is none. */
 static gcpi_onnx_value *gcpi_onnx_mean_of(gcpi_onnx *m, gcpi_onnx_value *v)
 {
@@ -197,11 +218,17 @@ static int gcpi_record_norm(gcpi_onnx *m, gcpi_onnx_node *n)
 }
 
 static const gcpi_onnx_pattern gcpi_onnx_patterns[] = {
-    { "Mul", gcpi_match_curve, gcpi_record_curve },   { "Div", gcpi_match_curve, gcpi_record_curve },
-    { "Where", gcpi_match_curve, gcpi_record_curve }, { "Min", gcpi_match_curve, gcpi_record_curve },
-    { "Max", gcpi_match_curve, gcpi_record_curve },   { "Mul", gcpi_match_drop, gcpi_record_drop },
-    { "Mul", gcpi_match_rms_norm, gcpi_record_norm }, { "Add", gcpi_match_layer_norm, gcpi_record_norm },
-    { "Add", gcpi_match_bias, gcpi_record_bias },     { "MatMul", gcpi_match_attention, gcpi_record_attention },
+    { "Mul", gcpi_match_curve, gcpi_record_curve },
+    { "Div", gcpi_match_curve, gcpi_record_curve },
+    { "Where", gcpi_match_curve, gcpi_record_curve },
+    { "Where", gcpi_match_prelu, gcpi_record_prelu },
+    { "Min", gcpi_match_curve, gcpi_record_curve },
+    { "Max", gcpi_match_curve, gcpi_record_curve },
+    { "Mul", gcpi_match_drop, gcpi_record_drop },
+    { "Mul", gcpi_match_rms_norm, gcpi_record_norm },
+    { "Add", gcpi_match_layer_norm, gcpi_record_norm },
+    { "Add", gcpi_match_bias, gcpi_record_bias },
+    { "MatMul", gcpi_match_attention, gcpi_record_attention },
 };
 /* The pattern that ends in this node; NULL: none. */
 static const gcpi_onnx_pattern *gcpi_onnx_pattern_of(gcpi_onnx *m, gcpi_onnx_node *n)

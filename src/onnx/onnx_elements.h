@@ -292,15 +292,33 @@ static int gcpi_onnx_with_number(gcpi_onnx *m, gcpi_onnx_node *n)
     else return 0;
     return gcpi_onnx_put(m, n, 0, y, &x->order);
 }
+/* x below 0 times slopes. */
+static int gcpi_onnx_prelu_of(gcpi_onnx *m, gcpi_onnx_node *n, gcpi_onnx_value *x, gcpi_onnx_value *slopes)
+{
+    gcpi_onnx_pair p;
+    return gcpi_onnx_pair_of(m, n, x, slopes, gcpi_onnx_out(m, n, 0), &p) &&
+           gcpi_onnx_put(m, n, 0, gcp_prelu_at(p.a, p.b, gcpi_onnx_opts(m)), &p.order);
+}
+/* PRelu before opset 7: its slopes are the channels', axis 1. */
+static int gcpi_onnx_channel_slopes(gcpi_onnx *m, gcpi_onnx_node *n)
+{
+    gcpi_onnx_value *x = gcpi_onnx_in(m, n, 0), slopes = gcpi_onnx_copy(gcpi_onnx_in(m, n, 1));
+    int d[GCPI_AXES];
+    for (int i = 0; i < x->rank; i++) d[i] = i ? 1 : (int)gcpi_onnx_elements(&slopes);
+    gcpi_onnx_bind(m, &slopes);
+    gcpi_onnx_order_reshape(&slopes.order, x->rank - 1, d);
+    slopes.rank = x->rank - 1;
+    memcpy(slopes.d, d, sizeof d);
+    return gcpi_onnx_prelu_of(m, n, x, &slopes);
+}
 static int gcpi_onnx_pairs(gcpi_onnx *m, gcpi_onnx_node *n)
 {
     const gcpi_onnx_pair_fn fn = gcpi_onnx_pair_fn_of(n->op);
     gcpi_onnx_value *out = gcpi_onnx_out(m, n, 0), sum;
     gcpi_onnx_pair p;
     if (n->inputs == 1) return gcpi_onnx_same(m, n);
-    if (m->opset < 7 &&
-        (gcpi_onnx_given(n, "axis") || (gcpi_excerpt_is(n->op, "PRelu") && gcpi_onnx_in(m, n, 1)->d[0] > 1)))
-        return gcpi_onnx_refuse(m, n, "the broadcast of opset 6 along an axis");
+    if (m->opset < 7 && gcpi_excerpt_is(n->op, "PRelu") && gcpi_onnx_in(m, n, 0)->rank > 1)
+        return gcpi_onnx_channel_slopes(m, n);
     if (n->inputs == 2 && !gcpi_excerpt_is(n->op, "PRelu") && gcpi_onnx_with_number(m, n)) return 1;
     sum = *gcpi_onnx_in(m, n, 0);
     for (int i = 1; i < n->inputs; i++) {

@@ -197,6 +197,7 @@ typedef struct gcpi_onnx_value {
     int shaped, type, rank, d[GCPI_AXES];
     int uses, needed;
     double *known;
+    int uniform; /* known has one element, which is all of them; too many to be folded */
     gcp_tensor tensor, other;
     gcpi_onnx_order order, other_order;
 } gcpi_onnx_value;
@@ -206,7 +207,8 @@ typedef struct gcpi_onnx_node {
     gcpi_excerpt message, name, op;
     int input, inputs, output, outputs; /* the first in edges, and how many; an edge is a value, 0: left out */
     int foreign;                        /* of another domain than ONNX's own */
-    int needed;
+    int needed, block;                  /* block: its number, 0: none */
+    gcpi_excerpt block_name;
     const struct gcpi_onnx_row *row;
     const struct gcpi_onnx_pattern *pattern;
     int part[8]; /* values that the pattern found */

@@ -127,6 +127,7 @@ static void gcpi_onnx_values_clear(gcpi_onnx *m)
         gcpi_onnx_value *v = &m->values[i];
         v->shaped = 0;
         v->known = NULL;
+        v->uniform = 0;
         v->tensor = v->other = gcpi_nil(m->tape);
         v->source = -1;
         if (v->node >= 0 || v->data < 0) continue;
@@ -199,27 +200,6 @@ static void gcpi_onnx_sources(gcpi_onnx *m)
 
 /* ---- segments ---- */
 
-/* The block that a node belongs to, by the scope that exporters write: the outermost part that ends in a number, as
-   layer1.0 in /layer1/layer1.0/conv1/Conv. */
-static gcpi_excerpt gcpi_onnx_block(const gcpi_onnx_node *n)
-{
-    gcpi_excerpt scope = n->name, rest = n->message, pair;
-    while (gcpi_wire_each(&rest, GCPI_NODE_METADATA, &pair))
-        if (gcpi_excerpt_is(gcpi_wire_find(pair, 1), "namespace")) scope = gcpi_wire_find(pair, 2);
-    for (size_t i = 0, begin = 0; i < scope.size; i++) {
-        const unsigned char c = scope.at[i];
-        if (c == '/') {
-            begin = i + 1;
-            continue;
-        }
-        const int ends = i + 1 == scope.size || scope.at[i + 1] == '/' || scope.at[i + 1] == ':';
-        size_t digits = i + 1;
-        if (!ends || c < '0' || c > '9') continue;
-        while (digits > begin && scope.at[digits - 1] >= '0' && scope.at[digits - 1] <= '9') digits--;
-        if (digits > begin && scope.at[digits - 1] == '.') return gcpi_excerpt_of(scope.at + begin, i + 1 - begin);
-    }
-    return gcpi_excerpt_of("", 0);
-}
 static int gcpi_onnx_segment(gcpi_onnx *m, gcpi_excerpt block)
 {
     char label[80];
@@ -256,16 +236,15 @@ static int gcpi_onnx_where(gcpi_onnx *m, const gcpi_onnx_node *n)
 }
 static int gcpi_onnx_nodes_record(gcpi_onnx *m)
 {
-    gcpi_excerpt now = gcpi_excerpt_of("", 0);
-    int segment = 0;
+    int segment = 0, now = 0;
+    gcpi_onnx_blocks(m);
     for (int i = 0; i < m->node_count && !m->tape->code; i++) {
         gcpi_onnx_node *n = &m->nodes[i];
         if (!n->needed || !gcpi_onnx_recordable(m, n)) continue;
-        const gcpi_excerpt block = gcpi_onnx_block(n);
-        if (!gcpi_excerpt_equal(block, now)) {
+        if (n->block != now) {
             gcpi_onnx_segment_end(m, segment);
-            segment = block.size ? gcpi_onnx_segment(m, block) : 0;
-            now = block;
+            segment = n->block ? gcpi_onnx_segment(m, n->block_name) : 0;
+            now = n->block;
         }
         const int before = m->refused, ok = n->pattern ? n->pattern->record(m, n) : n->row->record(m, n);
         if (m->tape->code) return gcpi_onnx_where(m, n);

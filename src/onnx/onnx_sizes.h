@@ -42,11 +42,11 @@ static int gcpi_shape_constant_of_shape(gcpi_onnx *m, gcpi_onnx_node *n)
     gcpi_onnx_reader r = gcpi_onnx_reader_of(&value);
     gcpi_onnx_read(&r, &x);
     if (!gcpi_onnx_shape(m, n, 0, value.type ? value.type : GCPI_ONNX_FLOAT, rank, d)) return 0;
-    double *known = gcpi_onnx_known_new(m, y);
-    for (ptrdiff_t i = 0; known && i < gcpi_onnx_elements(y); i++) known[i] = x;
+    y->uniform = gcpi_onnx_elements(y) > GCPI_ONNX_FOLDED;
+    double *known = y->uniform ? GCPI_NEW(m->arena, double, 1) : gcpi_onnx_known_new(m, y);
+    for (ptrdiff_t i = 0; known && i < (y->uniform ? 1 : gcpi_onnx_elements(y)); i++) known[i] = x;
     y->known = known;
-    return known ||
-           gcpi_onnx_refuse(m, n, "%td elements; at most %d are folded", gcpi_onnx_elements(y), GCPI_ONNX_FOLDED);
+    return known || m->tape->code || gcpi_onnx_refuse(m, n, "no room for its elements");
 }
 static int gcpi_shape_range(gcpi_onnx *m, gcpi_onnx_node *n)
 {

@@ -79,9 +79,10 @@ static int gcpi_onnx_weight_read(gcpi_onnx *m, const gcpi_onnx_weight *w, gcp_re
     const double *known = w->source < 0             ? &w->number
                         : w->source < m->data_count ? NULL
                                                     : m->values[w->source - m->data_count].known;
+    const int uniform = w->source >= m->data_count && m->values[w->source - m->data_count].uniform;
     if (!known) r = gcpi_onnx_reader_of(&m->data[w->source]);
     for (size_t i = 0; i < count; i++, gcpi_onnx_order_walk_on(&walk)) {
-        if (known) x = known[i];
+        if (known) x = known[uniform ? 0 : i];
         else if (!gcpi_onnx_read(&r, &x)) return 0;
         all[walk.index] = (gcp_real)x;
     }

@@ -46,7 +46,9 @@ static int gcpi_shape_pair_of(gcpi_onnx *m, gcpi_onnx_node *n, int truth)
 {
     const gcpi_onnx_value *a = gcpi_onnx_in(m, n, 0), *b = gcpi_onnx_in(m, n, 1);
     int rank, d[GCPI_AXES];
-    if (!b) return gcpi_shape_like(m, n);
+    if (!b || (m->opset < 7 && gcpi_excerpt_is(n->op, "PRelu") && a->rank > 1 &&
+               (gcpi_onnx_elements(b) == 1 || (b->rank == 1 && b->d[0] == a->d[1]))))
+        return gcpi_shape_like(m, n);
     if (!gcpi_onnx_broadcast(a, b, &rank, d)) return gcpi_onnx_refuse(m, n, "its operands' shapes do not fit");
     if (!gcpi_onnx_shape(m, n, 0, truth ? GCPI_ONNX_BOOL : a->type, rank, d)) return 0;
     if (n->inputs == 2 && gcpi_fold_letter(n) != 'i') gcpi_fold_elements(m, n, gcpi_fold_letter(n));

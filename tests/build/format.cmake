@@ -17,6 +17,7 @@ set(files
   src/cuda/kernels/updates.h
   src/cuda/kernels/wgrad.h
   src/kernels/columns.h
+  src/onnx/blocks.h
   src/onnx/curves.h
   src/onnx/fold.h
   src/onnx/fusions.h
