@@ -49,7 +49,8 @@ typedef struct gcp_onnx {
 } gcp_onnx;
 
 /* .data, .size: the file, in memory, which must live as long as the model; path is then a name for messages, or NULL.
-   .folder: where data lies that the file keeps in others beside it. */
+   .folder: where data lies that the file keeps in others; default: the folder of path, of .data none. A path that
+   leaves it is refused. */
 typedef struct gcp_onnx_open_opts {
     gcp_at at GCPI_Z; const void *data GCPI_Z; size_t size GCPI_Z; const char *folder GCPI_Z;
     const gcp_files *files GCPI_Z;
@@ -62,11 +63,12 @@ GCP_API gcp_onnx gcp_onnx_open_at(gcp_arena *arena, const char *path, gcp_onnx_o
    of them. .classes: how many numbers the last layer gives, if not as many as in the file: its weight is made anew, as
    gcp_linear's, its bias of zeros, and gcp_onnx_save writes them in the places of the file's. .frozen_norms:
    batch-norms take their running statistics in training, too. .until: a value's name: what is behind it is left out.
+   .logits: so is a Softmax or LogSoftmax at the end, as gcp_cross_entropy takes what they read; it stays in the file.
    .inputs: tensors in place of the file's inputs, in their order; nil: one is made. .report: gets a line for each node
    that cannot be recorded, and for each value whose elements are moved. */
 typedef struct gcp_onnx_record_opts {
-    gcp_at at GCPI_Z; int batch GCPI_Z; const char *sizes GCPI_Z; int classes GCPI_Z; int frozen_norms GCPI_Z;
-    const char *until GCPI_Z; const gcp_tensor *inputs GCPI_Z; int input_count GCPI_Z; gcp_writer report GCPI_Z;
+    gcp_at at GCPI_Z; int batch GCPI_Z; const char *sizes GCPI_Z;
+    int classes GCPI_Z, frozen_norms GCPI_Z, logits GCPI_Z; const char *until GCPI_Z; const gcp_tensor *inputs GCPI_Z; int input_count GCPI_Z; gcp_writer report GCPI_Z;
 } GCPI_BY_NAME gcp_onnx_record_opts;
 /* Records the network on a tape. Each initialiser of floats is a parameter of its name, in which what gcp does not
    allow became '_'. Constants are frozen ones, as is an initialiser of one element, unless its name has a dot. A block
@@ -77,7 +79,7 @@ GCP_API gcp_code gcp_onnx_record_at(gcp_tape *tape, gcp_onnx *model, gcp_onnx_re
 
 /* The tensor of a value by its name in the file, images channels last; nil with an error. */
 GCP_API gcp_tensor gcp_onnx_tensor_at(gcp_tape *tape, gcp_onnx *model, const char *name, gcp_at at);
-/* Inputs and outputs in the file's order; nil past the last. With .until that is the only output. */
+/* Inputs and outputs in the file's order; nil past the last. With .until or .logits there is one output. */
 GCP_API gcp_tensor gcp_onnx_input(const gcp_onnx *model, int index);
 GCP_API gcp_tensor gcp_onnx_output(const gcp_onnx *model, int index);
 

@@ -52,7 +52,8 @@ typedef struct gcp_onnx {
 } gcp_onnx;
 
 /* .data, .size: the file, in memory, which must live as long as the model; path is then a name for messages, or NULL.
-   .folder: where data lies that the file keeps in others beside it. */
+   .folder: where data lies that the file keeps in others; default: the folder of path, of .data none. A path that
+   leaves it is refused. */
 typedef struct gcp_onnx_open_opts {
     gcp_at at GCPI_Z; const void *data GCPI_Z; size_t size GCPI_Z; const char *folder GCPI_Z;
     const gcp_files *files GCPI_Z;
@@ -65,11 +66,12 @@ GCP_API gcp_onnx gcp_onnx_open_at(gcp_arena *arena, const char *path, gcp_onnx_o
    of them. .classes: how many numbers the last layer gives, if not as many as in the file: its weight is made anew, as
    gcp_linear's, its bias of zeros, and gcp_onnx_save writes them in the places of the file's. .frozen_norms:
    batch-norms take their running statistics in training, too. .until: a value's name: what is behind it is left out.
+   .logits: so is a Softmax or LogSoftmax at the end, as gcp_cross_entropy takes what they read; it stays in the file.
    .inputs: tensors in place of the file's inputs, in their order; nil: one is made. .report: gets a line for each node
    that cannot be recorded, and for each value whose elements are moved. */
 typedef struct gcp_onnx_record_opts {
-    gcp_at at GCPI_Z; int batch GCPI_Z; const char *sizes GCPI_Z; int classes GCPI_Z; int frozen_norms GCPI_Z;
-    const char *until GCPI_Z; const gcp_tensor *inputs GCPI_Z; int input_count GCPI_Z; gcp_writer report GCPI_Z;
+    gcp_at at GCPI_Z; int batch GCPI_Z; const char *sizes GCPI_Z;
+    int classes GCPI_Z, frozen_norms GCPI_Z, logits GCPI_Z; const char *until GCPI_Z; const gcp_tensor *inputs GCPI_Z; int input_count GCPI_Z; gcp_writer report GCPI_Z;
 } GCPI_BY_NAME gcp_onnx_record_opts;
 /* Records the network on a tape. Each initialiser of floats is a parameter of its name, in which what gcp does not
    allow became '_'. Constants are frozen ones, as is an initialiser of one element, unless its name has a dot. A block
@@ -80,7 +82,7 @@ GCP_API gcp_code gcp_onnx_record_at(gcp_tape *tape, gcp_onnx *model, gcp_onnx_re
 
 /* The tensor of a value by its name in the file, images channels last; nil with an error. */
 GCP_API gcp_tensor gcp_onnx_tensor_at(gcp_tape *tape, gcp_onnx *model, const char *name, gcp_at at);
-/* Inputs and outputs in the file's order; nil past the last. With .until that is the only output. */
+/* Inputs and outputs in the file's order; nil past the last. With .until or .logits there is one output. */
 GCP_API gcp_tensor gcp_onnx_input(const gcp_onnx *model, int index);
 GCP_API gcp_tensor gcp_onnx_output(const gcp_onnx *model, int index);
 
@@ -1072,6 +1074,18 @@ static int gcpi_onnx_ops(const gcpi_onnx *m)
     for (int i = 0; i < m->initializers; i++) names += GCPI_MIN(m->data[i].name.size, (size_t)200);
     return 2 * m->node_count + m->data_count + (int)(names / 96) + 64;
 }
+/* The folder that a file lies in; NULL: too long. */
+static const char *gcpi_onnx_folder(const char *path, char *text, size_t size)
+{
+    const char *slash = strrchr(path, '/'), *other = strrchr(path, '\\');
+    if (other && (!slash || other > slash)) slash = other;
+    if (!slash) return ".";
+    const size_t length = slash == path ? 1 : (size_t)(slash - path);
+    if (length >= size) return NULL;
+    memcpy(text, path, length);
+    text[length] = 0;
+    return text;
+}
 GCPI_DEF gcp_onnx gcp_onnx_open_at(gcp_arena *arena, const char *path, gcp_onnx_open_opts o)
 {
     gcp_onnx model;
@@ -1089,6 +1103,8 @@ GCPI_DEF gcp_onnx gcp_onnx_open_at(gcp_arena *arena, const char *path, gcp_onnx_
         return model;
     }
     m->arena = arena;
+    char folder[GCPI_PATH];
+    if (!o.folder && !o.data && path) o.folder = gcpi_onnx_folder(path, folder, sizeof folder);
     const int ok = gcpi_onnx_bytes(m, &s, &o) && gcpi_onnx_head(m, &s) && gcpi_onnx_graph(m, &s, &o);
     gcpi_disk_close(&s);
     if (!ok) {
@@ -4582,10 +4598,10 @@ static void gcpi_onnx_head_restore(gcpi_onnx *m)
     }
 }
 /* A head of so many classes as there are stays. 0: there is none that could be changed. */
-static int gcpi_onnx_head_set(gcpi_onnx *m, int classes)
+static int gcpi_onnx_head_set(gcpi_onnx *m, int output, int classes)
 {
     gcpi_onnx_data *bias, *weight;
-    const gcpi_onnx_node *n = gcpi_onnx_head_node(m, m->outputs[0], &bias);
+    const gcpi_onnx_node *n = gcpi_onnx_head_node(m, output, &bias);
     if (!n) return 0;
     weight = gcpi_onnx_initializer(m, n, 1);
     const int first = gcpi_excerpt_is(n->op, "Conv") || gcpi_onnx_integer(n, "transB", 0),
@@ -4598,10 +4614,10 @@ static int gcpi_onnx_head_set(gcpi_onnx *m, int classes)
            gcpi_onnx_head_resize(m, weight, axis, classes);
 }
 /* .classes of a recording; 0 leaves the file's. */
-static int gcpi_onnx_head_record(gcpi_onnx *m, int classes)
+static int gcpi_onnx_head_record(gcpi_onnx *m, int output, int classes)
 {
     gcpi_onnx_head_restore(m);
-    if (!classes || gcpi_onnx_head_set(m, classes)) return 1;
+    if (!classes || gcpi_onnx_head_set(m, output, classes)) return 1;
     gcpi_onnx_head_restore(m);
     gcpi_fail(m->tape, GCP_E_ARGUMENT, m->at, m->call,
               ".classes = %d: behind the last layer that has a weight there is an op that tells its outputs apart, or "
@@ -4709,6 +4725,37 @@ static void gcpi_onnx_blocks(gcpi_onnx *m)
 
 /* ---- inputs and their sizes ---- */
 
+/* Whether an input has an open size of this name. */
+static int gcpi_onnx_names_size(gcpi_onnx *m, gcpi_excerpt name)
+{
+    gcpi_excerpt dim;
+    int found = gcpi_excerpt_is(name, "*");
+    for (int i = 0; i < m->input_count; i++)
+        for (gcpi_excerpt rest = gcpi_wire_find(gcpi_wire_find(m->input_types[i], 1), 2);
+             gcpi_wire_each(&rest, 1, &dim);)
+            found |= gcpi_excerpt_equal(gcpi_wire_find(dim, 2), name);
+    return found;
+}
+/* .sizes is pairs of a name that an input has and a number above 0. */
+static int gcpi_onnx_sizes_fit(gcpi_onnx *m, const char *text)
+{
+    const char *const blank = " \t\r\n";
+    while (text && *(text += strspn(text, blank))) {
+        const size_t length = strcspn(text, blank);
+        const char *number = text + length + strspn(text + length, blank);
+        char *end;
+        const long size = strtol(number, &end, 10);
+        const int known = gcpi_onnx_names_size(m, gcpi_excerpt_of(text, length));
+        if (known && end > number && strchr(blank, *end) && size > 0 && size < INT32_MAX) {
+            text = end;
+            continue;
+        }
+        gcpi_fail(m->tape, GCP_E_ARGUMENT, m->at, m->call, ".sizes: '%.40s': %s", text,
+                  known ? "a number above 0 must follow the name" : "no input has an open size of this name");
+        return 0;
+    }
+    return 1;
+}
 /* The number behind a name in text "NAME NUMBER NAME NUMBER ..."; 0: it is not there. */
 static int gcpi_onnx_size_of(const char *text, gcpi_excerpt name)
 {
@@ -4755,9 +4802,16 @@ static int gcpi_onnx_input_sizes(gcpi_onnx *m, gcpi_onnx_value *v, gcpi_excerpt 
     if (v->rank > 4 || !tensor.size) return gcpi_onnx_input_fail(m, v, "input '%s' has not one to four axes%s", "");
     if (given) {
         const char *c = gcpi_layout_usual(v->rank);
-        for (int place = 0; *c; c++)
-            if (*c == '|') place++;
-            else v->d[*c - '0'] = given->d[place];
+        for (int place = 0; *c; c++) {
+            if (*c == '|') {
+                place++;
+                continue;
+            }
+            int *size = &v->d[*c - '0'];
+            if (*c > '0' && *size && *size != given->d[place])
+                return gcpi_onnx_input_fail(m, v, "input '%s' has other sizes in the file than in .inputs%s", "");
+            *size = given->d[place];
+        }
     }
     for (int i = 0, most = 1; i < v->rank; most *= v->d[i++])
         if (v->d[i] > INT32_MAX / most) return gcpi_onnx_input_fail(m, v, "input '%s' has too many elements%s", "");
@@ -4774,6 +4828,9 @@ static int gcpi_onnx_input_record(gcpi_onnx *m, gcpi_onnx_value *v, gcp_tensor g
     gcpi_onnx_order_make(&v->order, layout, v->rank, v->d);
     gcpi_onnx_free_name(m->tape, v->name, name, sizeof name);
     const gcp_shape shape = gcpi_onnx_rank(gcpi_layout_shape(&v->order, layout));
+    if (!gcp_is_nil(given) && whole != (gcpi_get(given)->dtype != GCP_DTYPE_REAL))
+        return gcpi_onnx_input_fail(m, v, "input '%s' is of %s; .inputs gives another kind",
+                                    gcpi_onnx_type_name(v->type));
     if (!gcp_is_nil(given)) v->tensor = given;
     else if (whole) v->tensor = gcp_ids_at(m->tape, name, shape, o);
     else if (gcpi_onnx_is_real(v->type)) v->tensor = gcp_input_at(m->tape, name, shape, o);
@@ -4985,7 +5042,7 @@ static int gcpi_onnx_refusals(gcpi_onnx *m)
 }
 static int gcpi_onnx_run(gcpi_onnx *m, const int *outputs, int count, const gcp_onnx_record_opts *o)
 {
-    if (!gcpi_onnx_head_record(m, o->classes)) return 0;
+    if (!gcpi_onnx_sizes_fit(m, o->sizes) || !gcpi_onnx_head_record(m, outputs[0], o->classes)) return 0;
     gcpi_onnx_values_clear(m);
     gcpi_onnx_needed(m, outputs, count, 0);
     if (!gcpi_onnx_inputs_begin(m, o)) return 0;
@@ -4996,6 +5053,19 @@ static int gcpi_onnx_run(gcpi_onnx *m, const int *outputs, int count, const gcp_
     return gcpi_onnx_nodes_record(m) && gcpi_onnx_refusals(m) && gcpi_onnx_outputs_record(m, outputs, count);
 }
 
+/* What a Softmax or LogSoftmax at the end reads; else the value itself. */
+static int gcpi_onnx_logits(gcpi_onnx *m, int value)
+{
+    gcpi_onnx_value *v = &m->values[value];
+    const gcpi_onnx_node *soft = gcpi_onnx_maker(m, v, "Softmax"), *log = gcpi_onnx_maker(m, v, "LogSoftmax"),
+                         *same = gcpi_onnx_maker(m, v, "Identity"),
+                         *n = soft ? soft
+                            : log  ? log
+                                   : same;
+    const gcpi_onnx_value *x = n ? gcpi_onnx_in(m, n, 0) : NULL;
+    if (x && same) return gcpi_onnx_logits(m, gcpi_onnx_index(m, x));
+    return x ? gcpi_onnx_index(m, x) : value;
+}
 GCPI_DEF gcp_code gcp_onnx_record_at(gcp_tape *t, gcp_onnx *model, gcp_onnx_record_opts o)
 {
     gcpi_onnx *m = model ? model->core : NULL;
@@ -5016,17 +5086,18 @@ GCPI_DEF gcp_code gcp_onnx_record_at(gcp_tape *t, gcp_onnx *model, gcp_onnx_reco
     m->refusals[0] = 0;
     if (m->arena->used == m->end) m->arena->used = m->mark;
     const int until = o.until ? gcpi_onnx_find(m, gcpi_excerpt_of(o.until, strlen(o.until))) : 0;
-    m->until = until;
+    m->until = o.logits ? gcpi_onnx_logits(m, until ? until : m->outputs[0]) : until;
     m->frozen_norms = o.frozen_norms;
     const gcpi_extents before = t->good;
     const int open = t->open;
     if (o.until && !until)
         gcpi_fail(t, GCP_E_NAME, o.at, m->call, ".until = '%.100s': no value of the file has this name", o.until);
-    else if (o.batch < 0 || o.classes < 0 || o.input_count < 0 || (o.input_count && !o.inputs))
+    else if (o.batch < 0 || o.classes < 0 || o.input_count < 0 || o.input_count > m->input_count ||
+             (o.input_count && !o.inputs))
         gcpi_fail(t, GCP_E_ARGUMENT, o.at, m->call,
-                  ".batch = %d, .classes = %d, .input_count = %d; at least 0, and .inputs", o.batch, o.classes,
-                  o.input_count);
-    else gcpi_onnx_run(m, until ? &until : m->outputs, until ? 1 : m->output_count, &o);
+                  ".batch = %d, .classes = %d, .input_count = %d; at least 0, at most %d inputs, and .inputs", o.batch,
+                  o.classes, o.input_count, m->input_count);
+    else gcpi_onnx_run(m, m->until ? &m->until : m->outputs, m->until ? 1 : m->output_count, &o);
     m->end = m->arena->used;
     m->recorded = !t->code;
     if (t->code) {
@@ -5195,6 +5266,10 @@ static gcp_code gcpi_onnx_exchange(gcp_plan *plan, gcp_onnx *model, int index, g
         return t->code;
     }
     const gcpi_onnx_value *x = &m->values[v];
+    if (gcpi_get(x->tensor)->dtype != GCP_DTYPE_REAL) {
+        gcpi_fail(t, GCP_E_DTYPE, at, m->call, "input %d is of whole numbers: gcp_write takes them", index);
+        return t->code;
+    }
     const size_t count = gcpi_onnx_order_size(&x->order);
     const ptrdiff_t scratch = m->arena->scratch;
     gcp_real *all = GCPI_SCRATCH(m->arena, gcp_real, count);
@@ -5327,20 +5402,23 @@ static int gcpi_onnx_put_data(gcpi_onnx *m, gcpi_disk_file *s, const gcpi_onnx_w
     m->arena->scratch = scratch;
     return !s->failed;
 }
-/* The sizes of an output whose shape stands in the file; a new head changed one. Written, or (s NULL) counted. */
+/* The sizes of an output whose shape stands in the file; a new head changed one. Of an output that was not recorded
+   they are left open. Written, or (s NULL) counted. */
 static size_t gcpi_onnx_put_sizes(const gcpi_onnx_value *v, gcpi_excerpt shape, gcpi_disk_file *s)
 {
     gcpi_excerpt dim;
     size_t total = 0;
     for (int i = 0; gcpi_wire_each(&shape, 1, &dim); i++) {
-        const uint64_t was = (uint64_t)gcpi_wire_integer(dim, 1, 0),
-                       now = i && was && i < v->rank ? (uint64_t)v->d[i] : was;
-        const size_t size = now != was ? 1 + gcpi_varint_size(now) : dim.size;
+        const uint64_t was = (uint64_t)gcpi_wire_integer(dim, 1, 0), now = !i || !was  ? was
+                                                                         : !v->shaped  ? 0
+                                                                         : i < v->rank ? (uint64_t)v->d[i]
+                                                                                       : was;
+        const size_t size = now == was ? dim.size : now ? 1 + gcpi_varint_size(now) : 0;
         total += gcpi_field_size(1, size);
         if (!s) continue;
         gcpi_put_head(s, 1, size);
         if (now == was) gcpi_disk_write(s, dim.at, dim.size);
-        else {
+        else if (now) {
             gcpi_put_varint(s, 1 << 3);
             gcpi_put_varint(s, now);
         }

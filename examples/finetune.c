@@ -35,16 +35,28 @@ static int said(const char *message)
     if (message) fprintf(stderr, "finetune: %s\n", message);
     return message == NULL;
 }
-static gcp_arena arena_of(size_t size) { return gcp_arena_from(malloc(size), size); }
-
-/* The file, in an arena with room for its weights once more. */
-static int model_open(const options *o, tuner *t)
+static int64_t size_of(const char *path, const char *end)
 {
+    char name[4096];
     const gcp_files *files = gcp_stdio();
-    void *file = files->open(files->context, o->model, 0);
+    snprintf(name, sizeof name, "%s%s", path, end);
+    void *file = files->open(files->context, name, 0);
     const int64_t size = file ? files->size(files->context, file) : 0;
     if (file) files->close(files->context, file);
-    t->files = arena_of((size_t)(size > 0 ? size : 0) * 2 + GCP_MB(64));
+    return size > 0 ? size : 0;
+}
+static int arena_take(gcp_arena *arena, size_t size)
+{
+    void *memory = malloc(size);
+    *arena = gcp_arena_from(memory, size);
+    return memory ? 1 : said("out of memory");
+}
+
+/* The file, and what PyTorch puts beside it, in an arena with room for the weights once more. */
+static int model_open(const options *o, tuner *t)
+{
+    const int64_t size = size_of(o->model, "") + size_of(o->model, ".data");
+    if (!arena_take(&t->files, (size_t)size * 2 + GCP_MB(64))) return 0;
     t->model = gcp_onnx_open(&t->files, o->model);
     return said(t->model.error[0] ? t->model.error : NULL);
 }
@@ -58,17 +70,21 @@ static int view_of(const options *o, tuner *t)
     t->view.width = first ? s.d[2] : s.d[1];
     memcpy(t->view.mean, o->mean, sizeof o->mean);
     memcpy(t->view.std, o->std, sizeof o->std);
-    return s.rank == 4 && (t->view.channels == 3 || t->view.channels == 1)
-               ? 1
-               : said("the model's first input is no image of one or three channels");
+    if (s.rank != 4 || (t->view.channels != 3 && t->view.channels != 1))
+        return said("the model's first input is no image of one or three channels");
+    if (o->size && (t->view.height != o->size || t->view.width != o->size)) {
+        fprintf(stderr, "finetune: --size %d: the file takes images of %d x %d\n", o->size, t->view.height, t->view.width);
+        return 0;
+    }
+    return 1;
 }
 static int record(const options *o, tuner *t, int classes)
 {
     char sizes[1000];
-    snprintf(sizes, sizeof sizes, "%s * %d", o->sizes ? o->sizes : "", o->size);
-    t->tapes = arena_of(GCP_MB(512));
+    snprintf(sizes, sizeof sizes, "%s * %d", o->sizes ? o->sizes : "", o->size ? o->size : 224);
+    if (!arena_take(&t->tapes, GCP_MB(512))) return 0;
     t->net = gcp_tape_make(&t->tapes, .ops = t->model.ops + 8, .seed = 1);
-    gcp_onnx_record(t->net, &t->model, .batch = o->batch, .sizes = sizes, .classes = classes,
+    gcp_onnx_record(t->net, &t->model, .batch = o->batch, .sizes = sizes, .classes = classes, .logits = 1,
                     .frozen_norms = o->frozen_norms, .report = gcp_file(stderr));
     t->image = gcp_onnx_input(&t->model, 0);
     t->logits = gcp_onnx_output(&t->model, 0);
@@ -85,11 +101,9 @@ static gcp_plan plan_with(const options *o, gcp_tensor loss, gcp_policy policy, 
     return gcp_plan_make(loss, .policy = policy, .budget = budget, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9,
                          .train = o->train, .freeze = o->freeze, .frozen_norms = o->freeze || o->train);
 }
-static void plan_print(const tuner *t, const gcp_plan *keep, size_t least)
+static void plan_print(const tuner *t, const gcp_plan *keep)
 {
     const gcp_plan *p = &t->train;
-    printf("a step in batches of %d: keeping all takes %.1f MiB, the least is %.1f MiB\n", gcp_shape_of(t->image).d[0],
-           mib(keep->bytes), mib(least));
     printf("this plan takes %.1f MiB (%zu bytes), and %.0f %% of keep-all's time by the cost model\n", mib(p->bytes),
            p->bytes, 100 * p->seconds / keep->seconds);
     printf("weights take %.1f MiB of it, momentum %.1f; the file, beside it, %.1f MiB\n",
@@ -103,10 +117,35 @@ static int plan(const options *o, tuner *t)
     if (gcp_error(t->net)) return said(gcp_error(t->net));
     const size_t least = plan_with(o, loss, GCP_POLICY_BUDGET, 1).least_bytes;
     gcp_error_clear(t->net);
+    printf("images of %d x %d in batches of %d: keeping all takes %.1f MiB, the least found is %.1f MiB (%zu bytes)\n",
+           t->view.height, t->view.width, o->batch, mib(keep.bytes), mib(least), least);
+    fflush(stdout);
     t->train = o->budget ? plan_with(o, loss, GCP_POLICY_BUDGET, o->budget) : keep;
+    if (gcp_error_code(t->net) == GCP_E_BUDGET) {
+        fprintf(stderr, "finetune: --budget: %.1f MiB are too few: the least found is %.1f; a smaller --batch takes less, "
+                        "and so does --train with a part of the network\n", mib(o->budget), mib(t->train.least_bytes));
+        return 0;
+    }
     t->test = gcp_plan_make(t->logits, .inference = 1);
     if (gcp_error(t->net)) return said(gcp_error(t->net));
-    plan_print(t, &keep, least);
+    plan_print(t, &keep);
+    return 1;
+}
+/* Parameters and statistics; list: their names. */
+static int tensors(gcp_tape *net)
+{
+    int count = 0;
+    for (int i = 0; !gcp_is_nil(gcp_nth_parameter(net, i)); i++) count++;
+    for (int i = 0; !gcp_is_nil(gcp_nth_statistic(net, i)); i++) count++;
+    return count;
+}
+static int list(const tuner *t)
+{
+    char name[300];
+    for (int i = 0; !gcp_is_nil(gcp_nth_parameter(t->net, i)); i++) {
+        const gcp_tensor w = gcp_nth_parameter(t->net, i);
+        printf("%s %zu\n", gcp_name(w, name, sizeof name), gcp_elements(w));
+    }
     return 1;
 }
 static int bind(const options *o, tuner *t, int classes)
@@ -119,8 +158,9 @@ static int bind(const options *o, tuner *t, int classes)
     if (!t->memory || !t->images || !t->scores || !t->classes) return said("out of memory");
     gcp_bind(&t->train, t->memory, room);
     gcp_bind(&t->test, t->memory, room);
-    const int loaded = gcp_onnx_load(t->net, &t->model);
-    printf("%s: %d tensors loaded\n", o->model, loaded);
+    const int loaded = gcp_onnx_load(t->net, &t->model), known = tensors(t->net);
+    printf("%s: %d tensors loaded; %s\n", o->model, loaded,
+           loaded < known ? "the last layer is new" : "the last layer has as many outputs and stays");
     return said(gcp_error(t->net));
 }
 
@@ -150,13 +190,21 @@ static int split_photos(const photos *s, double held_out, split *parts)
 static int photos_open(const options *o, photos *s, split *parts)
 {
     if (!photos_find(o->data, s)) {
-        fprintf(stderr, "finetune: --data: '%s' has no folders inside, one for each class\n", o->data);
+        fprintf(stderr, "finetune: --data: there is no folder '%s' with a folder inside for each class\n", o->data);
         return 0;
     }
+    photos_check(s);
     if (!split_photos(s, o->held_out, parts)) return 0;
+    int filled = 0;
+    for (int c = 0; c < s->classes.count; c++) {
+        int count = 0;
+        for (int i = 0; i < s->path.count; i++) count += s->label[i] == c;
+        printf("%s %d%s", s->classes.name[c], count, c + 1 < s->classes.count ? ", " : "\n");
+        filled += count > 0;
+    }
     printf("%d classes, %d photographs to train on, %d held out", s->classes.count, parts->trains, parts->tests);
     printf(s->passed_over ? "; %d files of other kinds\n" : "\n", s->passed_over);
-    return (s->classes.count > 1 && parts->trains > 0) || said("two classes with photographs are the least");
+    return (filled > 1 && parts->trains > 0) || said("two classes with photographs are the least");
 }
 /* A batch of list[first], ... as the network's input, from the list's beginning again behind its end. epoch: for the
    squares that augment; 0: the middle. Returns 0: a file could not be read, which was said. */
@@ -188,7 +236,24 @@ static void batch_write(tuner *t, gcp_plan *p)
 
 /* ---- Training --------------------------------------------------------------------------------------------------*/
 
-typedef struct place { int epoch, batch; double loss; } place;          /* goes into the run file; loss: this epoch's */
+/* Goes into the run file. loss: this epoch's; of: a hash of what the run goes through, and in which batches. */
+typedef struct place { int epoch, batch; double loss; uint64_t of; } place;
+
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+    do hash = (hash ^ (unsigned char)*text) * 0x100000001B3u; while (*text++);
+    return hash;
+}
+static uint64_t run_hash(const options *o, const photos *s)
+{
+    char numbers[64];
+    uint64_t hash = 0xCBF29CE484222325u;
+    snprintf(numbers, sizeof numbers, "%d %g", o->batch, o->held_out);
+    hash = hash_text(hash, numbers);
+    for (int i = 0; i < s->classes.count; i++) hash = hash_text(hash, s->classes.name[i]);
+    for (int i = 0; i < s->path.count; i++) hash = hash_text(hash, strrchr(s->path.name[i], '/'));
+    return hash;
+}
 
 static volatile sig_atomic_t interrupted;
 static void interrupt(int signal) { (void)signal; interrupted = 1; }
@@ -216,6 +281,7 @@ static int epoch(const options *o, tuner *t, const photos *s, const split *parts
         gcp_write(&t->train, t->labels, t->classes);
         at->loss += gcp_step(&t->train, .lr = rate > 0 ? rate : GCP_ZERO) / batches;
         good = said(gcp_error(t->net));
+        if (good && !isfinite(at->loss)) good = said("the loss is no number any more: a lower --lr, or --frozen-norms");
         at->batch++;
         bar(at->epoch + 1, at->batch, batches, at->batch - began, seconds_now() - start);
     }
@@ -260,44 +326,55 @@ static int train(const options *o, tuner *t, const photos *s, const split *parts
         at->loss = 0;
         if (!run_save(o, t, at)) return 0;
     }
-    if (!interrupted || at->epoch == o->epochs) return at->epoch == o->epochs;
-    printf("\nstopped in epoch %d, after batch %d%s%s\n", at->epoch + 1, at->batch,
-           o->resume ? "; go on with --resume " : "", o->resume ? o->resume : "");
+    if (!interrupted || at->epoch >= o->epochs) return at->epoch >= o->epochs;
+    printf("\nstopped in epoch %d, after batch %d; %s%s\n", at->epoch + 1, at->batch,
+           o->resume ? "go on with --resume " : "nothing was saved", o->resume ? o->resume : "");
     return run_save(o, t, at) && 0;
 }
-/* The tuned model, and the names of its classes beside it. */
-static int save(const options *o, tuner *t, const photos *s)
+/* The names of the classes, beside the model that will be there; before training, for a path that cannot be written. */
+static int classes_save(const options *o, const photos *s)
 {
     char path[4096];
-    if (gcp_onnx_save(t->net, &t->model, o->out, .inference = 1)) return said(gcp_error(t->net));
+    FILE *model = fopen(o->out, "rb+"), *f;
+    if (!model) model = fopen(o->out, "wb");
+    if (!model || fclose(model)) return fprintf(stderr, "finetune: --out: '%s' cannot be written\n", o->out), 0;
+    if (!size_of(o->out, "")) remove(o->out);
     snprintf(path, sizeof path, "%s.classes", o->out);
-    FILE *f = fopen(path, "w");
+    f = fopen(path, "w");
     for (int i = 0; f && i < s->classes.count; i++) fprintf(f, "%s\n", s->classes.name[i]);
-    if (!f || fclose(f)) return said("the names of the classes could not be written");
+    return (f && !fclose(f)) || said("the names of the classes cannot be written beside --out");
+}
+static int save(const options *o, tuner *t)
+{
+    if (gcp_onnx_save(t->net, &t->model, o->out, .inference = 1)) return said(gcp_error(t->net));
     const size_t bytes = measured(t);
     printf("saved as %s; peak planned %zu, measured %zu bytes\n", o->out, t->train.bytes, bytes);
-    return bytes == t->train.bytes || said("the measured peak is not the planned one");
+    return !bytes || bytes == t->train.bytes || said("the measured peak is not the planned one");
 }
 
 static int run(const options *o, tuner *t, photos *s, split *parts)
 {
-    place at = { 0, 0, 0 };
-    if (!model_open(o, t) || !photos_open(o, s, parts) || !record(o, t, s->classes.count) || !plan(o, t) ||
-        !bind(o, t, s->classes.count))
-        return 0;
+    place at = { 0, 0, 0, 0 };
+    if (!model_open(o, t) || !photos_open(o, s, parts) || !record(o, t, s->classes.count)) return 0;
+    if (o->list) return list(t);
+    if (!classes_save(o, s) || !plan(o, t) || !bind(o, t, s->classes.count)) return 0;
+    at.of = run_hash(o, s);
     if (o->resume && gcp_resume_run(t->net, o->resume, .extra = &at, .extra_bytes = sizeof at))
         printf("%s: goes on after epoch %d, batch %d\n", o->resume, at.epoch, at.batch);
     fflush(stdout);
-    return said(gcp_error(t->net)) && train(o, t, s, parts, &at) && save(o, t, s);
+    if (!said(gcp_error(t->net))) return 0;
+    if (at.of != run_hash(o, s))
+        return said("--resume: that run has other photographs or classes, another --batch or another --held-out");
+    return train(o, t, s, parts, &at) && save(o, t);
 }
 int main(int argc, char **argv)
 {
-    options o = { .out = "tuned.onnx", .epochs = 5, .batch = 8, .size = 224, .lr = 0.005, .held_out = 0.2,
+    options o = { .out = "tuned.onnx", .epochs = 5, .batch = 8, .lr = 0.005, .held_out = 0.2,
                   .mean = { 0.485, 0.456, 0.406 }, .std = { 0.229, 0.224, 0.225 } };
     static tuner t;
     photos s = { 0 };
     split parts = { 0 };
-    for (int i = 1; i < argc; i++) if (!strcmp(argv[i], "--help")) return usage(stdout, 0);
+    for (int i = 1; i < argc; i++) if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) return usage(stdout, 0);
     if (!parse(&o, argc, argv)) return 2;
     signal(SIGINT, interrupt);
     const int good = run(&o, &t, &s, &parts);

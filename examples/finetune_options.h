@@ -11,7 +11,7 @@
 typedef struct options {
     const char *model, *data, *out, *resume, *sizes, *train, *freeze;
     size_t budget;
-    int epochs, batch, size, augment, frozen_norms;
+    int epochs, batch, size, augment, frozen_norms, list;
     double lr, held_out, mean[3], std[3];
 } options;
 
@@ -34,19 +34,22 @@ static int usage(FILE *f, int status)
         "                   (JPEG and PNG: built without stb_image.h; Debian's package is libstb-dev)\n"
 #endif
         "  --budget B       bytes of a step, weights and all: 64MB, 1.5GB; the fastest schedule that fits.\n"
-        "                   Without it every activation is kept\n"
+        "                   Without it every activation is kept. (MB: 2^20 bytes)\n"
         "  --out FILE       the tuned model (default: tuned.onnx); its classes, a line each, in FILE.classes\n"
         "  --resume FILE    goes on with the run in FILE, if there is one, and saves it there after each epoch and\n"
-        "                   when Ctrl-C ends it\n\n"
+        "                   when Ctrl-C ends it; the same photographs, classes, --batch and --held-out\n\n"
+        "  --list           prints the names of the weights, and ends\n"
         "  --train P        what trains: names of weights, * for any text ('classifier*'); default: all\n"
         "  --freeze P       what does not; batch-norms keep their statistics then\n"
-        "  --frozen-norms   they do so in any case: for small batches\n"
+        "  --frozen-norms   they do so in any case: for small batches, with a tenth of the rate\n"
         "  --epochs N (default 5)   --batch N (default 8)   --lr X (default 0.005, to 0 by a cosine)\n"
         "  --held-out X     the share of each class that only tests (default 0.2)\n"
         "  --augment        trains on random squares of the photographs, half of them mirrored\n\n"
-        "  --size N         the image's side, if the file leaves it open (default 224)\n"
+        "A photograph becomes the middle 7/8 of its middle square, resized as PIL's BILINEAR does (torchvision's\n"
+        "Resize(256), CenterCrop(224)); a camera's note that it lies on its side (EXIF) is not read.\n"
+        "  --size N         the image's side, where the file leaves it open (default 224)\n"
         "  --mean R,G,B --std R,G,B   of values from 0 to 1, as the model's card says (default: those of ImageNet,\n"
-        "                   0.485,0.456,0.406 and 0.229,0.224,0.225)\n"
+        "                   0.485,0.456,0.406 and 0.229,0.224,0.225); a grey network takes the first\n"
         "  --sizes TEXT     other sizes that the file leaves open: 'height 160 width 160'\n",
         f);
     return status;
@@ -90,6 +93,7 @@ static int parse(options *o, int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--augment")) o->augment = 1;
+        else if (!strcmp(argv[i], "--list")) o->list = 1;
         else if (!strcmp(argv[i], "--frozen-norms")) o->frozen_norms = 1;
         else if (strncmp(argv[i], "--", 2)) {
             if (o->model) return wrong("MODEL.onnx", argv[i], "one model");
@@ -97,6 +101,7 @@ static int parse(options *o, int argc, char **argv)
         } else if (option(o, argv[i], i + 1 < argc ? argv[i + 1] : NULL)) i++;
         else return 0;
     }
+    if (o->resume && !strcmp(o->resume, o->out)) return wrong("--resume", o->resume, "another file than --out");
     if (!o->model) fputs(no_model, stderr);
     else if (!o->data) wrong("--data", "nothing", "a folder that has one for each class");
     return o->model && o->data;

@@ -78,11 +78,10 @@ static inline photo photo_decode(const unsigned char *data, size_t size)
 {
     photo p = { NULL, 0, 0 };
     if (size > 2 && data[0] == 'P' && (data[1] == '5' || data[1] == '6')) p = photo_pnm(data, size);
-    else if (size > 2 && data[0] == 'B' && data[1] == 'M') p = photo_bmp(data, size);
+    else if (size > 2 && data[0] == 'B' && data[1] == 'M' && size > 30 && data[28] >= 24) p = photo_bmp(data, size);
 #ifdef EXAMPLE_STB
-    int channels;
-    if (!p.pixels && size < INT32_MAX)
-        p.pixels = stbi_load_from_memory(data, (int)size, &p.width, &p.height, &channels, 3);
+    else if (size < INT32_MAX)
+        p.pixels = stbi_load_from_memory(data, (int)size, &p.width, &p.height, &(int){ 0 }, 3);
 #endif
     return p;
 }
@@ -279,6 +278,22 @@ static inline void photos_class(photos *s, const char *folder, const names *file
             s->label = more;
             s->label[s->path.count - 1] = s->classes.count - 1;
         }
+}
+/* What cannot be read is passed over; each is said. */
+static inline void photos_check(photos *s)
+{
+    int kept = 0;
+    for (int i = 0; i < s->path.count; i++) {
+        photo p = photo_read(s->path.name[i]);
+        if (p.pixels) {
+            char *name = s->path.name[i];
+            s->path.name[i] = s->path.name[kept];
+            s->path.name[kept] = name;
+            s->label[kept++] = s->label[i];
+        } else fprintf(stderr, "%s: passed over: no image that can be read\n", s->path.name[i]);
+        free(p.pixels);
+    }
+    while (s->path.count > kept) free(s->path.name[--s->path.count]);
 }
 /* Each folder inside is a class. 0: there is no such folder, or none inside. */
 static inline int photos_find(const char *folder, photos *s)

@@ -10,8 +10,10 @@
 /* 200MB, 1.5GB, 123456 as bytes; 0: the text is no such number. */
 static inline size_t bytes_of(const char *s)
 {
-    static const struct { const char *unit; double bytes; } units[] = { { "", 1 }, { "KB", 1024 }, { "MB", 1048576 },
-                                                                        { "GB", 1073741824 } };
+    static const struct { const char *unit; double bytes; } units[] = {
+        { "", 1 },           { "KB", 1024 },       { "MB", 1048576 },     { "GB", 1073741824 },
+        { "KiB", 1024 },     { "MiB", 1048576 },   { "GiB", 1073741824 }
+    };
     char *end;
     double n = strtod(s, &end);
     if (!*end && n != floor(n)) return 0;                    /* 1.5 of what? */

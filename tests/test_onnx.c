@@ -377,6 +377,17 @@ static void asked_wrongly(void)
     gcp_onnx_record(net, &model, .batch = 1, .until = "nothing");
     CHECK_TEXT(end_of(gcp_error(net)), "gcp_onnx_record: .until = 'nothing': no value of the file has this name");
     gcp_error_clear(net);
+    gcp_onnx_record(net, &model, .batch = 1, .sizes = "* 8 hight 8");
+    CHECK_TEXT(end_of(gcp_error(net)), "gcp_onnx_record: .sizes: 'hight 8': no input has an open size of this name");
+    gcp_error_clear(net);
+    gcp_onnx_record(net, &model, .sizes = "batch 3x");
+    CHECK_TEXT(end_of(gcp_error(net)), "gcp_onnx_record: .sizes: 'batch 3x': a number above 0 must follow the name");
+    gcp_error_clear(net);
+    net = fresh(&tapes, &model);
+    gcp_tensor other = gcp_input(net, "other", GCP_SHAPE(2, 3, 8, 8));
+    gcp_onnx_record(net, &model, .inputs = &other, .input_count = 1);
+    CHECK_TEXT(end_of(gcp_error(net)), "gcp_onnx_record: input 'image' has other sizes in the file than in .inputs");
+    gcp_error_clear(net);
     net = fresh(&tapes, &model);
     gcp_onnx_record(net, &model, .batch = 1);
     CHECK(!gcp_error(net));

@@ -67,10 +67,10 @@ static void gcpi_onnx_head_restore(gcpi_onnx *m)
     }
 }
 /* A head of so many classes as there are stays. 0: there is none that could be changed. */
-static int gcpi_onnx_head_set(gcpi_onnx *m, int classes)
+static int gcpi_onnx_head_set(gcpi_onnx *m, int output, int classes)
 {
     gcpi_onnx_data *bias, *weight;
-    const gcpi_onnx_node *n = gcpi_onnx_head_node(m, m->outputs[0], &bias);
+    const gcpi_onnx_node *n = gcpi_onnx_head_node(m, output, &bias);
     if (!n) return 0;
     weight = gcpi_onnx_initializer(m, n, 1);
     const int first = gcpi_excerpt_is(n->op, "Conv") || gcpi_onnx_integer(n, "transB", 0),
@@ -83,10 +83,10 @@ static int gcpi_onnx_head_set(gcpi_onnx *m, int classes)
            gcpi_onnx_head_resize(m, weight, axis, classes);
 }
 /* .classes of a recording; 0 leaves the file's. */
-static int gcpi_onnx_head_record(gcpi_onnx *m, int classes)
+static int gcpi_onnx_head_record(gcpi_onnx *m, int output, int classes)
 {
     gcpi_onnx_head_restore(m);
-    if (!classes || gcpi_onnx_head_set(m, classes)) return 1;
+    if (!classes || gcpi_onnx_head_set(m, output, classes)) return 1;
     gcpi_onnx_head_restore(m);
     gcpi_fail(m->tape, GCP_E_ARGUMENT, m->at, m->call,
               ".classes = %d: behind the last layer that has a weight there is an op that tells its outputs apart, or "

@@ -3,6 +3,37 @@
 
 /* ---- inputs and their sizes ---- */
 
+/* Whether an input has an open size of this name. */
+static int gcpi_onnx_names_size(gcpi_onnx *m, gcpi_excerpt name)
+{
+    gcpi_excerpt dim;
+    int found = gcpi_excerpt_is(name, "*");
+    for (int i = 0; i < m->input_count; i++)
+        for (gcpi_excerpt rest = gcpi_wire_find(gcpi_wire_find(m->input_types[i], 1), 2);
+             gcpi_wire_each(&rest, 1, &dim);)
+            found |= gcpi_excerpt_equal(gcpi_wire_find(dim, 2), name);
+    return found;
+}
+/* .sizes is pairs of a name that an input has and a number above 0. */
+static int gcpi_onnx_sizes_fit(gcpi_onnx *m, const char *text)
+{
+    const char *const blank = " \t\r\n";
+    while (text && *(text += strspn(text, blank))) {
+        const size_t length = strcspn(text, blank);
+        const char *number = text + length + strspn(text + length, blank);
+        char *end;
+        const long size = strtol(number, &end, 10);
+        const int known = gcpi_onnx_names_size(m, gcpi_excerpt_of(text, length));
+        if (known && end > number && strchr(blank, *end) && size > 0 && size < INT32_MAX) {
+            text = end;
+            continue;
+        }
+        gcpi_fail(m->tape, GCP_E_ARGUMENT, m->at, m->call, ".sizes: '%.40s': %s", text,
+                  known ? "a number above 0 must follow the name" : "no input has an open size of this name");
+        return 0;
+    }
+    return 1;
+}
 /* The number behind a name in text "NAME NUMBER NAME NUMBER ..."; 0: it is not there. */
 static int gcpi_onnx_size_of(const char *text, gcpi_excerpt name)
 {
@@ -49,9 +80,16 @@ static int gcpi_onnx_input_sizes(gcpi_onnx *m, gcpi_onnx_value *v, gcpi_excerpt 
     if (v->rank > 4 || !tensor.size) return gcpi_onnx_input_fail(m, v, "input '%s' has not one to four axes%s", "");
     if (given) {
         const char *c = gcpi_layout_usual(v->rank);
-        for (int place = 0; *c; c++)
-            if (*c == '|') place++;
-            else v->d[*c - '0'] = given->d[place];
+        for (int place = 0; *c; c++) {
+            if (*c == '|') {
+                place++;
+                continue;
+            }
+            int *size = &v->d[*c - '0'];
+            if (*c > '0' && *size && *size != given->d[place])
+                return gcpi_onnx_input_fail(m, v, "input '%s' has other sizes in the file than in .inputs%s", "");
+            *size = given->d[place];
+        }
     }
     for (int i = 0, most = 1; i < v->rank; most *= v->d[i++])
         if (v->d[i] > INT32_MAX / most) return gcpi_onnx_input_fail(m, v, "input '%s' has too many elements%s", "");
@@ -68,6 +106,9 @@ static int gcpi_onnx_input_record(gcpi_onnx *m, gcpi_onnx_value *v, gcp_tensor g
     gcpi_onnx_order_make(&v->order, layout, v->rank, v->d);
     gcpi_onnx_free_name(m->tape, v->name, name, sizeof name);
     const gcp_shape shape = gcpi_onnx_rank(gcpi_layout_shape(&v->order, layout));
+    if (!gcp_is_nil(given) && whole != (gcpi_get(given)->dtype != GCP_DTYPE_REAL))
+        return gcpi_onnx_input_fail(m, v, "input '%s' is of %s; .inputs gives another kind",
+                                    gcpi_onnx_type_name(v->type));
     if (!gcp_is_nil(given)) v->tensor = given;
     else if (whole) v->tensor = gcp_ids_at(m->tape, name, shape, o);
     else if (gcpi_onnx_is_real(v->type)) v->tensor = gcp_input_at(m->tape, name, shape, o);
@@ -279,7 +320,7 @@ static int gcpi_onnx_refusals(gcpi_onnx *m)
 }
 static int gcpi_onnx_run(gcpi_onnx *m, const int *outputs, int count, const gcp_onnx_record_opts *o)
 {
-    if (!gcpi_onnx_head_record(m, o->classes)) return 0;
+    if (!gcpi_onnx_sizes_fit(m, o->sizes) || !gcpi_onnx_head_record(m, outputs[0], o->classes)) return 0;
     gcpi_onnx_values_clear(m);
     gcpi_onnx_needed(m, outputs, count, 0);
     if (!gcpi_onnx_inputs_begin(m, o)) return 0;
@@ -290,6 +331,19 @@ static int gcpi_onnx_run(gcpi_onnx *m, const int *outputs, int count, const gcp_
     return gcpi_onnx_nodes_record(m) && gcpi_onnx_refusals(m) && gcpi_onnx_outputs_record(m, outputs, count);
 }
 
+/* What a Softmax or LogSoftmax at the end reads; else the value itself. */
+static int gcpi_onnx_logits(gcpi_onnx *m, int value)
+{
+    gcpi_onnx_value *v = &m->values[value];
+    const gcpi_onnx_node *soft = gcpi_onnx_maker(m, v, "Softmax"), *log = gcpi_onnx_maker(m, v, "LogSoftmax"),
+                         *same = gcpi_onnx_maker(m, v, "Identity"),
+                         *n = soft ? soft
+                            : log  ? log
+                                   : same;
+    const gcpi_onnx_value *x = n ? gcpi_onnx_in(m, n, 0) : NULL;
+    if (x && same) return gcpi_onnx_logits(m, gcpi_onnx_index(m, x));
+    return x ? gcpi_onnx_index(m, x) : value;
+}
 GCPI_DEF gcp_code gcp_onnx_record_at(gcp_tape *t, gcp_onnx *model, gcp_onnx_record_opts o)
 {
     gcpi_onnx *m = model ? model->core : NULL;
@@ -310,17 +364,18 @@ GCPI_DEF gcp_code gcp_onnx_record_at(gcp_tape *t, gcp_onnx *model, gcp_onnx_reco
     m->refusals[0] = 0;
     if (m->arena->used == m->end) m->arena->used = m->mark;
     const int until = o.until ? gcpi_onnx_find(m, gcpi_excerpt_of(o.until, strlen(o.until))) : 0;
-    m->until = until;
+    m->until = o.logits ? gcpi_onnx_logits(m, until ? until : m->outputs[0]) : until;
     m->frozen_norms = o.frozen_norms;
     const gcpi_extents before = t->good;
     const int open = t->open;
     if (o.until && !until)
         gcpi_fail(t, GCP_E_NAME, o.at, m->call, ".until = '%.100s': no value of the file has this name", o.until);
-    else if (o.batch < 0 || o.classes < 0 || o.input_count < 0 || (o.input_count && !o.inputs))
+    else if (o.batch < 0 || o.classes < 0 || o.input_count < 0 || o.input_count > m->input_count ||
+             (o.input_count && !o.inputs))
         gcpi_fail(t, GCP_E_ARGUMENT, o.at, m->call,
-                  ".batch = %d, .classes = %d, .input_count = %d; at least 0, and .inputs", o.batch, o.classes,
-                  o.input_count);
-    else gcpi_onnx_run(m, until ? &until : m->outputs, until ? 1 : m->output_count, &o);
+                  ".batch = %d, .classes = %d, .input_count = %d; at least 0, at most %d inputs, and .inputs", o.batch,
+                  o.classes, o.input_count, m->input_count);
+    else gcpi_onnx_run(m, m->until ? &m->until : m->outputs, m->until ? 1 : m->output_count, &o);
     m->end = m->arena->used;
     m->recorded = !t->code;
     if (t->code) {

@@ -154,6 +154,10 @@ static gcp_code gcpi_onnx_exchange(gcp_plan *plan, gcp_onnx *model, int index, g
         return t->code;
     }
     const gcpi_onnx_value *x = &m->values[v];
+    if (gcpi_get(x->tensor)->dtype != GCP_DTYPE_REAL) {
+        gcpi_fail(t, GCP_E_DTYPE, at, m->call, "input %d is of whole numbers: gcp_write takes them", index);
+        return t->code;
+    }
     const size_t count = gcpi_onnx_order_size(&x->order);
     const ptrdiff_t scratch = m->arena->scratch;
     gcp_real *all = GCPI_SCRATCH(m->arena, gcp_real, count);

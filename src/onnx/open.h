@@ -313,6 +313,18 @@ static int gcpi_onnx_ops(const gcpi_onnx *m)
     for (int i = 0; i < m->initializers; i++) names += GCPI_MIN(m->data[i].name.size, (size_t)200);
     return 2 * m->node_count + m->data_count + (int)(names / 96) + 64;
 }
+/* The folder that a file lies in; NULL: too long. */
+static const char *gcpi_onnx_folder(const char *path, char *text, size_t size)
+{
+    const char *slash = strrchr(path, '/'), *other = strrchr(path, '\\');
+    if (other && (!slash || other > slash)) slash = other;
+    if (!slash) return ".";
+    const size_t length = slash == path ? 1 : (size_t)(slash - path);
+    if (length >= size) return NULL;
+    memcpy(text, path, length);
+    text[length] = 0;
+    return text;
+}
 GCPI_DEF gcp_onnx gcp_onnx_open_at(gcp_arena *arena, const char *path, gcp_onnx_open_opts o)
 {
     gcp_onnx model;
@@ -330,6 +342,8 @@ GCPI_DEF gcp_onnx gcp_onnx_open_at(gcp_arena *arena, const char *path, gcp_onnx_
         return model;
     }
     m->arena = arena;
+    char folder[GCPI_PATH];
+    if (!o.folder && !o.data && path) o.folder = gcpi_onnx_folder(path, folder, sizeof folder);
     const int ok = gcpi_onnx_bytes(m, &s, &o) && gcpi_onnx_head(m, &s) && gcpi_onnx_graph(m, &s, &o);
     gcpi_disk_close(&s);
     if (!ok) {

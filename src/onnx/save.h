@@ -103,20 +103,23 @@ static int gcpi_onnx_put_data(gcpi_onnx *m, gcpi_disk_file *s, const gcpi_onnx_w
     m->arena->scratch = scratch;
     return !s->failed;
 }
-/* The sizes of an output whose shape stands in the file; a new head changed one. Written, or (s NULL) counted. */
+/* The sizes of an output whose shape stands in the file; a new head changed one. Of an output that was not recorded
+   they are left open. Written, or (s NULL) counted. */
 static size_t gcpi_onnx_put_sizes(const gcpi_onnx_value *v, gcpi_excerpt shape, gcpi_disk_file *s)
 {
     gcpi_excerpt dim;
     size_t total = 0;
     for (int i = 0; gcpi_wire_each(&shape, 1, &dim); i++) {
-        const uint64_t was = (uint64_t)gcpi_wire_integer(dim, 1, 0),
-                       now = i && was && i < v->rank ? (uint64_t)v->d[i] : was;
-        const size_t size = now != was ? 1 + gcpi_varint_size(now) : dim.size;
+        const uint64_t was = (uint64_t)gcpi_wire_integer(dim, 1, 0), now = !i || !was  ? was
+                                                                         : !v->shaped  ? 0
+                                                                         : i < v->rank ? (uint64_t)v->d[i]
+                                                                                       : was;
+        const size_t size = now == was ? dim.size : now ? 1 + gcpi_varint_size(now) : 0;
         total += gcpi_field_size(1, size);
         if (!s) continue;
         gcpi_put_head(s, 1, size);
         if (now == was) gcpi_disk_write(s, dim.at, dim.size);
-        else {
+        else if (now) {
             gcpi_put_varint(s, 1 << 3);
             gcpi_put_varint(s, now);
         }
