@@ -68,7 +68,8 @@ GCP_API gcp_onnx gcp_onnx_open_at(gcp_arena *arena, const char *path, gcp_onnx_o
    that cannot be recorded, and for each value whose elements are moved. */
 typedef struct gcp_onnx_record_opts {
     gcp_at at GCPI_Z; int batch GCPI_Z; const char *sizes GCPI_Z;
-    int classes GCPI_Z, frozen_norms GCPI_Z, logits GCPI_Z; const char *until GCPI_Z; const gcp_tensor *inputs GCPI_Z; int input_count GCPI_Z; gcp_writer report GCPI_Z;
+    int classes GCPI_Z, frozen_norms GCPI_Z, logits GCPI_Z; const char *until GCPI_Z;
+    const gcp_tensor *inputs GCPI_Z; int input_count GCPI_Z; gcp_writer report GCPI_Z;
 } GCPI_BY_NAME gcp_onnx_record_opts;
 /* Records the network on a tape. Each initialiser of floats is a parameter of its name, in which what gcp does not
    allow became '_'. Constants are frozen ones, as is an initialiser of one element, unless its name has a dot. A block

@@ -73,7 +73,8 @@ static int view_of(const options *o, tuner *t)
     if (s.rank != 4 || (t->view.channels != 3 && t->view.channels != 1))
         return said("the model's first input is no image of one or three channels");
     if (o->size && (t->view.height != o->size || t->view.width != o->size)) {
-        fprintf(stderr, "finetune: --size %d: the file takes images of %d x %d\n", o->size, t->view.height, t->view.width);
+        fprintf(stderr, "finetune: --size %d: the file takes images of %d x %d\n", o->size, t->view.height,
+                t->view.width);
         return 0;
     }
     return 1;
@@ -122,8 +123,10 @@ static int plan(const options *o, tuner *t)
     fflush(stdout);
     t->train = o->budget ? plan_with(o, loss, GCP_POLICY_BUDGET, o->budget) : keep;
     if (gcp_error_code(t->net) == GCP_E_BUDGET) {
-        fprintf(stderr, "finetune: --budget: %.1f MiB are too few: the least found is %.1f; a smaller --batch takes less, "
-                        "and so does --train with a part of the network\n", mib(o->budget), mib(t->train.least_bytes));
+        fprintf(stderr,
+                "finetune: --budget: %.1f MiB are too few: the least found is %.1f; a smaller --batch takes less, and so "
+                "does --train with a part of the network\n",
+                mib(o->budget), mib(t->train.least_bytes));
         return 0;
     }
     t->test = gcp_plan_make(t->logits, .inference = 1);
