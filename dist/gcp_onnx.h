@@ -338,6 +338,8 @@ static int gcpi_onnx_is_real(int type)
            type == GCPI_ONNX_BFLOAT16;
 }
 
+enum { GCPI_FRESH_WEIGHT = 1, GCPI_FRESH_BIAS };
+
 /* A TensorProto. raw: its elements in little-endian order, in the file or beside it; none: they are in fields. fresh:
    it is of a new head (src/onnx/head.h), its elements are not those of the file. */
 typedef struct gcpi_onnx_data {
@@ -2477,7 +2479,7 @@ static gcpi_onnx_weight *gcpi_onnx_weight_of(gcpi_onnx *m, int source)
 static gcp_tensor gcpi_onnx_parameter(gcpi_onnx *m, int source, const gcpi_onnx_order *order, gcp_shape shape)
 {
     char name[200];
-    const int fresh = source >= 0 && source < m->data_count && m->data[source].fresh && m->data[source].rank > 1;
+    const int fresh = source >= 0 && source < m->data_count && m->data[source].fresh == GCPI_FRESH_WEIGHT;
     gcp_param_opts o = gcpi_weight_options(fresh ? GCP_INIT_HE : GCP_INIT_ZEROS, GCP_INIT_ZEROS,
                                            (double)shape.d[1] * shape.d[2] * shape.d[3], shape.d[0], m->at);
     const int constant = source < 0 || source >= m->data_count || !gcpi_onnx_trains(m, source);
@@ -3954,7 +3956,10 @@ static int gcpi_onnx_clipped_at(gcpi_onnx *m, const gcpi_onnx_node *n, double a,
         a = a * gcpi_onnx_float(n, "alpha", 0.2) + gcpi_onnx_float(n, "beta", 0.5);
         low = 0;
         high = 1;
-    } else if (!gcpi_excerpt_is(n->op, "Clip") && !gcpi_excerpt_is(n->op, "Cast")) return 0; /* of a truth to 0 or 1 */
+    } else if (gcpi_excerpt_is(n->op, "Cast")) {
+        const gcpi_onnx_value *x = gcpi_onnx_in(m, n, 0), *to = gcpi_onnx_out(m, n, 0);
+        if (!x || !to || x->type != GCPI_ONNX_BOOL || !gcpi_onnx_is_real(to->type)) return 0; /* of a truth to 0 or 1 */
+    } else if (!gcpi_excerpt_is(n->op, "Clip")) return 0;
     if ((gcpi_onnx_in(m, n, 1) && !gcpi_onnx_number(m, gcpi_onnx_in(m, n, 1), &low)) ||
         (gcpi_onnx_in(m, n, 2) && !gcpi_onnx_number(m, gcpi_onnx_in(m, n, 2), &high)))
         return 0;
@@ -4580,7 +4585,7 @@ static int gcpi_onnx_readers(const gcpi_onnx *m, const gcpi_onnx_data *d)
     return count;
 }
 /* The size of an axis becomes `classes`. What was is kept for the next recording. */
-static int gcpi_onnx_head_resize(gcpi_onnx *m, gcpi_onnx_data *d, int axis, int classes)
+static int gcpi_onnx_head_resize(gcpi_onnx *m, gcpi_onnx_data *d, int axis, int classes, int bias)
 {
     const size_t rest = d->count / (size_t)d->d[axis];
     if (rest > (size_t)PTRDIFF_MAX / 16 / (size_t)classes) return 0;
@@ -4588,7 +4593,7 @@ static int gcpi_onnx_head_resize(gcpi_onnx *m, gcpi_onnx_data *d, int axis, int 
     m->head_was[m->head_count++] = *d;
     d->d[axis] = classes;
     d->count = rest * (size_t)classes;
-    d->fresh = 1;
+    d->fresh = bias ? GCPI_FRESH_BIAS : GCPI_FRESH_WEIGHT;
     return 1;
 }
 static void gcpi_onnx_head_restore(gcpi_onnx *m)
@@ -4611,8 +4616,8 @@ static int gcpi_onnx_head_set(gcpi_onnx *m, int output, int classes)
     if (weight->d[axis] == classes) return 1;
     if (bias && (bias->rank < 1 || bias->d[bias->rank - 1] != weight->d[axis])) return 0;
     if (gcpi_onnx_readers(m, weight) != 1 || (bias && gcpi_onnx_readers(m, bias) != 1)) return 0;
-    return (!bias || gcpi_onnx_head_resize(m, bias, bias->rank - 1, classes)) &&
-           gcpi_onnx_head_resize(m, weight, axis, classes);
+    return (!bias || gcpi_onnx_head_resize(m, bias, bias->rank - 1, classes, 1)) &&
+           gcpi_onnx_head_resize(m, weight, axis, classes, 0);
 }
 /* .classes of a recording; 0 leaves the file's. */
 static int gcpi_onnx_head_record(gcpi_onnx *m, int output, int classes)
@@ -5403,17 +5408,17 @@ static int gcpi_onnx_put_data(gcpi_onnx *m, gcpi_disk_file *s, const gcpi_onnx_w
     m->arena->scratch = scratch;
     return !s->failed;
 }
-/* The sizes of an output whose shape stands in the file; a new head changed one. Of an output that was not recorded
-   they are left open. Written, or (s NULL) counted. */
-static size_t gcpi_onnx_put_sizes(const gcpi_onnx_value *v, gcpi_excerpt shape, gcpi_disk_file *s)
+/* The sizes, from `first` on, of an output, or of a weight that is an input, too; a new head changed one. Of an output
+   that was not recorded they are left open. Written, or (s NULL) counted. */
+static size_t gcpi_onnx_put_sizes(const gcpi_onnx_value *v, gcpi_excerpt shape, int first, gcpi_disk_file *s)
 {
     gcpi_excerpt dim;
     size_t total = 0;
     for (int i = 0; gcpi_wire_each(&shape, 1, &dim); i++) {
-        const uint64_t was = (uint64_t)gcpi_wire_integer(dim, 1, 0), now = !i || !was  ? was
-                                                                         : !v->shaped  ? 0
-                                                                         : i < v->rank ? (uint64_t)v->d[i]
-                                                                                       : was;
+        const uint64_t was = (uint64_t)gcpi_wire_integer(dim, 1, 0), now = i < first || !was ? was
+                                                                         : !v->shaped        ? 0
+                                                                         : i < v->rank       ? (uint64_t)v->d[i]
+                                                                                             : was;
         const size_t size = now == was ? dim.size : now ? 1 + gcpi_varint_size(now) : 0;
         total += gcpi_field_size(1, size);
         if (!s) continue;
@@ -5426,23 +5431,26 @@ static size_t gcpi_onnx_put_sizes(const gcpi_onnx_value *v, gcpi_excerpt shape, 
     }
     return total;
 }
-static int gcpi_onnx_shaped_output(const gcpi_field *f)
+/* Whether a field has sizes that a new head may have changed. */
+static int gcpi_onnx_resized(const gcpi_onnx *m, const gcpi_field *f)
 {
-    return f->number == GCPI_GRAPH_OUTPUT && f->type == GCPI_WIRE_BYTES &&
+    const int v = f->number == GCPI_GRAPH_INPUT ? gcpi_onnx_find(m, gcpi_wire_find(f->bytes, 1)) : 0;
+    return (f->number == GCPI_GRAPH_OUTPUT || (v && m->values[v].data >= 0)) && f->type == GCPI_WIRE_BYTES &&
            gcpi_wire_find(gcpi_wire_find(gcpi_wire_find(f->bytes, 2), 1), 2).size > 0;
 }
-/* An output's ValueInfoProto with a TypeProto of a tensor in it. */
-static size_t gcpi_onnx_put_output(gcpi_onnx *m, gcpi_excerpt message, gcpi_disk_file *s)
+/* A ValueInfoProto with a TypeProto of a tensor in it. */
+static size_t gcpi_onnx_put_declared(gcpi_onnx *m, int field, gcpi_excerpt message, gcpi_disk_file *s)
 {
     const gcpi_excerpt name = gcpi_wire_find(message, 1), tensor = gcpi_wire_find(gcpi_wire_find(message, 2), 1),
                        shape = gcpi_wire_find(tensor, 2);
     const gcpi_onnx_value *v = &m->values[gcpi_onnx_find(m, name)];
+    const int first = field == GCPI_GRAPH_OUTPUT;
     const uint64_t element = (uint64_t)gcpi_wire_integer(tensor, 1, 0);
-    const size_t sizes = gcpi_onnx_put_sizes(v, shape, NULL),
+    const size_t sizes = gcpi_onnx_put_sizes(v, shape, first, NULL),
                  inner = 1 + gcpi_varint_size(element) + gcpi_field_size(2, sizes), type = gcpi_field_size(1, inner),
                  whole = gcpi_field_size(1, name.size) + gcpi_field_size(2, type);
-    if (!s) return gcpi_field_size(GCPI_GRAPH_OUTPUT, whole);
-    gcpi_put_head(s, GCPI_GRAPH_OUTPUT, whole);
+    if (!s) return gcpi_field_size(field, whole);
+    gcpi_put_head(s, field, whole);
     gcpi_put_head(s, 1, name.size);
     gcpi_disk_write(s, name.at, name.size);
     gcpi_put_head(s, 2, type);
@@ -5450,8 +5458,8 @@ static size_t gcpi_onnx_put_output(gcpi_onnx *m, gcpi_excerpt message, gcpi_disk
     gcpi_put_varint(s, 1 << 3);
     gcpi_put_varint(s, element);
     gcpi_put_head(s, 2, sizes);
-    gcpi_onnx_put_sizes(v, shape, s);
-    return gcpi_field_size(GCPI_GRAPH_OUTPUT, whole);
+    gcpi_onnx_put_sizes(v, shape, first, s);
+    return gcpi_field_size(field, whole);
 }
 
 /* ---- a graph as it runs in inference ---- */
@@ -5550,7 +5558,7 @@ static size_t gcpi_onnx_put_changed(gcpi_onnx *m, const gcpi_field *f, const gcp
 {
     const gcpi_onnx_weight *w = gcpi_onnx_trained(m, f);
     gcpi_onnx_trims t = { 0, 0, NULL };
-    if (m->head_count && gcpi_onnx_shaped_output(f)) return gcpi_onnx_put_output(m, f->bytes, s);
+    if (m->head_count && gcpi_onnx_resized(m, f)) return gcpi_onnx_put_declared(m, f->number, f->bytes, s);
     if (node) t = gcpi_onnx_trims_of(m, node);
     if (!w && !t.norm && !t.dropout && !t.copied) return 0;
     const int constant = w && f->number == GCPI_GRAPH_NODE;

@@ -124,8 +124,8 @@ static int plan(const options *o, tuner *t)
     t->train = o->budget ? plan_with(o, loss, GCP_POLICY_BUDGET, o->budget) : keep;
     if (gcp_error_code(t->net) == GCP_E_BUDGET) {
         fprintf(stderr,
-                "finetune: --budget: %.1f MiB are too few: the least found is %.1f; a smaller --batch takes less, and so "
-                "does --train with a part of the network\n",
+                "finetune: --budget: %.1f MiB are too few: the least found is %.1f; a smaller --batch takes less, and "
+                "so does --train with a part of the network\n",
                 mib(o->budget), mib(t->train.least_bytes));
         return 0;
     }

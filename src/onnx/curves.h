@@ -9,7 +9,10 @@ static int gcpi_onnx_clipped_at(gcpi_onnx *m, const gcpi_onnx_node *n, double a,
         a = a * gcpi_onnx_float(n, "alpha", 0.2) + gcpi_onnx_float(n, "beta", 0.5);
         low = 0;
         high = 1;
-    } else if (!gcpi_excerpt_is(n->op, "Clip") && !gcpi_excerpt_is(n->op, "Cast")) return 0; /* of a truth to 0 or 1 */
+    } else if (gcpi_excerpt_is(n->op, "Cast")) {
+        const gcpi_onnx_value *x = gcpi_onnx_in(m, n, 0), *to = gcpi_onnx_out(m, n, 0);
+        if (!x || !to || x->type != GCPI_ONNX_BOOL || !gcpi_onnx_is_real(to->type)) return 0; /* of a truth to 0 or 1 */
+    } else if (!gcpi_excerpt_is(n->op, "Clip")) return 0;
     if ((gcpi_onnx_in(m, n, 1) && !gcpi_onnx_number(m, gcpi_onnx_in(m, n, 1), &low)) ||
         (gcpi_onnx_in(m, n, 2) && !gcpi_onnx_number(m, gcpi_onnx_in(m, n, 2), &high)))
         return 0;

@@ -48,7 +48,7 @@ static int gcpi_onnx_readers(const gcpi_onnx *m, const gcpi_onnx_data *d)
     return count;
 }
 /* The size of an axis becomes `classes`. What was is kept for the next recording. */
-static int gcpi_onnx_head_resize(gcpi_onnx *m, gcpi_onnx_data *d, int axis, int classes)
+static int gcpi_onnx_head_resize(gcpi_onnx *m, gcpi_onnx_data *d, int axis, int classes, int bias)
 {
     const size_t rest = d->count / (size_t)d->d[axis];
     if (rest > (size_t)PTRDIFF_MAX / 16 / (size_t)classes) return 0;
@@ -56,7 +56,7 @@ static int gcpi_onnx_head_resize(gcpi_onnx *m, gcpi_onnx_data *d, int axis, int 
     m->head_was[m->head_count++] = *d;
     d->d[axis] = classes;
     d->count = rest * (size_t)classes;
-    d->fresh = 1;
+    d->fresh = bias ? GCPI_FRESH_BIAS : GCPI_FRESH_WEIGHT;
     return 1;
 }
 static void gcpi_onnx_head_restore(gcpi_onnx *m)
@@ -79,8 +79,8 @@ static int gcpi_onnx_head_set(gcpi_onnx *m, int output, int classes)
     if (weight->d[axis] == classes) return 1;
     if (bias && (bias->rank < 1 || bias->d[bias->rank - 1] != weight->d[axis])) return 0;
     if (gcpi_onnx_readers(m, weight) != 1 || (bias && gcpi_onnx_readers(m, bias) != 1)) return 0;
-    return (!bias || gcpi_onnx_head_resize(m, bias, bias->rank - 1, classes)) &&
-           gcpi_onnx_head_resize(m, weight, axis, classes);
+    return (!bias || gcpi_onnx_head_resize(m, bias, bias->rank - 1, classes, 1)) &&
+           gcpi_onnx_head_resize(m, weight, axis, classes, 0);
 }
 /* .classes of a recording; 0 leaves the file's. */
 static int gcpi_onnx_head_record(gcpi_onnx *m, int output, int classes)

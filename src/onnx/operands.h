@@ -148,7 +148,7 @@ static gcpi_onnx_weight *gcpi_onnx_weight_of(gcpi_onnx *m, int source)
 static gcp_tensor gcpi_onnx_parameter(gcpi_onnx *m, int source, const gcpi_onnx_order *order, gcp_shape shape)
 {
     char name[200];
-    const int fresh = source >= 0 && source < m->data_count && m->data[source].fresh && m->data[source].rank > 1;
+    const int fresh = source >= 0 && source < m->data_count && m->data[source].fresh == GCPI_FRESH_WEIGHT;
     gcp_param_opts o = gcpi_weight_options(fresh ? GCP_INIT_HE : GCP_INIT_ZEROS, GCP_INIT_ZEROS,
                                            (double)shape.d[1] * shape.d[2] * shape.d[3], shape.d[0], m->at);
     const int constant = source < 0 || source >= m->data_count || !gcpi_onnx_trains(m, source);

@@ -103,17 +103,17 @@ static int gcpi_onnx_put_data(gcpi_onnx *m, gcpi_disk_file *s, const gcpi_onnx_w
     m->arena->scratch = scratch;
     return !s->failed;
 }
-/* The sizes of an output whose shape stands in the file; a new head changed one. Of an output that was not recorded
-   they are left open. Written, or (s NULL) counted. */
-static size_t gcpi_onnx_put_sizes(const gcpi_onnx_value *v, gcpi_excerpt shape, gcpi_disk_file *s)
+/* The sizes, from `first` on, of an output, or of a weight that is an input, too; a new head changed one. Of an output
+   that was not recorded they are left open. Written, or (s NULL) counted. */
+static size_t gcpi_onnx_put_sizes(const gcpi_onnx_value *v, gcpi_excerpt shape, int first, gcpi_disk_file *s)
 {
     gcpi_excerpt dim;
     size_t total = 0;
     for (int i = 0; gcpi_wire_each(&shape, 1, &dim); i++) {
-        const uint64_t was = (uint64_t)gcpi_wire_integer(dim, 1, 0), now = !i || !was  ? was
-                                                                         : !v->shaped  ? 0
-                                                                         : i < v->rank ? (uint64_t)v->d[i]
-                                                                                       : was;
+        const uint64_t was = (uint64_t)gcpi_wire_integer(dim, 1, 0), now = i < first || !was ? was
+                                                                         : !v->shaped        ? 0
+                                                                         : i < v->rank       ? (uint64_t)v->d[i]
+                                                                                             : was;
         const size_t size = now == was ? dim.size : now ? 1 + gcpi_varint_size(now) : 0;
         total += gcpi_field_size(1, size);
         if (!s) continue;
@@ -126,23 +126,26 @@ static size_t gcpi_onnx_put_sizes(const gcpi_onnx_value *v, gcpi_excerpt shape, 
     }
     return total;
 }
-static int gcpi_onnx_shaped_output(const gcpi_field *f)
+/* Whether a field has sizes that a new head may have changed. */
+static int gcpi_onnx_resized(const gcpi_onnx *m, const gcpi_field *f)
 {
-    return f->number == GCPI_GRAPH_OUTPUT && f->type == GCPI_WIRE_BYTES &&
+    const int v = f->number == GCPI_GRAPH_INPUT ? gcpi_onnx_find(m, gcpi_wire_find(f->bytes, 1)) : 0;
+    return (f->number == GCPI_GRAPH_OUTPUT || (v && m->values[v].data >= 0)) && f->type == GCPI_WIRE_BYTES &&
            gcpi_wire_find(gcpi_wire_find(gcpi_wire_find(f->bytes, 2), 1), 2).size > 0;
 }
-/* An output's ValueInfoProto with a TypeProto of a tensor in it. */
-static size_t gcpi_onnx_put_output(gcpi_onnx *m, gcpi_excerpt message, gcpi_disk_file *s)
+/* A ValueInfoProto with a TypeProto of a tensor in it. */
+static size_t gcpi_onnx_put_declared(gcpi_onnx *m, int field, gcpi_excerpt message, gcpi_disk_file *s)
 {
     const gcpi_excerpt name = gcpi_wire_find(message, 1), tensor = gcpi_wire_find(gcpi_wire_find(message, 2), 1),
                        shape = gcpi_wire_find(tensor, 2);
     const gcpi_onnx_value *v = &m->values[gcpi_onnx_find(m, name)];
+    const int first = field == GCPI_GRAPH_OUTPUT;
     const uint64_t element = (uint64_t)gcpi_wire_integer(tensor, 1, 0);
-    const size_t sizes = gcpi_onnx_put_sizes(v, shape, NULL),
+    const size_t sizes = gcpi_onnx_put_sizes(v, shape, first, NULL),
                  inner = 1 + gcpi_varint_size(element) + gcpi_field_size(2, sizes), type = gcpi_field_size(1, inner),
                  whole = gcpi_field_size(1, name.size) + gcpi_field_size(2, type);
-    if (!s) return gcpi_field_size(GCPI_GRAPH_OUTPUT, whole);
-    gcpi_put_head(s, GCPI_GRAPH_OUTPUT, whole);
+    if (!s) return gcpi_field_size(field, whole);
+    gcpi_put_head(s, field, whole);
     gcpi_put_head(s, 1, name.size);
     gcpi_disk_write(s, name.at, name.size);
     gcpi_put_head(s, 2, type);
@@ -150,8 +153,8 @@ static size_t gcpi_onnx_put_output(gcpi_onnx *m, gcpi_excerpt message, gcpi_disk
     gcpi_put_varint(s, 1 << 3);
     gcpi_put_varint(s, element);
     gcpi_put_head(s, 2, sizes);
-    gcpi_onnx_put_sizes(v, shape, s);
-    return gcpi_field_size(GCPI_GRAPH_OUTPUT, whole);
+    gcpi_onnx_put_sizes(v, shape, first, s);
+    return gcpi_field_size(field, whole);
 }
 
 /* ---- a graph as it runs in inference ---- */
@@ -250,7 +253,7 @@ static size_t gcpi_onnx_put_changed(gcpi_onnx *m, const gcpi_field *f, const gcp
 {
     const gcpi_onnx_weight *w = gcpi_onnx_trained(m, f);
     gcpi_onnx_trims t = { 0, 0, NULL };
-    if (m->head_count && gcpi_onnx_shaped_output(f)) return gcpi_onnx_put_output(m, f->bytes, s);
+    if (m->head_count && gcpi_onnx_resized(m, f)) return gcpi_onnx_put_declared(m, f->number, f->bytes, s);
     if (node) t = gcpi_onnx_trims_of(m, node);
     if (!w && !t.norm && !t.dropout && !t.copied) return 0;
     const int constant = w && f->number == GCPI_GRAPH_NODE;
