@@ -552,7 +552,7 @@ typedef struct gcpi_onnx {
     gcp_at at;
     const char *call;
     gcp_writer report;
-    int batch, refused, recorded, until, frozen_norms;
+    int batch, classes, refused, recorded, until, frozen_norms;
     const char *sizes;
     char refusals[GCP_MAX_ERROR];
 } gcpi_onnx;
@@ -656,22 +656,26 @@ static int gcpi_onnx_refuse(gcpi_onnx *m, const gcpi_onnx_node *n, const char *f
     m->refused++;
     return 0;
 }
-/* Refuses an attribute that is not among these words: it may mean what is not done here. */
+/* Refuses an attribute that is not among these words, "alpha:f axis:i", or of another type: it may mean what is not
+   done here. */
 static int gcpi_onnx_only(gcpi_onnx *m, const gcpi_onnx_node *n, const char *words)
 {
+    static const char types[] = "?fist?FIS"; /* AttributeType, from 0 */
     gcpi_excerpt rest = n->message, attribute;
     while (gcpi_wire_each(&rest, GCPI_NODE_ATTRIBUTE, &attribute)) {
         const gcpi_excerpt name = gcpi_wire_find(attribute, GCPI_ATTRIBUTE_NAME);
+        const int64_t type = gcpi_wire_integer(attribute, GCPI_ATTRIBUTE_TYPE, 0);
         char text[64];
         size_t length = 0;
         const char *word = words;
-        for (; *word; word += length + (word[length] == ' ')) {
-            length = strcspn(word, " ");
+        for (; *word; word += length + 2 + (word[length + 2] == ' ')) {
+            length = strcspn(word, ":");
             if (gcpi_excerpt_equal(name, gcpi_excerpt_of(word, length))) break;
         }
-        if (!*word)
-            return gcpi_onnx_refuse(m, n, "attribute '%s'; known are: %s", gcpi_excerpt_text(name, text, sizeof text),
-                                    *words ? words : "none");
+        gcpi_excerpt_text(name, text, sizeof text);
+        if (!*word) return gcpi_onnx_refuse(m, n, "attribute '%s'; known are: %s", text, *words ? words : "none");
+        if (type < 1 || type > 8 || types[type] != word[length + 1])
+            return gcpi_onnx_refuse(m, n, "attribute '%s' is of another type", text);
     }
     return 1;
 }
@@ -803,7 +807,7 @@ static int gcpi_onnx_arrays(gcpi_onnx *m, gcpi_onnx_counts c, size_t *bytes)
     gcp_arena *a = m->arena;
     const int values = c.edges + c.data + c.inputs + 1;
     m->data_capacity = c.data;
-    m->weight_capacity = 2 * c.data + c.nodes + 16;
+    m->weight_capacity = 2 * c.data + 3 * c.nodes + 16;
     m->bucket_count = 2 * values;
     m->nodes = GCPI_NEW(a, gcpi_onnx_node, c.nodes);
     m->values = GCPI_NEW(a, gcpi_onnx_value, values);
@@ -1713,14 +1717,22 @@ static gcpi_onnx_node *gcpi_onnx_sequence_part(gcpi_onnx *m, const gcpi_onnx_nod
     *axis = gcpi_onnx_axis(gcpi_onnx_integer(split, "axis", 0), x->rank);
     if (*axis < 0 || (gcpi_onnx_in(m, split, 1) && !sizes)) return NULL;
     const gcpi_onnx_value *given = gcpi_onnx_in(m, split, 1);
-    const int each = !given ? 1 : !given->rank ? (int)*sizes : 0, size = x->d[*axis];
-    const int parts = each > 0 ? (size + each - 1) / each : given ? (int)gcpi_onnx_elements(given) : 0;
-    const int at = (int)(index < 0 ? index + parts : index);
-    if (at < 0 || at >= parts) return NULL;
-    *first = each * at;
-    for (int i = 0; i < at && !each; i++) *first += (int)sizes[i];
-    *count = each ? GCPI_MIN(each, size - *first) : (int)sizes[at];
-    return *first >= 0 && *count > 0 && *first + *count <= size ? split : NULL;
+    const double each = !given       ? 1
+                      : !given->rank ? *sizes
+                                     : 0,
+                 size = x->d[*axis],
+                 parts = each > 0 ? ceil(size / each)
+                       : given    ? (double)gcpi_onnx_elements(given)
+                                  : 0,
+                 at = index < 0 ? index + parts : index;
+    double from = each > 0 ? each * at : 0, length = 0;
+    if (!(at >= 0 && at < parts) || !(size > 0)) return NULL;
+    for (int i = 0; i < (int)at && !(each > 0); i++) from += sizes[i];
+    length = each > 0 ? GCPI_MIN(each, size - from) : sizes[(int)at];
+    if (!(from >= 0 && length >= 1 && from + length <= size)) return NULL;
+    *first = (int)from;
+    *count = (int)length;
+    return split;
 }
 static int gcpi_shape_sequence_at(gcpi_onnx *m, gcpi_onnx_node *n)
 {
@@ -1888,6 +1900,7 @@ static int gcpi_shape_where(gcpi_onnx *m, gcpi_onnx_node *n)
 
 /* ---- windows ---- */
 
+enum { GCPI_ONNX_SIDE = 1 << 24 }; /* the most of an image's side, a padding, what a window reaches */
 /* Windows along up to two axes, height and width: a sequence has a height of 1. */
 typedef struct gcpi_onnx_window {
     int axes, k[2], stride[2], dilation[2], before[2], after[2];
@@ -1895,12 +1908,17 @@ typedef struct gcpi_onnx_window {
 
 static int gcpi_onnx_along(const gcpi_onnx_node *n, const char *name, int axes, int otherwise, int *to)
 {
-    int64_t list[4];
+    int64_t list[4] = { 0 };
     const int count = gcpi_onnx_integers(n, name, list, 4);
     to[0] = to[1] = otherwise;
     if (count < 0) return 1;
-    for (int i = 0; i < axes; i++) to[2 - axes + i] = list[i] < 0 || list[i] > 1 << 20 ? -1 : (int)list[i];
+    for (int i = 0; i < axes; i++) to[2 - axes + i] = list[i] < 0 || list[i] > GCPI_ONNX_SIDE ? -1 : (int)list[i];
     return count == axes && to[0] >= 0 && to[1] >= 0;
+}
+/* Whether a window of an image fits in ints: its side, and what the window reaches. */
+static int gcpi_onnx_side_fits(int size, int kernel, int dilation)
+{
+    return size <= GCPI_ONNX_SIDE && (int64_t)dilation * kernel <= GCPI_ONNX_SIDE;
 }
 /* in: a value of a batch, channels, and one or two axes. Its output's sizes go to out. 0, with a message: refused. */
 static int gcpi_onnx_window_of(gcpi_onnx *m, const gcpi_onnx_node *n, const gcpi_onnx_value *x, const int *kernel,
@@ -1916,13 +1934,16 @@ static int gcpi_onnx_window_of(gcpi_onnx *m, const gcpi_onnx_node *n, const gcpi
         !gcpi_onnx_along(n, "dilations", axes, 1, w->dilation) || (count >= 0 && count != 2 * axes))
         return gcpi_onnx_refuse(m, n, "its window has not %d axes", axes);
     for (int i = 0, a = 2 - axes; a < 2; i++, a++) {
+        if (kernel && gcpi_onnx_given(n, "kernel_shape") && w->k[a] != kernel[i])
+            return gcpi_onnx_refuse(m, n, "a kernel_shape that its weight has not");
         if (kernel) w->k[a] = kernel[i];
+        if (!gcpi_onnx_side_fits(x->d[2 + i], w->k[a], w->dilation[a]) || pads[i] < 0 || pads[axes + i] < 0 ||
+            pads[i] > GCPI_ONNX_SIDE || pads[axes + i] > GCPI_ONNX_SIDE || w->stride[a] < 1 || w->dilation[a] < 1 ||
+            w->k[a] < 1)
+            return gcpi_onnx_refuse(m, n, "a kernel, stride, dilation, padding or side out of range");
         const int size = x->d[2 + i], reach = w->dilation[a] * (w->k[a] - 1) + 1;
         w->before[a] = (int)pads[i];
         w->after[a] = (int)pads[axes + i];
-        if (w->stride[a] < 1 || w->dilation[a] < 1 || w->k[a] < 1 || pads[i] < 0 || pads[axes + i] < 0 ||
-            pads[i] > 1 << 20 || pads[axes + i] > 1 << 20)
-            return gcpi_onnx_refuse(m, n, "a kernel, stride, dilation or padding out of range");
         if (gcpi_excerpt_is(same, "SAME_UPPER") || gcpi_excerpt_is(same, "SAME_LOWER")) {
             const int pad = GCPI_MAX(((size + w->stride[a] - 1) / w->stride[a] - 1) * w->stride[a] + reach - size, 0);
             w->before[a] = gcpi_excerpt_is(same, "SAME_LOWER") ? pad - pad / 2 : pad / 2;
@@ -1949,6 +1970,8 @@ static int gcpi_shape_conv(gcpi_onnx *m, gcpi_onnx_node *n)
     if (!k || k->rank != x->rank || x->rank < 3)
         return gcpi_onnx_refuse(m, n, "its weight has not as many axes as its input");
     if (!gcpi_onnx_window_of(m, n, x, k->d + 2, &w, d + 2)) return 0;
+    if (gcpi_onnx_integer(n, "group", 1) < 1 || gcpi_onnx_integer(n, "group", 1) > x->d[1])
+        return gcpi_onnx_refuse(m, n, "a number of groups out of range");
     d[0] = x->d[0];
     d[1] = k->d[0];
     return gcpi_onnx_shape(m, n, 0, x->type, x->rank, d);
@@ -1959,7 +1982,7 @@ static int gcpi_onnx_transposed(gcpi_onnx *m, const gcpi_onnx_node *n, const gcp
 {
     const gcpi_excerpt same = gcpi_onnx_string(n, "auto_pad", "NOTSET");
     const int axes = x->rank - 2;
-    int64_t pads[4] = { 0, 0, 0, 0 }, shape[4];
+    int64_t pads[4] = { 0, 0, 0, 0 }, shape[4] = { 0, 0, 0, 0 };
     const int count = gcpi_onnx_integers(n, "pads", pads, 4), sized = gcpi_onnx_integers(n, "output_shape", shape, 4);
     w->axes = axes;
     if (axes < 1 || axes > 2) return gcpi_onnx_refuse(m, n, "a window along %d axes; one or two are allowed", axes);
@@ -1970,10 +1993,14 @@ static int gcpi_onnx_transposed(gcpi_onnx *m, const gcpi_onnx_node *n, const gcp
     w->before[0] = w->after[0] = 0;
     for (int i = 0, a = 2 - axes; a < 2; i++, a++) {
         w->k[a] = k->d[2 + i];
+        if (!gcpi_onnx_side_fits(x->d[2 + i], w->k[a], w->dilation[a]) || pads[i] < 0 || pads[axes + i] < 0 ||
+            pads[i] > GCPI_ONNX_SIDE || pads[axes + i] > GCPI_ONNX_SIDE || shape[i] > GCPI_ONNX_SIDE ||
+            (int64_t)x->d[2 + i] * w->stride[a] > GCPI_ONNX_SIDE || (sized >= 0 && sized != axes))
+            return gcpi_onnx_refuse(m, n, "a kernel, stride, dilation, padding, side or output_shape out of range");
         w->before[a] = (int)pads[i];
         w->after[a] = (int)pads[axes + i];
         const int all = (x->d[2 + i] - 1) * w->stride[a] + extra[a] + w->dilation[a] * (w->k[a] - 1) + 1;
-        const int to = sized >= 2 ? (int)shape[sized - axes + i]
+        const int to = sized >= 0 ? (int)shape[i]
                      : gcpi_excerpt_is(same, "SAME_UPPER") || gcpi_excerpt_is(same, "SAME_LOWER")
                          ? x->d[2 + i] * w->stride[a]
                          : 0;
@@ -1997,7 +2024,10 @@ static int gcpi_shape_conv_transpose(gcpi_onnx *m, gcpi_onnx_node *n)
         return gcpi_onnx_refuse(m, n, "its weight has not as many axes as its input");
     if (!gcpi_onnx_transposed(m, n, x, k, &w, d + 2, extra)) return 0;
     d[0] = x->d[0];
-    d[1] = k->d[1] * (int)gcpi_onnx_integer(n, "group", 1);
+    const int64_t groups = gcpi_onnx_integer(n, "group", 1);
+    if (groups < 1 || groups > x->d[1] || (int64_t)k->d[1] * groups > INT32_MAX)
+        return gcpi_onnx_refuse(m, n, "a number of groups out of range");
+    d[1] = k->d[1] * (int)groups;
     return gcpi_onnx_shape(m, n, 0, x->type, x->rank, d);
 }
 static int gcpi_shape_pool(gcpi_onnx *m, gcpi_onnx_node *n)
@@ -2427,7 +2457,7 @@ static void gcpi_onnx_plain_name(gcpi_excerpt name, char *text, size_t size)
 static void gcpi_onnx_free_name(gcp_tape *t, gcpi_excerpt name, char *text, size_t size)
 {
     gcpi_onnx_plain_name(name, text, size);
-    const size_t length = strlen(text);
+    const size_t length = GCPI_MIN(strlen(text), size - 12); /* room for any number */
     for (int i = 2; gcpi_name_find(t, 0, text, gcpi_hash(text)); i++) snprintf(text + length, size - length, "_%d", i);
 }
 /* Where two orders of the same elements have boundaries in the file, both get them. The file's order is that of memory,
@@ -2521,6 +2551,9 @@ static void gcpi_onnx_bind(gcpi_onnx *m, gcpi_onnx_value *v)
         gcpi_onnx_order_set(&v->order, v->rank, v->d);
     }
     if (!w) return;
+    if (gcpi_get(w->tensor)->kind == GCPI_STATISTIC)
+        gcpi_fail(m->tape, GCP_E_CONTENTS, m->at, m->call, "'%s' is a running statistic, and is read as a weight, too",
+                  gcpi_excerpt_text(v->name, name, sizeof name));
     gcpi_onnx_order lies = w->order;
     if (!gcpi_onnx_order_refine(&v->order, 0, &lies) || !gcpi_onnx_order_refine(&lies, 1, &v->order))
         gcpi_fail(m->tape, GCP_E_SHAPE, m->at, m->call, "a weight is read in two shapes that do not nest");
@@ -2798,7 +2831,9 @@ static int gcpi_onnx_softplus(gcpi_onnx *m, gcpi_onnx_node *n)
 static int gcpi_onnx_gelu(gcpi_onnx *m, gcpi_onnx_node *n)
 {
     const gcp_tensor x = gcpi_onnx_any(m, gcpi_onnx_in(m, n, 0));
-    const int quick = gcpi_excerpt_is(gcpi_onnx_string(n, "approximate", "none"), "tanh");
+    const gcpi_excerpt how = gcpi_onnx_string(n, "approximate", "none");
+    const int quick = gcpi_excerpt_is(how, "tanh");
+    if (!quick && !gcpi_excerpt_is(how, "none")) return gcpi_onnx_refuse(m, n, "approximate is neither none nor tanh");
     return gcpi_onnx_put_like(m, n, quick ? gcp_gelu_tanh_at(x, gcpi_onnx_opts(m)) : gcp_gelu_at(x, gcpi_onnx_opts(m)));
 }
 static int gcpi_onnx_swish(gcpi_onnx *m, gcpi_onnx_node *n)
@@ -2846,7 +2881,8 @@ static int gcpi_onnx_same(gcpi_onnx *m, gcpi_onnx_node *n) /* Identity, Cast amo
 static int gcpi_onnx_dropout(gcpi_onnx *m, gcpi_onnx_node *n)
 {
     double rate = gcpi_onnx_float(n, "ratio", 0.5);
-    gcpi_onnx_number(m, gcpi_onnx_in(m, n, 1), &rate);
+    if (gcpi_onnx_in(m, n, 1) && !gcpi_onnx_number(m, gcpi_onnx_in(m, n, 1), &rate))
+        return gcpi_onnx_refuse(m, n, "its ratio is not known before a step");
     if (!(rate >= 0 && rate < 1)) return gcpi_onnx_refuse(m, n, "a ratio of %g; in [0, 1) is allowed", rate);
     if (gcpi_onnx_out(m, n, 1) && gcpi_onnx_out(m, n, 1)->uses) return gcpi_onnx_refuse(m, n, "its mask is read");
     if (rate == 0) return gcpi_onnx_same(m, n);
@@ -3798,7 +3834,11 @@ static void gcpi_onnx_statistics(gcpi_onnx *m, const gcpi_onnx_node *n)
     gcp_tape *t = m->tape;
     int op = t->op_count - 1, next = 0;
     while (op > 0 && !gcpi_facts_of(&t->ops[op]).stats) op--;
-    for (int i = 3; i < 5 && m->weight_count < m->weight_capacity; i++) {
+    for (int i = 3; i < 5; i++) {
+        if (m->weight_count == m->weight_capacity) {
+            gcpi_fail(t, GCP_E_CAPACITY, m->at, m->call, "more than %d weights and constants", m->weight_capacity);
+            return;
+        }
         const gcpi_onnx_value *v = gcpi_onnx_in(m, n, i);
         gcpi_onnx_weight *w = &m->weights[m->weight_count++];
         w->source = v->source;
@@ -3814,8 +3854,12 @@ static int gcpi_onnx_batch_norm(gcpi_onnx *m, gcpi_onnx_node *n)
     const double momentum = 1 - gcpi_onnx_float(n, "momentum", 0.9);
     if (x->rank < 2 || x->rank > 4 || !beta || n->inputs < 5)
         return gcpi_onnx_refuse(m, n, "an input of %d axes; 2 to 4 are allowed", x->rank);
-    for (int i = 3; i < 5; i++)
-        if (gcpi_onnx_in(m, n, i)->source < 0) return gcpi_onnx_refuse(m, n, "its mean or variance is no initialiser");
+    for (int i = 3; i < 5; i++) {
+        const int source = gcpi_onnx_in(m, n, i)->source;
+        if (source < 0) return gcpi_onnx_refuse(m, n, "its mean or variance is not known before a step");
+        if (gcpi_onnx_weight_of(m, source) || gcpi_onnx_in(m, n, 3) == gcpi_onnx_in(m, n, 4))
+            return gcpi_onnx_refuse(m, n, "its mean or variance is another op's, too: it has one place in the file");
+    }
     if (gcpi_onnx_integer(n, "spatial", 1) != 1) return gcpi_onnx_refuse(m, n, "spatial = 0");
     o.epsilon = gcpi_onnx_exactly(gcpi_onnx_float(n, "epsilon", 1e-5));
     o.frozen = m->frozen_norms;
@@ -4105,7 +4149,15 @@ static int gcpi_record_curve(gcpi_onnx *m, gcpi_onnx_node *n)
 
 /* ---- dropped samples ---- */
 
-/* The random numbers that a mask is made of; NULL: none, at most 6 nodes below it. */
+/* How many nodes read a value. */
+static int gcpi_onnx_reads(const gcpi_onnx *m, int value)
+{
+    int count = 0;
+    for (int i = 0; i < m->node_count; i++)
+        for (int k = 0; k < m->nodes[i].inputs; k++) count += m->edges[m->nodes[i].input + k] == value;
+    return count;
+}
+/* The random numbers that a mask is made of; NULL: none at most 6 nodes below it, or something else reads them. */
 static gcpi_onnx_value *gcpi_onnx_random_below(gcpi_onnx *m, gcpi_onnx_value *v, int depth)
 {
     gcpi_onnx_node *n = v && v->node >= 0 && depth ? &m->nodes[v->node] : NULL;
@@ -4114,7 +4166,7 @@ static gcpi_onnx_value *gcpi_onnx_random_below(gcpi_onnx *m, gcpi_onnx_value *v,
     if (gcpi_excerpt_is(n->op, "RandomUniformLike"))
         return gcpi_onnx_float(n, "low", 0) == 0 && gcpi_onnx_float(n, "high", 1) == 1 ? v : NULL;
     for (int i = 0; i < 2 && !found; i++) found = gcpi_onnx_random_below(m, gcpi_onnx_in(m, n, i), depth - 1);
-    return found;
+    return found && gcpi_onnx_reads(m, gcpi_onnx_index(m, v)) == 1 ? found : NULL;
 }
 /* How often a mask, a curve over uniform random numbers, is not 0, and what it is then; 0: it is no such mask. */
 static double gcpi_onnx_kept_share(gcpi_onnx *m, gcpi_onnx_value *mask, double *number)
@@ -4145,12 +4197,12 @@ static int gcpi_match_drop(gcpi_onnx *m, gcpi_onnx_node *n)
         for (int k = 0; k < x->rank && all; k++) all = mask->d[k] == x->d[k];
         for (int k = 1; k < x->rank && per_sample; k++) per_sample = mask->d[k] == 1;
         kept = all || per_sample ? gcpi_onnx_kept_share(m, mask, &number) : 0;
-        if (kept <= 0 || kept >= 1) continue;
-        x = gcpi_onnx_unscaled(m, x, &number);
+        if (kept <= 0 || kept >= 1 || gcpi_onnx_reads(m, gcpi_onnx_index(m, mask)) != 1) continue;
+        if (fabs(number * kept - 1) > 1e-5) x = gcpi_onnx_unscaled(m, x, &number);
+        if (fabs(number * kept - 1) > 1e-5) continue; /* what is kept is not divided by its share */
         n->part[0] = gcpi_onnx_index(m, x);
         n->part_option = per_sample;
         n->number[0] = 1 - kept;
-        n->number[1] = number * kept;
         return 1;
     }
     return 0;
@@ -4158,11 +4210,12 @@ static int gcpi_match_drop(gcpi_onnx *m, gcpi_onnx_node *n)
 static int gcpi_record_drop(gcpi_onnx *m, gcpi_onnx_node *n)
 {
     gcpi_onnx_value *x = &m->values[n->part[0]];
+    const char *layout = gcpi_layout_usual(x->rank);
     GCPI_ONNX_OPTS(dropout, o);
     o.rate = floor(n->number[0] * 1e7 + 0.5) / 1e7;
     o.per_sample = n->part_option;
-    const double scale = floor(n->number[1] * 1e6 + 0.5) / 1e6;
-    return gcpi_onnx_put(m, n, 0, gcpi_onnx_scaled(m, gcp_dropout_at(gcpi_onnx_any(m, x), o), scale), &x->order);
+    if (!o.per_sample) return gcpi_onnx_put(m, n, 0, gcp_dropout_at(gcpi_onnx_any(m, x), o), &x->order);
+    return gcpi_onnx_put_layout(m, n, 0, gcp_dropout_at(gcpi_onnx_get(m, x, layout), o), layout);
 }
 
 /* ==== src/onnx/fusions.h ==== */
@@ -4414,116 +4467,119 @@ static const gcpi_onnx_pattern *gcpi_onnx_pattern_of(gcpi_onnx *m, gcpi_onnx_nod
 
 /* The ops of ONNX: a row each. */
 
+/* inputs: the first ones, which must be there. record NULL: it is folded, or refused. attributes: those that are known,
+   and their types: f float, i int, s text, t tensor, capitals lists. (broadcast without an axis is what later opsets do
+   anyway.) */
 typedef struct gcpi_onnx_row {
     const char *op;
-    int inputs; /* the first ones, which must be there */
+    int inputs;
     int (*shape)(gcpi_onnx *m, gcpi_onnx_node *n);
-    int (*record)(gcpi_onnx *m, gcpi_onnx_node *n); /* NULL: it is folded, or refused */
-    const char *attributes; /* that are known. broadcast, without an axis, is what later opsets do */
+    int (*record)(gcpi_onnx *m, gcpi_onnx_node *n);
+    const char *attributes;
 } gcpi_onnx_row;
 
 static const gcpi_onnx_row gcpi_onnx_rows_of_ops[] = {
     { "Abs", 1, gcpi_shape_one, gcpi_onnx_plain, "" },
-    { "Add", 2, gcpi_shape_pair, gcpi_onnx_pairs, "broadcast" },
-    { "And", 2, gcpi_shape_truth, NULL, "broadcast" },
+    { "Add", 2, gcpi_shape_pair, gcpi_onnx_pairs, "broadcast:i" },
+    { "And", 2, gcpi_shape_truth, NULL, "broadcast:i" },
     { "Attention", 3, gcpi_shape_attention, gcpi_onnx_attention,
-      "is_causal kv_num_heads q_num_heads qk_matmul_output_mode scale softcap softmax_precision" },
+      "is_causal:i kv_num_heads:i q_num_heads:i qk_matmul_output_mode:i scale:f softcap:f softmax_precision:i" },
     { "AveragePool", 1, gcpi_shape_pool, gcpi_onnx_pool,
-      "auto_pad ceil_mode count_include_pad dilations kernel_shape pads strides" },
+      "auto_pad:s ceil_mode:i count_include_pad:i dilations:I kernel_shape:I pads:I strides:I" },
     { "BatchNormalization", 5, gcpi_shape_norm, gcpi_onnx_batch_norm,
-      "epsilon is_test momentum spatial training_mode" },
-    { "Cast", 1, gcpi_shape_cast, gcpi_onnx_same, "round_mode saturate to" },
-    { "CastLike", 2, gcpi_shape_cast, gcpi_onnx_same, "round_mode saturate" },
+      "epsilon:f is_test:i momentum:f spatial:i training_mode:i" },
+    { "Cast", 1, gcpi_shape_cast, gcpi_onnx_same, "round_mode:s saturate:i to:i" },
+    { "CastLike", 2, gcpi_shape_cast, gcpi_onnx_same, "round_mode:s saturate:i" },
     { "Ceil", 1, gcpi_shape_one, NULL, "" },
-    { "Celu", 1, gcpi_shape_like, gcpi_onnx_elu, "alpha" },
-    { "Clip", 1, gcpi_shape_like, gcpi_onnx_clip, "max min" },
-    { "Concat", 1, gcpi_shape_concat, gcpi_onnx_concat, "axis" },
-    { "Constant", 0, gcpi_shape_constant, NULL, "value value_float value_floats value_int value_ints" },
-    { "ConstantOfShape", 1, gcpi_shape_constant_of_shape, NULL, "value" },
-    { "Conv", 2, gcpi_shape_conv, gcpi_onnx_conv, "auto_pad dilations group kernel_shape pads strides" },
+    { "Celu", 1, gcpi_shape_like, gcpi_onnx_elu, "alpha:f" },
+    { "Clip", 1, gcpi_shape_like, gcpi_onnx_clip, "max:f min:f" },
+    { "Concat", 1, gcpi_shape_concat, gcpi_onnx_concat, "axis:i" },
+    { "Constant", 0, gcpi_shape_constant, NULL, "value:t value_float:f value_floats:F value_int:i value_ints:I" },
+    { "ConstantOfShape", 1, gcpi_shape_constant_of_shape, NULL, "value:t" },
+    { "Conv", 2, gcpi_shape_conv, gcpi_onnx_conv, "auto_pad:s dilations:I group:i kernel_shape:I pads:I strides:I" },
     { "ConvTranspose", 2, gcpi_shape_conv_transpose, gcpi_onnx_conv_transpose,
-      "auto_pad dilations group kernel_shape output_padding output_shape pads strides" },
+      "auto_pad:s dilations:I group:i kernel_shape:I output_padding:I output_shape:I pads:I strides:I" },
     { "Cos", 1, gcpi_shape_one, NULL, "" },
-    { "DepthToSpace", 1, gcpi_shape_depth, gcpi_onnx_depth, "blocksize mode" },
-    { "Div", 2, gcpi_shape_pair, gcpi_onnx_pairs, "broadcast" },
-    { "Dropout", 1, gcpi_shape_like, gcpi_onnx_dropout, "is_test ratio seed" },
-    { "Elu", 1, gcpi_shape_like, gcpi_onnx_elu, "alpha" },
-    { "Equal", 2, gcpi_shape_truth, NULL, "broadcast" },
+    { "DepthToSpace", 1, gcpi_shape_depth, gcpi_onnx_depth, "blocksize:i mode:s" },
+    { "Div", 2, gcpi_shape_pair, gcpi_onnx_pairs, "broadcast:i" },
+    { "Dropout", 1, gcpi_shape_like, gcpi_onnx_dropout, "is_test:i ratio:f seed:i" },
+    { "Elu", 1, gcpi_shape_like, gcpi_onnx_elu, "alpha:f" },
+    { "Equal", 2, gcpi_shape_truth, NULL, "broadcast:i" },
     { "Erf", 1, gcpi_shape_one, gcpi_onnx_part, "" },
     { "Exp", 1, gcpi_shape_one, gcpi_onnx_plain, "" },
     { "Expand", 2, gcpi_shape_expand, gcpi_onnx_expand, "" },
-    { "Flatten", 1, gcpi_shape_flatten, gcpi_onnx_again, "axis" },
+    { "Flatten", 1, gcpi_shape_flatten, gcpi_onnx_again, "axis:i" },
     { "Floor", 1, gcpi_shape_one, NULL, "" },
-    { "Gather", 2, gcpi_shape_gather, gcpi_onnx_gather, "axis" },
-    { "Gelu", 1, gcpi_shape_like, gcpi_onnx_gelu, "approximate" },
-    { "Gemm", 2, gcpi_shape_gemm, gcpi_onnx_gemm, "alpha beta broadcast transA transB" },
+    { "Gather", 2, gcpi_shape_gather, gcpi_onnx_gather, "axis:i" },
+    { "Gelu", 1, gcpi_shape_like, gcpi_onnx_gelu, "approximate:s" },
+    { "Gemm", 2, gcpi_shape_gemm, gcpi_onnx_gemm, "alpha:f beta:f broadcast:i transA:i transB:i" },
     { "GlobalAveragePool", 1, gcpi_shape_global, gcpi_onnx_global_pool, "" },
     { "GlobalMaxPool", 1, gcpi_shape_global, gcpi_onnx_global_pool, "" },
-    { "Greater", 2, gcpi_shape_truth, NULL, "broadcast" },
+    { "Greater", 2, gcpi_shape_truth, NULL, "broadcast:i" },
     { "GreaterOrEqual", 2, gcpi_shape_truth, NULL, "" },
-    { "GroupNormalization", 3, gcpi_shape_norm, gcpi_onnx_group_norm, "epsilon num_groups stash_type" },
-    { "HardSigmoid", 1, gcpi_shape_like, gcpi_onnx_hard_sigmoid, "alpha beta" },
+    { "GroupNormalization", 3, gcpi_shape_norm, gcpi_onnx_group_norm, "epsilon:f num_groups:i stash_type:i" },
+    { "HardSigmoid", 1, gcpi_shape_like, gcpi_onnx_hard_sigmoid, "alpha:f beta:f" },
     { "HardSwish", 1, gcpi_shape_like, gcpi_onnx_plain, "" },
     { "Identity", 1, gcpi_shape_one, gcpi_onnx_same, "" },
-    { "InstanceNormalization", 3, gcpi_shape_norm, gcpi_onnx_group_norm, "epsilon" },
-    { "LayerNormalization", 2, gcpi_shape_norm, gcpi_onnx_layer_norm, "axis epsilon stash_type" },
-    { "LeakyRelu", 1, gcpi_shape_like, gcpi_onnx_leaky_relu, "alpha" },
-    { "Less", 2, gcpi_shape_truth, NULL, "broadcast" },
+    { "InstanceNormalization", 3, gcpi_shape_norm, gcpi_onnx_group_norm, "epsilon:f" },
+    { "LayerNormalization", 2, gcpi_shape_norm, gcpi_onnx_layer_norm, "axis:i epsilon:f stash_type:i" },
+    { "LeakyRelu", 1, gcpi_shape_like, gcpi_onnx_leaky_relu, "alpha:f" },
+    { "Less", 2, gcpi_shape_truth, NULL, "broadcast:i" },
     { "LessOrEqual", 2, gcpi_shape_truth, NULL, "" },
     { "Log", 1, gcpi_shape_one, gcpi_onnx_plain, "" },
-    { "LogSoftmax", 1, gcpi_shape_like, gcpi_onnx_softmax, "axis" },
+    { "LogSoftmax", 1, gcpi_shape_like, gcpi_onnx_softmax, "axis:i" },
     { "MatMul", 2, gcpi_shape_matmul, gcpi_onnx_matmul, "" },
     { "Max", 1, gcpi_shape_pair, gcpi_onnx_pairs, "" },
     { "MaxPool", 1, gcpi_shape_pool, gcpi_onnx_pool,
-      "auto_pad ceil_mode dilations kernel_shape pads storage_order strides" },
+      "auto_pad:s ceil_mode:i dilations:I kernel_shape:I pads:I storage_order:i strides:I" },
     { "Mean", 1, gcpi_shape_pair, gcpi_onnx_pairs, "" },
     { "Min", 1, gcpi_shape_pair, gcpi_onnx_pairs, "" },
     { "Mish", 1, gcpi_shape_like, gcpi_onnx_plain, "" },
-    { "Mod", 2, gcpi_shape_pair, NULL, "fmod" },
-    { "Mul", 2, gcpi_shape_pair, gcpi_onnx_pairs, "broadcast" },
+    { "Mod", 2, gcpi_shape_pair, NULL, "fmod:i" },
+    { "Mul", 2, gcpi_shape_pair, gcpi_onnx_pairs, "broadcast:i" },
     { "Neg", 1, gcpi_shape_one, gcpi_onnx_plain, "" },
     { "Not", 1, gcpi_shape_one, NULL, "" },
-    { "Or", 2, gcpi_shape_truth, NULL, "broadcast" },
+    { "Or", 2, gcpi_shape_truth, NULL, "broadcast:i" },
     { "PRelu", 2, gcpi_shape_pair, gcpi_onnx_pairs, "" },
-    { "Pad", 1, gcpi_shape_pad, gcpi_onnx_pad, "mode pads value" },
-    { "Pow", 2, gcpi_shape_pair, gcpi_onnx_pow, "broadcast" },
-    { "RMSNormalization", 2, gcpi_shape_norm, gcpi_onnx_layer_norm, "axis epsilon stash_type" },
-    { "RandomUniformLike", 1, gcpi_shape_like, gcpi_onnx_part, "dtype high low seed" },
-    { "Range", 3, gcpi_shape_range, NULL, "stash_type" },
+    { "Pad", 1, gcpi_shape_pad, gcpi_onnx_pad, "mode:s pads:I value:f" },
+    { "Pow", 2, gcpi_shape_pair, gcpi_onnx_pow, "broadcast:i" },
+    { "RMSNormalization", 2, gcpi_shape_norm, gcpi_onnx_layer_norm, "axis:i epsilon:f stash_type:i" },
+    { "RandomUniformLike", 1, gcpi_shape_like, gcpi_onnx_part, "dtype:i high:f low:f seed:f" },
+    { "Range", 3, gcpi_shape_range, NULL, "stash_type:i" },
     { "Reciprocal", 1, gcpi_shape_one, gcpi_onnx_plain, "" },
-    { "ReduceL2", 1, gcpi_shape_reduce, gcpi_onnx_reduce, "axes keepdims noop_with_empty_axes" },
-    { "ReduceMax", 1, gcpi_shape_reduce, gcpi_onnx_reduce, "axes keepdims noop_with_empty_axes" },
-    { "ReduceMean", 1, gcpi_shape_reduce, gcpi_onnx_reduce, "axes keepdims noop_with_empty_axes" },
-    { "ReduceMin", 1, gcpi_shape_reduce, NULL, "axes keepdims noop_with_empty_axes" },
-    { "ReduceProd", 1, gcpi_shape_reduce, NULL, "axes keepdims noop_with_empty_axes" },
-    { "ReduceSum", 1, gcpi_shape_reduce, gcpi_onnx_reduce, "axes keepdims noop_with_empty_axes" },
+    { "ReduceL2", 1, gcpi_shape_reduce, gcpi_onnx_reduce, "axes:I keepdims:i noop_with_empty_axes:i" },
+    { "ReduceMax", 1, gcpi_shape_reduce, gcpi_onnx_reduce, "axes:I keepdims:i noop_with_empty_axes:i" },
+    { "ReduceMean", 1, gcpi_shape_reduce, gcpi_onnx_reduce, "axes:I keepdims:i noop_with_empty_axes:i" },
+    { "ReduceMin", 1, gcpi_shape_reduce, NULL, "axes:I keepdims:i noop_with_empty_axes:i" },
+    { "ReduceProd", 1, gcpi_shape_reduce, NULL, "axes:I keepdims:i noop_with_empty_axes:i" },
+    { "ReduceSum", 1, gcpi_shape_reduce, gcpi_onnx_reduce, "axes:I keepdims:i noop_with_empty_axes:i" },
     { "Relu", 1, gcpi_shape_like, gcpi_onnx_plain, "" },
-    { "Reshape", 1, gcpi_shape_reshape, gcpi_onnx_again, "allowzero" },
+    { "Reshape", 1, gcpi_shape_reshape, gcpi_onnx_again, "allowzero:i" },
     { "Resize", 1, gcpi_shape_resize, gcpi_onnx_resize,
-      "antialias axes coordinate_transformation_mode cubic_coeff_a exclude_outside extrapolation_value "
-      "keep_aspect_ratio_policy mode nearest_mode" },
-    { "Selu", 1, gcpi_shape_like, gcpi_onnx_elu, "alpha gamma" },
+      "antialias:i axes:I coordinate_transformation_mode:s cubic_coeff_a:f exclude_outside:i extrapolation_value:f "
+      "keep_aspect_ratio_policy:s mode:s nearest_mode:s" },
+    { "Selu", 1, gcpi_shape_like, gcpi_onnx_elu, "alpha:f gamma:f" },
     { "SequenceAt", 2, gcpi_shape_sequence_at, gcpi_onnx_sequence_at, "" },
-    { "Shape", 1, gcpi_shape_shape, NULL, "end start" },
+    { "Shape", 1, gcpi_shape_shape, NULL, "end:i start:i" },
     { "Sigmoid", 1, gcpi_shape_like, gcpi_onnx_plain, "" },
     { "Sin", 1, gcpi_shape_one, NULL, "" },
     { "Size", 1, gcpi_shape_size, NULL, "" },
-    { "Slice", 1, gcpi_shape_slice, gcpi_onnx_slices, "axes ends starts" },
-    { "Softmax", 1, gcpi_shape_like, gcpi_onnx_softmax, "axis" },
+    { "Slice", 1, gcpi_shape_slice, gcpi_onnx_slices, "axes:I ends:I starts:I" },
+    { "Softmax", 1, gcpi_shape_like, gcpi_onnx_softmax, "axis:i" },
     { "Softplus", 1, gcpi_shape_like, gcpi_onnx_softplus, "" },
     { "Softsign", 1, gcpi_shape_like, gcpi_onnx_softsign, "" },
-    { "SpaceToDepth", 1, gcpi_shape_depth, gcpi_onnx_depth, "blocksize mode" },
-    { "Split", 1, gcpi_shape_split, gcpi_onnx_split, "axis num_outputs split" },
-    { "SplitToSequence", 1, gcpi_shape_sequence, gcpi_onnx_sequence, "axis keepdims" },
+    { "SpaceToDepth", 1, gcpi_shape_depth, gcpi_onnx_depth, "blocksize:i mode:s" },
+    { "Split", 1, gcpi_shape_split, gcpi_onnx_split, "axis:i num_outputs:i split:I" },
+    { "SplitToSequence", 1, gcpi_shape_sequence, gcpi_onnx_sequence, "axis:i keepdims:i" },
     { "Sqrt", 1, gcpi_shape_one, gcpi_onnx_plain, "" },
-    { "Squeeze", 1, gcpi_shape_squeeze, gcpi_onnx_again, "axes" },
-    { "Sub", 2, gcpi_shape_pair, gcpi_onnx_pairs, "broadcast" },
+    { "Squeeze", 1, gcpi_shape_squeeze, gcpi_onnx_again, "axes:I" },
+    { "Sub", 2, gcpi_shape_pair, gcpi_onnx_pairs, "broadcast:i" },
     { "Sum", 1, gcpi_shape_pair, gcpi_onnx_pairs, "" },
-    { "Swish", 1, gcpi_shape_like, gcpi_onnx_swish, "alpha" },
+    { "Swish", 1, gcpi_shape_like, gcpi_onnx_swish, "alpha:f" },
     { "Tanh", 1, gcpi_shape_like, gcpi_onnx_plain, "" },
-    { "Transpose", 1, gcpi_shape_transpose, gcpi_onnx_transpose, "perm" },
-    { "Unsqueeze", 1, gcpi_shape_unsqueeze, gcpi_onnx_again, "axes" },
-    { "Upsample", 1, gcpi_shape_resize, gcpi_onnx_resize, "mode" },
+    { "Transpose", 1, gcpi_shape_transpose, gcpi_onnx_transpose, "perm:I" },
+    { "Unsqueeze", 1, gcpi_shape_unsqueeze, gcpi_onnx_again, "axes:I" },
+    { "Upsample", 1, gcpi_shape_resize, gcpi_onnx_resize, "mode:s" },
     { "Where", 3, gcpi_shape_where, NULL, "" },
 };
 static const gcpi_onnx_row *gcpi_onnx_row_of(const gcpi_onnx_node *n)
@@ -4573,6 +4629,18 @@ static gcpi_onnx_node *gcpi_onnx_head_node(gcpi_onnx *m, int value, gcpi_onnx_da
     }
     return NULL;
 }
+/* Whether what is behind a value takes any number of classes, up to the outputs; a file whose .until lies before its
+   head does not. */
+static int gcpi_onnx_ends(gcpi_onnx *m, int value, int depth)
+{
+    int ends = depth > 0;
+    for (int i = 0; i < m->node_count && ends; i++)
+        for (int k = 0; k < m->nodes[i].inputs && ends; k++)
+            if (m->edges[m->nodes[i].input + k] == value)
+                ends = gcpi_onnx_behind_head(&m->nodes[i]) && m->nodes[i].outputs &&
+                       gcpi_onnx_ends(m, m->edges[m->nodes[i].output], depth - 1);
+    return ends;
+}
 /* How many nodes read an initialiser. */
 static int gcpi_onnx_readers(const gcpi_onnx *m, const gcpi_onnx_data *d)
 {
@@ -4588,7 +4656,7 @@ static int gcpi_onnx_readers(const gcpi_onnx *m, const gcpi_onnx_data *d)
 static int gcpi_onnx_head_resize(gcpi_onnx *m, gcpi_onnx_data *d, int axis, int classes, int bias)
 {
     const size_t rest = d->count / (size_t)d->d[axis];
-    if (rest > (size_t)PTRDIFF_MAX / 16 / (size_t)classes) return 0;
+    if (rest > (size_t)INT32_MAX / (size_t)classes) return 0;
     m->head[m->head_count] = (int)(d - m->data);
     m->head_was[m->head_count++] = *d;
     d->d[axis] = classes;
@@ -4608,7 +4676,7 @@ static int gcpi_onnx_head_set(gcpi_onnx *m, int output, int classes)
 {
     gcpi_onnx_data *bias, *weight;
     const gcpi_onnx_node *n = gcpi_onnx_head_node(m, output, &bias);
-    if (!n) return 0;
+    if (!n || !gcpi_onnx_ends(m, output, 8)) return 0;
     weight = gcpi_onnx_initializer(m, n, 1);
     const int first = gcpi_excerpt_is(n->op, "Conv") || gcpi_onnx_integer(n, "transB", 0),
               axis = first ? 0 : weight->rank - 1;
@@ -4620,16 +4688,29 @@ static int gcpi_onnx_head_set(gcpi_onnx *m, int output, int classes)
            gcpi_onnx_head_resize(m, weight, axis, classes, 0);
 }
 /* .classes of a recording; 0 leaves the file's. */
-static int gcpi_onnx_head_record(gcpi_onnx *m, int output, int classes)
+static int gcpi_onnx_head_fail(gcpi_onnx *m, int classes)
 {
-    gcpi_onnx_head_restore(m);
-    if (!classes || gcpi_onnx_head_set(m, output, classes)) return 1;
-    gcpi_onnx_head_restore(m);
     gcpi_fail(m->tape, GCP_E_ARGUMENT, m->at, m->call,
               ".classes = %d: behind the last layer that has a weight there is an op that tells its outputs apart, or "
               "that weight is read twice: put a layer of yours behind .until",
               classes);
     return 0;
+}
+/* Whether an axis of the output has the new size: a Reshape of a fixed size may have made samples of classes. */
+static int gcpi_onnx_head_shows(gcpi_onnx *m, const gcpi_onnx_value *output)
+{
+    int shows = 0;
+    for (int i = 0; i < output->rank; i++) shows |= output->d[i] == m->classes;
+    const int one = m->classes == 1 && m->batch && gcpi_onnx_elements(output) % m->batch == 0 &&
+                    gcpi_onnx_elements(output) / m->batch > 1 && output->rank <= 2;
+    return (shows && !one) || gcpi_onnx_head_fail(m, m->classes);
+}
+static int gcpi_onnx_head_record(gcpi_onnx *m, int output, int classes)
+{
+    gcpi_onnx_head_restore(m);
+    if (!classes || gcpi_onnx_head_set(m, output, classes)) return 1;
+    gcpi_onnx_head_restore(m);
+    return gcpi_onnx_head_fail(m, classes);
 }
 
 /* ==== src/onnx/blocks.h ==== */
@@ -5056,7 +5137,8 @@ static int gcpi_onnx_run(gcpi_onnx *m, const int *outputs, int count, const gcp_
     if (m->tape->code || !gcpi_onnx_refusals(m)) return 0;
     gcpi_onnx_sources(m);
     gcpi_onnx_needed(m, outputs, count, 1);
-    return gcpi_onnx_nodes_record(m) && gcpi_onnx_refusals(m) && gcpi_onnx_outputs_record(m, outputs, count);
+    return gcpi_onnx_nodes_record(m) && gcpi_onnx_refusals(m) && gcpi_onnx_outputs_record(m, outputs, count) &&
+           (!m->head_count || gcpi_onnx_head_shows(m, &m->values[outputs[0]]));
 }
 
 /* What a Softmax or LogSoftmax at the end reads; else the value itself. */
@@ -5087,6 +5169,7 @@ GCPI_DEF gcp_code gcp_onnx_record_at(gcp_tape *t, gcp_onnx *model, gcp_onnx_reco
     m->call = "gcp_onnx_record";
     m->report = o.report;
     m->batch = o.batch;
+    m->classes = o.classes;
     m->sizes = o.sizes;
     m->refused = m->weight_count = m->recorded = 0;
     m->refusals[0] = 0;
@@ -5408,22 +5491,24 @@ static int gcpi_onnx_put_data(gcpi_onnx *m, gcpi_disk_file *s, const gcpi_onnx_w
     m->arena->scratch = scratch;
     return !s->failed;
 }
-/* The sizes, from `first` on, of an output, or of a weight that is an input, too; a new head changed one. Of an output
-   that was not recorded they are left open. Written, or (s NULL) counted. */
-static size_t gcpi_onnx_put_sizes(const gcpi_onnx_value *v, gcpi_excerpt shape, int first, gcpi_disk_file *s)
+/* The sizes of an output, or of a weight that is an input, too; a new head changed one. An output's other sizes that
+   are not those of the recording are left open. Written, or (s NULL) counted. */
+static size_t gcpi_onnx_put_sizes(const gcpi_onnx *m, const gcpi_onnx_value *v, gcpi_excerpt shape, int output,
+                                  gcpi_disk_file *s)
 {
     gcpi_excerpt dim;
     size_t total = 0;
     for (int i = 0; gcpi_wire_each(&shape, 1, &dim); i++) {
-        const uint64_t was = (uint64_t)gcpi_wire_integer(dim, 1, 0), now = i < first || !was ? was
-                                                                         : !v->shaped        ? 0
-                                                                         : i < v->rank       ? (uint64_t)v->d[i]
-                                                                                             : was;
-        const size_t size = now == was ? dim.size : now ? 1 + gcpi_varint_size(now) : 0;
+        const uint64_t was = (uint64_t)gcpi_wire_integer(dim, 1, 0),
+                       is = v->shaped && i < v->rank ? (uint64_t)v->d[i] : 0;
+        const int samples = output && !i && m->batch, same = !was || was == is || (!output && !is),
+                  known = !output || (!samples && is == (uint64_t)m->classes);
+        const uint64_t now = known ? is : 0;
+        const size_t size = same ? dim.size : now ? 1 + gcpi_varint_size(now) : 0;
         total += gcpi_field_size(1, size);
         if (!s) continue;
         gcpi_put_head(s, 1, size);
-        if (now == was) gcpi_disk_write(s, dim.at, dim.size);
+        if (same) gcpi_disk_write(s, dim.at, dim.size);
         else if (now) {
             gcpi_put_varint(s, 1 << 3);
             gcpi_put_varint(s, now);
@@ -5444,9 +5529,9 @@ static size_t gcpi_onnx_put_declared(gcpi_onnx *m, int field, gcpi_excerpt messa
     const gcpi_excerpt name = gcpi_wire_find(message, 1), tensor = gcpi_wire_find(gcpi_wire_find(message, 2), 1),
                        shape = gcpi_wire_find(tensor, 2);
     const gcpi_onnx_value *v = &m->values[gcpi_onnx_find(m, name)];
-    const int first = field == GCPI_GRAPH_OUTPUT;
+    const int output = field == GCPI_GRAPH_OUTPUT;
     const uint64_t element = (uint64_t)gcpi_wire_integer(tensor, 1, 0);
-    const size_t sizes = gcpi_onnx_put_sizes(v, shape, first, NULL),
+    const size_t sizes = gcpi_onnx_put_sizes(m, v, shape, output, NULL),
                  inner = 1 + gcpi_varint_size(element) + gcpi_field_size(2, sizes), type = gcpi_field_size(1, inner),
                  whole = gcpi_field_size(1, name.size) + gcpi_field_size(2, type);
     if (!s) return gcpi_field_size(field, whole);
@@ -5458,7 +5543,7 @@ static size_t gcpi_onnx_put_declared(gcpi_onnx *m, int field, gcpi_excerpt messa
     gcpi_put_varint(s, 1 << 3);
     gcpi_put_varint(s, element);
     gcpi_put_head(s, 2, sizes);
-    gcpi_onnx_put_sizes(v, shape, first, s);
+    gcpi_onnx_put_sizes(m, v, shape, output, s);
     return gcpi_field_size(field, whole);
 }
 
@@ -5603,13 +5688,41 @@ static int gcpi_onnx_put_model(gcpi_onnx *m, int inference, gcpi_disk_file *s)
     }
     return !s->failed && !m->tape->code;
 }
+/* Whether running statistics that change have a place in the file. */
+static int gcpi_onnx_statistics_stay(gcpi_onnx *m)
+{
+    for (int i = 0; i < m->weight_count && !m->frozen_norms; i++) {
+        const gcpi_onnx_weight *w = &m->weights[i];
+        if (gcpi_get(w->tensor)->kind != GCPI_STATISTIC || w->source < m->initializers) continue;
+        gcpi_fail(m->tape, GCP_E_CONTENTS, m->at, m->call,
+                  "a BatchNormalization's mean or variance is no initialiser: it has no place in the file "
+                  "(.frozen_norms of gcp_onnx_record keeps it as it is)");
+        return 0;
+    }
+    return 1;
+}
+/* Whether all norms that train in the file can be written as they are used. */
+static int gcpi_onnx_infers(gcpi_onnx *m)
+{
+    char name[80];
+    for (int i = 0; i < m->node_count; i++) {
+        const gcpi_onnx_node *n = &m->nodes[i];
+        if (n->foreign || !gcpi_excerpt_is(n->op, "BatchNormalization") || gcpi_onnx_trims_of(m, n).norm) continue;
+        gcpi_fail(m->tape, GCP_E_CONTENTS, m->at, m->call,
+                  ".inference: node '%s' (BatchNormalization): its statistics are read, or an output of the file",
+                  gcpi_excerpt_text(n->name, name, sizeof name));
+        return 0;
+    }
+    return 1;
+}
 GCPI_DEF gcp_code gcp_onnx_save_at(gcp_tape *t, gcp_onnx *model, const char *path, gcp_onnx_save_opts o)
 {
     gcpi_onnx *m = gcpi_onnx_of(t, model, o.at, "gcp_onnx_save");
     gcpi_disk_file s = gcpi_disk_of(o.files, path, o.at, "gcp_onnx_save");
     char part[GCPI_PATH];
     s.tape = t;
-    if (!m || !gcpi_onnx_state_ready(m)) return gcp_error_code(t);
+    if (!m || !gcpi_onnx_state_ready(m) || !gcpi_onnx_statistics_stay(m)) return gcp_error_code(t);
+    if (o.inference && !gcpi_onnx_infers(m)) return gcp_error_code(t);
     if (gcpi_disk_create(&s, part) && !gcpi_onnx_put_model(m, o.inference, &s)) s.failed = 1;
     gcpi_disk_settle(&s, part);
     return t->code;

@@ -158,7 +158,15 @@ static int gcpi_record_curve(gcpi_onnx *m, gcpi_onnx_node *n)
 
 /* ---- dropped samples ---- */
 
-/* The random numbers that a mask is made of; NULL: none, at most 6 nodes below it. */
+/* How many nodes read a value. */
+static int gcpi_onnx_reads(const gcpi_onnx *m, int value)
+{
+    int count = 0;
+    for (int i = 0; i < m->node_count; i++)
+        for (int k = 0; k < m->nodes[i].inputs; k++) count += m->edges[m->nodes[i].input + k] == value;
+    return count;
+}
+/* The random numbers that a mask is made of; NULL: none at most 6 nodes below it, or something else reads them. */
 static gcpi_onnx_value *gcpi_onnx_random_below(gcpi_onnx *m, gcpi_onnx_value *v, int depth)
 {
     gcpi_onnx_node *n = v && v->node >= 0 && depth ? &m->nodes[v->node] : NULL;
@@ -167,7 +175,7 @@ static gcpi_onnx_value *gcpi_onnx_random_below(gcpi_onnx *m, gcpi_onnx_value *v,
     if (gcpi_excerpt_is(n->op, "RandomUniformLike"))
         return gcpi_onnx_float(n, "low", 0) == 0 && gcpi_onnx_float(n, "high", 1) == 1 ? v : NULL;
     for (int i = 0; i < 2 && !found; i++) found = gcpi_onnx_random_below(m, gcpi_onnx_in(m, n, i), depth - 1);
-    return found;
+    return found && gcpi_onnx_reads(m, gcpi_onnx_index(m, v)) == 1 ? found : NULL;
 }
 /* How often a mask, a curve over uniform random numbers, is not 0, and what it is then; 0: it is no such mask. */
 static double gcpi_onnx_kept_share(gcpi_onnx *m, gcpi_onnx_value *mask, double *number)
@@ -198,12 +206,12 @@ static int gcpi_match_drop(gcpi_onnx *m, gcpi_onnx_node *n)
         for (int k = 0; k < x->rank && all; k++) all = mask->d[k] == x->d[k];
         for (int k = 1; k < x->rank && per_sample; k++) per_sample = mask->d[k] == 1;
         kept = all || per_sample ? gcpi_onnx_kept_share(m, mask, &number) : 0;
-        if (kept <= 0 || kept >= 1) continue;
-        x = gcpi_onnx_unscaled(m, x, &number);
+        if (kept <= 0 || kept >= 1 || gcpi_onnx_reads(m, gcpi_onnx_index(m, mask)) != 1) continue;
+        if (fabs(number * kept - 1) > 1e-5) x = gcpi_onnx_unscaled(m, x, &number);
+        if (fabs(number * kept - 1) > 1e-5) continue; /* what is kept is not divided by its share */
         n->part[0] = gcpi_onnx_index(m, x);
         n->part_option = per_sample;
         n->number[0] = 1 - kept;
-        n->number[1] = number * kept;
         return 1;
     }
     return 0;
@@ -211,9 +219,10 @@ static int gcpi_match_drop(gcpi_onnx *m, gcpi_onnx_node *n)
 static int gcpi_record_drop(gcpi_onnx *m, gcpi_onnx_node *n)
 {
     gcpi_onnx_value *x = &m->values[n->part[0]];
+    const char *layout = gcpi_layout_usual(x->rank);
     GCPI_ONNX_OPTS(dropout, o);
     o.rate = floor(n->number[0] * 1e7 + 0.5) / 1e7;
     o.per_sample = n->part_option;
-    const double scale = floor(n->number[1] * 1e6 + 0.5) / 1e6;
-    return gcpi_onnx_put(m, n, 0, gcpi_onnx_scaled(m, gcp_dropout_at(gcpi_onnx_any(m, x), o), scale), &x->order);
+    if (!o.per_sample) return gcpi_onnx_put(m, n, 0, gcp_dropout_at(gcpi_onnx_any(m, x), o), &x->order);
+    return gcpi_onnx_put_layout(m, n, 0, gcp_dropout_at(gcpi_onnx_get(m, x, layout), o), layout);
 }

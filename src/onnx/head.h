@@ -36,6 +36,18 @@ static gcpi_onnx_node *gcpi_onnx_head_node(gcpi_onnx *m, int value, gcpi_onnx_da
     }
     return NULL;
 }
+/* Whether what is behind a value takes any number of classes, up to the outputs; a file whose .until lies before its
+   head does not. */
+static int gcpi_onnx_ends(gcpi_onnx *m, int value, int depth)
+{
+    int ends = depth > 0;
+    for (int i = 0; i < m->node_count && ends; i++)
+        for (int k = 0; k < m->nodes[i].inputs && ends; k++)
+            if (m->edges[m->nodes[i].input + k] == value)
+                ends = gcpi_onnx_behind_head(&m->nodes[i]) && m->nodes[i].outputs &&
+                       gcpi_onnx_ends(m, m->edges[m->nodes[i].output], depth - 1);
+    return ends;
+}
 /* How many nodes read an initialiser. */
 static int gcpi_onnx_readers(const gcpi_onnx *m, const gcpi_onnx_data *d)
 {
@@ -51,7 +63,7 @@ static int gcpi_onnx_readers(const gcpi_onnx *m, const gcpi_onnx_data *d)
 static int gcpi_onnx_head_resize(gcpi_onnx *m, gcpi_onnx_data *d, int axis, int classes, int bias)
 {
     const size_t rest = d->count / (size_t)d->d[axis];
-    if (rest > (size_t)PTRDIFF_MAX / 16 / (size_t)classes) return 0;
+    if (rest > (size_t)INT32_MAX / (size_t)classes) return 0;
     m->head[m->head_count] = (int)(d - m->data);
     m->head_was[m->head_count++] = *d;
     d->d[axis] = classes;
@@ -71,7 +83,7 @@ static int gcpi_onnx_head_set(gcpi_onnx *m, int output, int classes)
 {
     gcpi_onnx_data *bias, *weight;
     const gcpi_onnx_node *n = gcpi_onnx_head_node(m, output, &bias);
-    if (!n) return 0;
+    if (!n || !gcpi_onnx_ends(m, output, 8)) return 0;
     weight = gcpi_onnx_initializer(m, n, 1);
     const int first = gcpi_excerpt_is(n->op, "Conv") || gcpi_onnx_integer(n, "transB", 0),
               axis = first ? 0 : weight->rank - 1;
@@ -83,14 +95,27 @@ static int gcpi_onnx_head_set(gcpi_onnx *m, int output, int classes)
            gcpi_onnx_head_resize(m, weight, axis, classes, 0);
 }
 /* .classes of a recording; 0 leaves the file's. */
-static int gcpi_onnx_head_record(gcpi_onnx *m, int output, int classes)
+static int gcpi_onnx_head_fail(gcpi_onnx *m, int classes)
 {
-    gcpi_onnx_head_restore(m);
-    if (!classes || gcpi_onnx_head_set(m, output, classes)) return 1;
-    gcpi_onnx_head_restore(m);
     gcpi_fail(m->tape, GCP_E_ARGUMENT, m->at, m->call,
               ".classes = %d: behind the last layer that has a weight there is an op that tells its outputs apart, or "
               "that weight is read twice: put a layer of yours behind .until",
               classes);
     return 0;
+}
+/* Whether an axis of the output has the new size: a Reshape of a fixed size may have made samples of classes. */
+static int gcpi_onnx_head_shows(gcpi_onnx *m, const gcpi_onnx_value *output)
+{
+    int shows = 0;
+    for (int i = 0; i < output->rank; i++) shows |= output->d[i] == m->classes;
+    const int one = m->classes == 1 && m->batch && gcpi_onnx_elements(output) % m->batch == 0 &&
+                    gcpi_onnx_elements(output) / m->batch > 1 && output->rank <= 2;
+    return (shows && !one) || gcpi_onnx_head_fail(m, m->classes);
+}
+static int gcpi_onnx_head_record(gcpi_onnx *m, int output, int classes)
+{
+    gcpi_onnx_head_restore(m);
+    if (!classes || gcpi_onnx_head_set(m, output, classes)) return 1;
+    gcpi_onnx_head_restore(m);
+    return gcpi_onnx_head_fail(m, classes);
 }

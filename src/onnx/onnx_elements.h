@@ -83,7 +83,9 @@ static int gcpi_onnx_softplus(gcpi_onnx *m, gcpi_onnx_node *n)
 static int gcpi_onnx_gelu(gcpi_onnx *m, gcpi_onnx_node *n)
 {
     const gcp_tensor x = gcpi_onnx_any(m, gcpi_onnx_in(m, n, 0));
-    const int quick = gcpi_excerpt_is(gcpi_onnx_string(n, "approximate", "none"), "tanh");
+    const gcpi_excerpt how = gcpi_onnx_string(n, "approximate", "none");
+    const int quick = gcpi_excerpt_is(how, "tanh");
+    if (!quick && !gcpi_excerpt_is(how, "none")) return gcpi_onnx_refuse(m, n, "approximate is neither none nor tanh");
     return gcpi_onnx_put_like(m, n, quick ? gcp_gelu_tanh_at(x, gcpi_onnx_opts(m)) : gcp_gelu_at(x, gcpi_onnx_opts(m)));
 }
 static int gcpi_onnx_swish(gcpi_onnx *m, gcpi_onnx_node *n)
@@ -131,7 +133,8 @@ static int gcpi_onnx_same(gcpi_onnx *m, gcpi_onnx_node *n) /* Identity, Cast amo
 static int gcpi_onnx_dropout(gcpi_onnx *m, gcpi_onnx_node *n)
 {
     double rate = gcpi_onnx_float(n, "ratio", 0.5);
-    gcpi_onnx_number(m, gcpi_onnx_in(m, n, 1), &rate);
+    if (gcpi_onnx_in(m, n, 1) && !gcpi_onnx_number(m, gcpi_onnx_in(m, n, 1), &rate))
+        return gcpi_onnx_refuse(m, n, "its ratio is not known before a step");
     if (!(rate >= 0 && rate < 1)) return gcpi_onnx_refuse(m, n, "a ratio of %g; in [0, 1) is allowed", rate);
     if (gcpi_onnx_out(m, n, 1) && gcpi_onnx_out(m, n, 1)->uses) return gcpi_onnx_refuse(m, n, "its mask is read");
     if (rate == 0) return gcpi_onnx_same(m, n);

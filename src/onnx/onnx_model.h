@@ -255,7 +255,7 @@ typedef struct gcpi_onnx {
     gcp_at at;
     const char *call;
     gcp_writer report;
-    int batch, refused, recorded, until, frozen_norms;
+    int batch, classes, refused, recorded, until, frozen_norms;
     const char *sizes;
     char refusals[GCP_MAX_ERROR];
 } gcpi_onnx;
@@ -359,22 +359,26 @@ static int gcpi_onnx_refuse(gcpi_onnx *m, const gcpi_onnx_node *n, const char *f
     m->refused++;
     return 0;
 }
-/* Refuses an attribute that is not among these words: it may mean what is not done here. */
+/* Refuses an attribute that is not among these words, "alpha:f axis:i", or of another type: it may mean what is not
+   done here. */
 static int gcpi_onnx_only(gcpi_onnx *m, const gcpi_onnx_node *n, const char *words)
 {
+    static const char types[] = "?fist?FIS"; /* AttributeType, from 0 */
     gcpi_excerpt rest = n->message, attribute;
     while (gcpi_wire_each(&rest, GCPI_NODE_ATTRIBUTE, &attribute)) {
         const gcpi_excerpt name = gcpi_wire_find(attribute, GCPI_ATTRIBUTE_NAME);
+        const int64_t type = gcpi_wire_integer(attribute, GCPI_ATTRIBUTE_TYPE, 0);
         char text[64];
         size_t length = 0;
         const char *word = words;
-        for (; *word; word += length + (word[length] == ' ')) {
-            length = strcspn(word, " ");
+        for (; *word; word += length + 2 + (word[length + 2] == ' ')) {
+            length = strcspn(word, ":");
             if (gcpi_excerpt_equal(name, gcpi_excerpt_of(word, length))) break;
         }
-        if (!*word)
-            return gcpi_onnx_refuse(m, n, "attribute '%s'; known are: %s", gcpi_excerpt_text(name, text, sizeof text),
-                                    *words ? words : "none");
+        gcpi_excerpt_text(name, text, sizeof text);
+        if (!*word) return gcpi_onnx_refuse(m, n, "attribute '%s'; known are: %s", text, *words ? words : "none");
+        if (type < 1 || type > 8 || types[type] != word[length + 1])
+            return gcpi_onnx_refuse(m, n, "attribute '%s' is of another type", text);
     }
     return 1;
 }

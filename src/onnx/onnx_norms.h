@@ -6,7 +6,11 @@ static void gcpi_onnx_statistics(gcpi_onnx *m, const gcpi_onnx_node *n)
     gcp_tape *t = m->tape;
     int op = t->op_count - 1, next = 0;
     while (op > 0 && !gcpi_facts_of(&t->ops[op]).stats) op--;
-    for (int i = 3; i < 5 && m->weight_count < m->weight_capacity; i++) {
+    for (int i = 3; i < 5; i++) {
+        if (m->weight_count == m->weight_capacity) {
+            gcpi_fail(t, GCP_E_CAPACITY, m->at, m->call, "more than %d weights and constants", m->weight_capacity);
+            return;
+        }
         const gcpi_onnx_value *v = gcpi_onnx_in(m, n, i);
         gcpi_onnx_weight *w = &m->weights[m->weight_count++];
         w->source = v->source;
@@ -22,8 +26,12 @@ static int gcpi_onnx_batch_norm(gcpi_onnx *m, gcpi_onnx_node *n)
     const double momentum = 1 - gcpi_onnx_float(n, "momentum", 0.9);
     if (x->rank < 2 || x->rank > 4 || !beta || n->inputs < 5)
         return gcpi_onnx_refuse(m, n, "an input of %d axes; 2 to 4 are allowed", x->rank);
-    for (int i = 3; i < 5; i++)
-        if (gcpi_onnx_in(m, n, i)->source < 0) return gcpi_onnx_refuse(m, n, "its mean or variance is no initialiser");
+    for (int i = 3; i < 5; i++) {
+        const int source = gcpi_onnx_in(m, n, i)->source;
+        if (source < 0) return gcpi_onnx_refuse(m, n, "its mean or variance is not known before a step");
+        if (gcpi_onnx_weight_of(m, source) || gcpi_onnx_in(m, n, 3) == gcpi_onnx_in(m, n, 4))
+            return gcpi_onnx_refuse(m, n, "its mean or variance is another op's, too: it has one place in the file");
+    }
     if (gcpi_onnx_integer(n, "spatial", 1) != 1) return gcpi_onnx_refuse(m, n, "spatial = 0");
     o.epsilon = gcpi_onnx_exactly(gcpi_onnx_float(n, "epsilon", 1e-5));
     o.frozen = m->frozen_norms;

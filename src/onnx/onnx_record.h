@@ -328,7 +328,8 @@ static int gcpi_onnx_run(gcpi_onnx *m, const int *outputs, int count, const gcp_
     if (m->tape->code || !gcpi_onnx_refusals(m)) return 0;
     gcpi_onnx_sources(m);
     gcpi_onnx_needed(m, outputs, count, 1);
-    return gcpi_onnx_nodes_record(m) && gcpi_onnx_refusals(m) && gcpi_onnx_outputs_record(m, outputs, count);
+    return gcpi_onnx_nodes_record(m) && gcpi_onnx_refusals(m) && gcpi_onnx_outputs_record(m, outputs, count) &&
+           (!m->head_count || gcpi_onnx_head_shows(m, &m->values[outputs[0]]));
 }
 
 /* What a Softmax or LogSoftmax at the end reads; else the value itself. */
@@ -359,6 +360,7 @@ GCPI_DEF gcp_code gcp_onnx_record_at(gcp_tape *t, gcp_onnx *model, gcp_onnx_reco
     m->call = "gcp_onnx_record";
     m->report = o.report;
     m->batch = o.batch;
+    m->classes = o.classes;
     m->sizes = o.sizes;
     m->refused = m->weight_count = m->recorded = 0;
     m->refusals[0] = 0;

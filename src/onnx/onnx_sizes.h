@@ -87,6 +87,7 @@ static int gcpi_shape_where(gcpi_onnx *m, gcpi_onnx_node *n)
 
 /* ---- windows ---- */
 
+enum { GCPI_ONNX_SIDE = 1 << 24 }; /* the most of an image's side, a padding, what a window reaches */
 /* Windows along up to two axes, height and width: a sequence has a height of 1. */
 typedef struct gcpi_onnx_window {
     int axes, k[2], stride[2], dilation[2], before[2], after[2];
@@ -94,12 +95,17 @@ typedef struct gcpi_onnx_window {
 
 static int gcpi_onnx_along(const gcpi_onnx_node *n, const char *name, int axes, int otherwise, int *to)
 {
-    int64_t list[4];
+    int64_t list[4] = { 0 };
     const int count = gcpi_onnx_integers(n, name, list, 4);
     to[0] = to[1] = otherwise;
     if (count < 0) return 1;
-    for (int i = 0; i < axes; i++) to[2 - axes + i] = list[i] < 0 || list[i] > 1 << 20 ? -1 : (int)list[i];
+    for (int i = 0; i < axes; i++) to[2 - axes + i] = list[i] < 0 || list[i] > GCPI_ONNX_SIDE ? -1 : (int)list[i];
     return count == axes && to[0] >= 0 && to[1] >= 0;
+}
+/* Whether a window of an image fits in ints: its side, and what the window reaches. */
+static int gcpi_onnx_side_fits(int size, int kernel, int dilation)
+{
+    return size <= GCPI_ONNX_SIDE && (int64_t)dilation * kernel <= GCPI_ONNX_SIDE;
 }
 /* in: a value of a batch, channels, and one or two axes. Its output's sizes go to out. 0, with a message: refused. */
 static int gcpi_onnx_window_of(gcpi_onnx *m, const gcpi_onnx_node *n, const gcpi_onnx_value *x, const int *kernel,
@@ -115,13 +121,16 @@ static int gcpi_onnx_window_of(gcpi_onnx *m, const gcpi_onnx_node *n, const gcpi
         !gcpi_onnx_along(n, "dilations", axes, 1, w->dilation) || (count >= 0 && count != 2 * axes))
         return gcpi_onnx_refuse(m, n, "its window has not %d axes", axes);
     for (int i = 0, a = 2 - axes; a < 2; i++, a++) {
+        if (kernel && gcpi_onnx_given(n, "kernel_shape") && w->k[a] != kernel[i])
+            return gcpi_onnx_refuse(m, n, "a kernel_shape that its weight has not");
         if (kernel) w->k[a] = kernel[i];
+        if (!gcpi_onnx_side_fits(x->d[2 + i], w->k[a], w->dilation[a]) || pads[i] < 0 || pads[axes + i] < 0 ||
+            pads[i] > GCPI_ONNX_SIDE || pads[axes + i] > GCPI_ONNX_SIDE || w->stride[a] < 1 || w->dilation[a] < 1 ||
+            w->k[a] < 1)
+            return gcpi_onnx_refuse(m, n, "a kernel, stride, dilation, padding or side out of range");
         const int size = x->d[2 + i], reach = w->dilation[a] * (w->k[a] - 1) + 1;
         w->before[a] = (int)pads[i];
         w->after[a] = (int)pads[axes + i];
-        if (w->stride[a] < 1 || w->dilation[a] < 1 || w->k[a] < 1 || pads[i] < 0 || pads[axes + i] < 0 ||
-            pads[i] > 1 << 20 || pads[axes + i] > 1 << 20)
-            return gcpi_onnx_refuse(m, n, "a kernel, stride, dilation or padding out of range");
         if (gcpi_excerpt_is(same, "SAME_UPPER") || gcpi_excerpt_is(same, "SAME_LOWER")) {
             const int pad = GCPI_MAX(((size + w->stride[a] - 1) / w->stride[a] - 1) * w->stride[a] + reach - size, 0);
             w->before[a] = gcpi_excerpt_is(same, "SAME_LOWER") ? pad - pad / 2 : pad / 2;
@@ -148,6 +157,8 @@ static int gcpi_shape_conv(gcpi_onnx *m, gcpi_onnx_node *n)
     if (!k || k->rank != x->rank || x->rank < 3)
         return gcpi_onnx_refuse(m, n, "its weight has not as many axes as its input");
     if (!gcpi_onnx_window_of(m, n, x, k->d + 2, &w, d + 2)) return 0;
+    if (gcpi_onnx_integer(n, "group", 1) < 1 || gcpi_onnx_integer(n, "group", 1) > x->d[1])
+        return gcpi_onnx_refuse(m, n, "a number of groups out of range");
     d[0] = x->d[0];
     d[1] = k->d[0];
     return gcpi_onnx_shape(m, n, 0, x->type, x->rank, d);
@@ -158,7 +169,7 @@ static int gcpi_onnx_transposed(gcpi_onnx *m, const gcpi_onnx_node *n, const gcp
 {
     const gcpi_excerpt same = gcpi_onnx_string(n, "auto_pad", "NOTSET");
     const int axes = x->rank - 2;
-    int64_t pads[4] = { 0, 0, 0, 0 }, shape[4];
+    int64_t pads[4] = { 0, 0, 0, 0 }, shape[4] = { 0, 0, 0, 0 };
     const int count = gcpi_onnx_integers(n, "pads", pads, 4), sized = gcpi_onnx_integers(n, "output_shape", shape, 4);
     w->axes = axes;
     if (axes < 1 || axes > 2) return gcpi_onnx_refuse(m, n, "a window along %d axes; one or two are allowed", axes);
@@ -169,10 +180,14 @@ static int gcpi_onnx_transposed(gcpi_onnx *m, const gcpi_onnx_node *n, const gcp
     w->before[0] = w->after[0] = 0;
     for (int i = 0, a = 2 - axes; a < 2; i++, a++) {
         w->k[a] = k->d[2 + i];
+        if (!gcpi_onnx_side_fits(x->d[2 + i], w->k[a], w->dilation[a]) || pads[i] < 0 || pads[axes + i] < 0 ||
+            pads[i] > GCPI_ONNX_SIDE || pads[axes + i] > GCPI_ONNX_SIDE || shape[i] > GCPI_ONNX_SIDE ||
+            (int64_t)x->d[2 + i] * w->stride[a] > GCPI_ONNX_SIDE || (sized >= 0 && sized != axes))
+            return gcpi_onnx_refuse(m, n, "a kernel, stride, dilation, padding, side or output_shape out of range");
         w->before[a] = (int)pads[i];
         w->after[a] = (int)pads[axes + i];
         const int all = (x->d[2 + i] - 1) * w->stride[a] + extra[a] + w->dilation[a] * (w->k[a] - 1) + 1;
-        const int to = sized >= 2 ? (int)shape[sized - axes + i]
+        const int to = sized >= 0 ? (int)shape[i]
                      : gcpi_excerpt_is(same, "SAME_UPPER") || gcpi_excerpt_is(same, "SAME_LOWER")
                          ? x->d[2 + i] * w->stride[a]
                          : 0;
@@ -196,7 +211,10 @@ static int gcpi_shape_conv_transpose(gcpi_onnx *m, gcpi_onnx_node *n)
         return gcpi_onnx_refuse(m, n, "its weight has not as many axes as its input");
     if (!gcpi_onnx_transposed(m, n, x, k, &w, d + 2, extra)) return 0;
     d[0] = x->d[0];
-    d[1] = k->d[1] * (int)gcpi_onnx_integer(n, "group", 1);
+    const int64_t groups = gcpi_onnx_integer(n, "group", 1);
+    if (groups < 1 || groups > x->d[1] || (int64_t)k->d[1] * groups > INT32_MAX)
+        return gcpi_onnx_refuse(m, n, "a number of groups out of range");
+    d[1] = k->d[1] * (int)groups;
     return gcpi_onnx_shape(m, n, 0, x->type, x->rank, d);
 }
 static int gcpi_shape_pool(gcpi_onnx *m, gcpi_onnx_node *n)

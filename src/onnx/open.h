@@ -39,7 +39,7 @@ static int gcpi_onnx_arrays(gcpi_onnx *m, gcpi_onnx_counts c, size_t *bytes)
     gcp_arena *a = m->arena;
     const int values = c.edges + c.data + c.inputs + 1;
     m->data_capacity = c.data;
-    m->weight_capacity = 2 * c.data + c.nodes + 16;
+    m->weight_capacity = 2 * c.data + 3 * c.nodes + 16;
     m->bucket_count = 2 * values;
     m->nodes = GCPI_NEW(a, gcpi_onnx_node, c.nodes);
     m->values = GCPI_NEW(a, gcpi_onnx_value, values);

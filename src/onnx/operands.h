@@ -96,7 +96,7 @@ static void gcpi_onnx_plain_name(gcpi_excerpt name, char *text, size_t size)
 static void gcpi_onnx_free_name(gcp_tape *t, gcpi_excerpt name, char *text, size_t size)
 {
     gcpi_onnx_plain_name(name, text, size);
-    const size_t length = strlen(text);
+    const size_t length = GCPI_MIN(strlen(text), size - 12); /* room for any number */
     for (int i = 2; gcpi_name_find(t, 0, text, gcpi_hash(text)); i++) snprintf(text + length, size - length, "_%d", i);
 }
 /* Where two orders of the same elements have boundaries in the file, both get them. The file's order is that of memory,
@@ -190,6 +190,9 @@ static void gcpi_onnx_bind(gcpi_onnx *m, gcpi_onnx_value *v)
         gcpi_onnx_order_set(&v->order, v->rank, v->d);
     }
     if (!w) return;
+    if (gcpi_get(w->tensor)->kind == GCPI_STATISTIC)
+        gcpi_fail(m->tape, GCP_E_CONTENTS, m->at, m->call, "'%s' is a running statistic, and is read as a weight, too",
+                  gcpi_excerpt_text(v->name, name, sizeof name));
     gcpi_onnx_order lies = w->order;
     if (!gcpi_onnx_order_refine(&v->order, 0, &lies) || !gcpi_onnx_order_refine(&lies, 1, &v->order))
         gcpi_fail(m->tape, GCP_E_SHAPE, m->at, m->call, "a weight is read in two shapes that do not nest");

@@ -103,22 +103,24 @@ static int gcpi_onnx_put_data(gcpi_onnx *m, gcpi_disk_file *s, const gcpi_onnx_w
     m->arena->scratch = scratch;
     return !s->failed;
 }
-/* The sizes, from `first` on, of an output, or of a weight that is an input, too; a new head changed one. Of an output
-   that was not recorded they are left open. Written, or (s NULL) counted. */
-static size_t gcpi_onnx_put_sizes(const gcpi_onnx_value *v, gcpi_excerpt shape, int first, gcpi_disk_file *s)
+/* The sizes of an output, or of a weight that is an input, too; a new head changed one. An output's other sizes that
+   are not those of the recording are left open. Written, or (s NULL) counted. */
+static size_t gcpi_onnx_put_sizes(const gcpi_onnx *m, const gcpi_onnx_value *v, gcpi_excerpt shape, int output,
+                                  gcpi_disk_file *s)
 {
     gcpi_excerpt dim;
     size_t total = 0;
     for (int i = 0; gcpi_wire_each(&shape, 1, &dim); i++) {
-        const uint64_t was = (uint64_t)gcpi_wire_integer(dim, 1, 0), now = i < first || !was ? was
-                                                                         : !v->shaped        ? 0
-                                                                         : i < v->rank       ? (uint64_t)v->d[i]
-                                                                                             : was;
-        const size_t size = now == was ? dim.size : now ? 1 + gcpi_varint_size(now) : 0;
+        const uint64_t was = (uint64_t)gcpi_wire_integer(dim, 1, 0),
+                       is = v->shaped && i < v->rank ? (uint64_t)v->d[i] : 0;
+        const int samples = output && !i && m->batch, same = !was || was == is || (!output && !is),
+                  known = !output || (!samples && is == (uint64_t)m->classes);
+        const uint64_t now = known ? is : 0;
+        const size_t size = same ? dim.size : now ? 1 + gcpi_varint_size(now) : 0;
         total += gcpi_field_size(1, size);
         if (!s) continue;
         gcpi_put_head(s, 1, size);
-        if (now == was) gcpi_disk_write(s, dim.at, dim.size);
+        if (same) gcpi_disk_write(s, dim.at, dim.size);
         else if (now) {
             gcpi_put_varint(s, 1 << 3);
             gcpi_put_varint(s, now);
@@ -139,9 +141,9 @@ static size_t gcpi_onnx_put_declared(gcpi_onnx *m, int field, gcpi_excerpt messa
     const gcpi_excerpt name = gcpi_wire_find(message, 1), tensor = gcpi_wire_find(gcpi_wire_find(message, 2), 1),
                        shape = gcpi_wire_find(tensor, 2);
     const gcpi_onnx_value *v = &m->values[gcpi_onnx_find(m, name)];
-    const int first = field == GCPI_GRAPH_OUTPUT;
+    const int output = field == GCPI_GRAPH_OUTPUT;
     const uint64_t element = (uint64_t)gcpi_wire_integer(tensor, 1, 0);
-    const size_t sizes = gcpi_onnx_put_sizes(v, shape, first, NULL),
+    const size_t sizes = gcpi_onnx_put_sizes(m, v, shape, output, NULL),
                  inner = 1 + gcpi_varint_size(element) + gcpi_field_size(2, sizes), type = gcpi_field_size(1, inner),
                  whole = gcpi_field_size(1, name.size) + gcpi_field_size(2, type);
     if (!s) return gcpi_field_size(field, whole);
@@ -153,7 +155,7 @@ static size_t gcpi_onnx_put_declared(gcpi_onnx *m, int field, gcpi_excerpt messa
     gcpi_put_varint(s, 1 << 3);
     gcpi_put_varint(s, element);
     gcpi_put_head(s, 2, sizes);
-    gcpi_onnx_put_sizes(v, shape, first, s);
+    gcpi_onnx_put_sizes(m, v, shape, output, s);
     return gcpi_field_size(field, whole);
 }
 
@@ -298,13 +300,41 @@ static int gcpi_onnx_put_model(gcpi_onnx *m, int inference, gcpi_disk_file *s)
     }
     return !s->failed && !m->tape->code;
 }
+/* Whether running statistics that change have a place in the file. */
+static int gcpi_onnx_statistics_stay(gcpi_onnx *m)
+{
+    for (int i = 0; i < m->weight_count && !m->frozen_norms; i++) {
+        const gcpi_onnx_weight *w = &m->weights[i];
+        if (gcpi_get(w->tensor)->kind != GCPI_STATISTIC || w->source < m->initializers) continue;
+        gcpi_fail(m->tape, GCP_E_CONTENTS, m->at, m->call,
+                  "a BatchNormalization's mean or variance is no initialiser: it has no place in the file "
+                  "(.frozen_norms of gcp_onnx_record keeps it as it is)");
+        return 0;
+    }
+    return 1;
+}
+/* Whether all norms that train in the file can be written as they are used. */
+static int gcpi_onnx_infers(gcpi_onnx *m)
+{
+    char name[80];
+    for (int i = 0; i < m->node_count; i++) {
+        const gcpi_onnx_node *n = &m->nodes[i];
+        if (n->foreign || !gcpi_excerpt_is(n->op, "BatchNormalization") || gcpi_onnx_trims_of(m, n).norm) continue;
+        gcpi_fail(m->tape, GCP_E_CONTENTS, m->at, m->call,
+                  ".inference: node '%s' (BatchNormalization): its statistics are read, or an output of the file",
+                  gcpi_excerpt_text(n->name, name, sizeof name));
+        return 0;
+    }
+    return 1;
+}
 GCPI_DEF gcp_code gcp_onnx_save_at(gcp_tape *t, gcp_onnx *model, const char *path, gcp_onnx_save_opts o)
 {
     gcpi_onnx *m = gcpi_onnx_of(t, model, o.at, "gcp_onnx_save");
     gcpi_disk_file s = gcpi_disk_of(o.files, path, o.at, "gcp_onnx_save");
     char part[GCPI_PATH];
     s.tape = t;
-    if (!m || !gcpi_onnx_state_ready(m)) return gcp_error_code(t);
+    if (!m || !gcpi_onnx_state_ready(m) || !gcpi_onnx_statistics_stay(m)) return gcp_error_code(t);
+    if (o.inference && !gcpi_onnx_infers(m)) return gcp_error_code(t);
     if (gcpi_disk_create(&s, part) && !gcpi_onnx_put_model(m, o.inference, &s)) s.failed = 1;
     gcpi_disk_settle(&s, part);
     return t->code;

@@ -330,14 +330,22 @@ static gcpi_onnx_node *gcpi_onnx_sequence_part(gcpi_onnx *m, const gcpi_onnx_nod
     *axis = gcpi_onnx_axis(gcpi_onnx_integer(split, "axis", 0), x->rank);
     if (*axis < 0 || (gcpi_onnx_in(m, split, 1) && !sizes)) return NULL;
     const gcpi_onnx_value *given = gcpi_onnx_in(m, split, 1);
-    const int each = !given ? 1 : !given->rank ? (int)*sizes : 0, size = x->d[*axis];
-    const int parts = each > 0 ? (size + each - 1) / each : given ? (int)gcpi_onnx_elements(given) : 0;
-    const int at = (int)(index < 0 ? index + parts : index);
-    if (at < 0 || at >= parts) return NULL;
-    *first = each * at;
-    for (int i = 0; i < at && !each; i++) *first += (int)sizes[i];
-    *count = each ? GCPI_MIN(each, size - *first) : (int)sizes[at];
-    return *first >= 0 && *count > 0 && *first + *count <= size ? split : NULL;
+    const double each = !given       ? 1
+                      : !given->rank ? *sizes
+                                     : 0,
+                 size = x->d[*axis],
+                 parts = each > 0 ? ceil(size / each)
+                       : given    ? (double)gcpi_onnx_elements(given)
+                                  : 0,
+                 at = index < 0 ? index + parts : index;
+    double from = each > 0 ? each * at : 0, length = 0;
+    if (!(at >= 0 && at < parts) || !(size > 0)) return NULL;
+    for (int i = 0; i < (int)at && !(each > 0); i++) from += sizes[i];
+    length = each > 0 ? GCPI_MIN(each, size - from) : sizes[(int)at];
+    if (!(from >= 0 && length >= 1 && from + length <= size)) return NULL;
+    *first = (int)from;
+    *count = (int)length;
+    return split;
 }
 static int gcpi_shape_sequence_at(gcpi_onnx *m, gcpi_onnx_node *n)
 {
