@@ -4091,20 +4091,33 @@ static int gcpi_onnx_curve_numbers(gcpi_onnx *m, gcpi_onnx_value *v, const gcpi_
     p[0] /= curve == GCPI_CURVE_ELU ? -p[1] : -1;
     return p[0] >= 0;
 }
-/* Which curve v is, drawn over x, but for constants that are rounded to floats; -1: none. Points lie on both sides of
-   all kinks that activations have, and far out. */
+/* Whether v is this curve where it is drawn. */
+static int gcpi_onnx_curve_fits(gcpi_onnx *m, gcpi_onnx_value *v, const gcpi_onnx_value *x, int curve, const double *p)
+{
+    /* both sides of all kinks that activations have, close to 0, and far out */
+    static const double points[] = { 1.1,  -4,    -2.2, -0.3,  0.2,  2.6,   3.7, 0,    1,  -1,  7.5, -7.5,
+                                     1e-3, -1e-3, 0.05, -0.05, 2.95, -2.95, 5.4, -5.4, 20, -20, 1e3, -1e3 };
+    enum { POINTS = (int)(sizeof points / sizeof *points) };
+    const int bounds = curve == GCPI_CURVE_CLAMP ? 4 : 0;
+    double y;
+    for (int i = 0; i < POINTS + bounds; i++) {
+        const double bound = p[(i - POINTS) / 2 & 1], step = 1e-3 * (1 + fabs(bound)),
+                     at = i < POINTS       ? points[i]
+                        : (i - POINTS) & 1 ? bound + step
+                                           : bound - step;
+        if (!isfinite(at)) continue;
+        if (!gcpi_onnx_drawn(m, v, x, at, &y) || !(fabs(y - gcpi_onnx_curve_y(curve, p, at)) < 5e-7 * (1 + fabs(y))))
+            return 0;
+    }
+    return 1;
+}
+/* Which curve v is, drawn over x, but for constants that are rounded to floats; -1: none. */
 static int gcpi_onnx_curve_of(gcpi_onnx *m, gcpi_onnx_value *v, const gcpi_onnx_value *x, double *p)
 {
-    static const double points[] = { 1.1, -4, -2.2, -0.3, 0.2, 2.6, 3.7, 0, 1, -1, 7.5, -7.5, 20, -20, 1e3, -1e3 };
-    enum { POINTS = (int)(sizeof points / sizeof *points) };
-    double y[POINTS];
-    for (int i = 0; i < POINTS; i++)
-        if (!gcpi_onnx_drawn(m, v, x, points[i], &y[i])) return -1;
-    for (int c = 0; c < GCPI_CURVES_ALL; c++) {
-        int i = gcpi_onnx_curve_numbers(m, v, x, c, p) ? 0 : POINTS + 1;
-        while (i < POINTS && fabs(y[i] - gcpi_onnx_curve_y(c, p, points[i])) < 2e-6 * (1 + fabs(y[i]))) i++;
-        if (i == POINTS) return c;
-    }
+    double y;
+    if (!gcpi_onnx_drawn(m, v, x, 1.1, &y)) return -1;
+    for (int c = 0; c < GCPI_CURVES_ALL; c++)
+        if (gcpi_onnx_curve_numbers(m, v, x, c, p) && gcpi_onnx_curve_fits(m, v, x, c, p)) return c;
     return -1;
 }
 /* A value at most `depth` nodes below v of which n is a curve. */
