@@ -46,6 +46,7 @@ static int gcpi_shape_pair_of(gcpi_onnx *m, gcpi_onnx_node *n, int truth)
 {
     const gcpi_onnx_value *a = gcpi_onnx_in(m, n, 0), *b = gcpi_onnx_in(m, n, 1);
     int rank, d[GCPI_AXES];
+    if (!b && n->inputs > 1) return gcpi_onnx_refuse(m, n, "an input is left out");
     if (!b || (m->opset < 7 && gcpi_excerpt_is(n->op, "PRelu") && a->rank > 1 &&
                (gcpi_onnx_elements(b) == 1 || (b->rank == 1 && b->d[0] == a->d[1]))))
         return gcpi_shape_like(m, n);
