@@ -2651,7 +2651,7 @@ static int gcpi_onnx_cut_axis(gcpi_onnx_value *v, int axis, const gcpi_onnx_orde
     for (; f < v->order.count && v->order.axis[f] == axis; f++, g++) {
         if (g == o->count || o->axis[g] != k) return 0;
         if (v->order.size[f] == o->size[g]) continue;
-        if (v->order.size[f] % o->size[g] || !gcpi_onnx_order_split(&v->order, f, o->size[g])) return 0;
+        if (!o->size[g] || v->order.size[f] % o->size[g] || !gcpi_onnx_order_split(&v->order, f, o->size[g])) return 0;
         v->other = gcpi_nil(v->tensor.tape);
     }
     return 1;
