@@ -511,7 +511,6 @@ typedef struct gcpi_onnx_node {
     const struct gcpi_onnx_row *row;
     const struct gcpi_onnx_pattern *pattern;
     int part[8]; /* values that the pattern found */
-    int part_option;
     double number[4];
 } gcpi_onnx_node;
 
@@ -636,6 +635,22 @@ static gcpi_onnx_node *gcpi_onnx_maker(gcpi_onnx *m, const gcpi_onnx_value *v, c
     return n && !n->foreign && gcpi_excerpt_is(n->op, op) ? n : NULL;
 }
 static int gcpi_onnx_index(const gcpi_onnx *m, const gcpi_onnx_value *v) { return (int)(v - m->values); }
+
+static int gcpi_onnx_same_sizes(const gcpi_onnx_value *a, const gcpi_onnx_value *b)
+{
+    return a->rank == b->rank && !memcmp(a->d, b->d, (size_t)a->rank * sizeof *a->d);
+}
+/* How many inputs of nodes are a value, or another name of its data. */
+static int gcpi_onnx_readers(const gcpi_onnx *m, const gcpi_onnx_value *v)
+{
+    int count = 0;
+    for (int i = 0; i < m->node_count; i++)
+        for (int k = 0; k < m->nodes[i].inputs; k++) {
+            const int edge = m->edges[m->nodes[i].input + k];
+            count += edge && (&m->values[edge] == v || (v->data >= 0 && m->values[edge].data == v->data));
+        }
+    return count;
+}
 
 /* A node cannot be recorded. All that are found go to the report, and the first ones to the message. Returns 0. */
 GCPI_PRINTF(3, 4)
@@ -1018,7 +1033,7 @@ static int gcpi_onnx_outputs(gcpi_onnx *m, gcpi_disk_file *s)
 
 /* ---- the model ---- */
 
-static int gcpi_onnx_head(gcpi_onnx *m, gcpi_disk_file *s)
+static int gcpi_onnx_versions(gcpi_onnx *m, gcpi_disk_file *s)
 {
     gcpi_excerpt rest = m->file, import;
     if (!m->file.size || !gcpi_onnx_whole(m->file, GCPI_KIND_MODEL, 0))
@@ -1112,7 +1127,7 @@ GCPI_DEF gcp_onnx gcp_onnx_open_at(gcp_arena *arena, const char *path, gcp_onnx_
     m->arena = arena;
     char folder[GCPI_PATH];
     if (!o.folder && !o.data && path) o.folder = gcpi_onnx_folder(path, folder, sizeof folder);
-    const int ok = gcpi_onnx_bytes(m, &s, &o) && gcpi_onnx_head(m, &s) && gcpi_onnx_graph(m, &s, &o);
+    const int ok = gcpi_onnx_bytes(m, &s, &o) && gcpi_onnx_versions(m, &s) && gcpi_onnx_graph(m, &s, &o);
     gcpi_disk_close(&s);
     if (!ok) {
         arena->used = before;
@@ -1162,11 +1177,12 @@ static double *gcpi_onnx_known_new(gcpi_onnx *m, const gcpi_onnx_value *v) /* NU
         gcpi_fail(m->tape, GCP_E_NOMEM, m->at, m->call, "the model's arena of %td bytes is full", m->arena->size);
     return known;
 }
-/* The elements of a value that is known, be it a weight (numbers that an op needs now: a Resize's scales); else NULL.
-   */
+/* The elements of a value that is known, be it a weight (numbers that an op needs now: a Resize's scales); NULL: it is
+   not, or they are too many. */
 static const double *gcpi_onnx_elements_of(gcpi_onnx *m, gcpi_onnx_value *v)
 {
-    if (!v || v->known || v->data < 0 || !gcpi_onnx_type_size(v->type)) return v ? v->known : NULL;
+    if (!v || v->uniform) return NULL;
+    if (v->known || v->data < 0 || !gcpi_onnx_type_size(v->type)) return v->known;
     if (m->data[v->data].fresh) return NULL;
     double *known = gcpi_onnx_known_new(m, v);
     if (!known) return NULL;
@@ -1176,7 +1192,7 @@ static const double *gcpi_onnx_elements_of(gcpi_onnx *m, gcpi_onnx_value *v)
 }
 static const double *gcpi_onnx_known(gcpi_onnx *m, gcpi_onnx_value *v)
 {
-    return v && (v->uniform || gcpi_onnx_is_weight(m, v)) ? NULL : gcpi_onnx_elements_of(m, v);
+    return v && gcpi_onnx_is_weight(m, v) ? NULL : gcpi_onnx_elements_of(m, v);
 }
 /* A number, where a value is one. */
 static int gcpi_onnx_number(gcpi_onnx *m, gcpi_onnx_value *v, double *x)
@@ -1225,7 +1241,7 @@ static int gcpi_onnx_list(gcpi_onnx *m, const gcpi_onnx_node *n, const char *att
     gcpi_onnx_value *v = gcpi_onnx_in(m, n, input);
     if (gcpi_onnx_given(n, attribute)) return gcpi_onnx_integers(n, attribute, list, most);
     if (!v) return -1;
-    const double *known = v->uniform ? NULL : gcpi_onnx_elements_of(m, v);
+    const double *known = gcpi_onnx_elements_of(m, v);
     if (!known) return -2;
     const int count = (int)gcpi_onnx_elements(v);
     for (int i = 0; i < count && i < most; i++)
@@ -4127,8 +4143,7 @@ static int gcpi_onnx_curve_below(gcpi_onnx *m, gcpi_onnx_node *n, gcpi_onnx_valu
     gcpi_onnx_value *y = gcpi_onnx_out(m, n, 0);
     double number;
     if (!v || gcpi_onnx_number(m, v, &number)) return 0;
-    const int same = v->rank == y->rank && !memcmp(v->d, y->d, (size_t)v->rank * sizeof *v->d),
-              curve = same ? gcpi_onnx_curve_of(m, y, v, n->number + 1) : -1;
+    const int curve = gcpi_onnx_same_sizes(v, y) ? gcpi_onnx_curve_of(m, y, v, n->number + 1) : -1;
     n->part[0] = gcpi_onnx_index(m, v);
     n->number[0] = curve;
     if (curve >= 0) return 1;
@@ -4163,14 +4178,6 @@ static int gcpi_record_curve(gcpi_onnx *m, gcpi_onnx_node *n)
 
 /* ---- dropped samples ---- */
 
-/* How many nodes read a value. */
-static int gcpi_onnx_reads(const gcpi_onnx *m, int value)
-{
-    int count = 0;
-    for (int i = 0; i < m->node_count; i++)
-        for (int k = 0; k < m->nodes[i].inputs; k++) count += m->edges[m->nodes[i].input + k] == value;
-    return count;
-}
 /* The random numbers that a mask is made of; NULL: none at most 6 nodes below it, or something else reads them. */
 static gcpi_onnx_value *gcpi_onnx_random_below(gcpi_onnx *m, gcpi_onnx_value *v, int depth)
 {
@@ -4180,7 +4187,7 @@ static gcpi_onnx_value *gcpi_onnx_random_below(gcpi_onnx *m, gcpi_onnx_value *v,
     if (gcpi_excerpt_is(n->op, "RandomUniformLike"))
         return gcpi_onnx_float(n, "low", 0) == 0 && gcpi_onnx_float(n, "high", 1) == 1 ? v : NULL;
     for (int i = 0; i < 2 && !found; i++) found = gcpi_onnx_random_below(m, gcpi_onnx_in(m, n, i), depth - 1);
-    return found && gcpi_onnx_reads(m, gcpi_onnx_index(m, v)) == 1 ? found : NULL;
+    return found && gcpi_onnx_readers(m, v) == 1 ? found : NULL;
 }
 /* How often a mask, a curve over uniform random numbers, is not 0, and what it is then; 0: it is no such mask. */
 static double gcpi_onnx_kept_share(gcpi_onnx *m, gcpi_onnx_value *mask, double *number)
@@ -4207,16 +4214,15 @@ static int gcpi_match_drop(gcpi_onnx *m, gcpi_onnx_node *n)
     for (int i = 0; i < 2; i++) {
         gcpi_onnx_value *mask = gcpi_onnx_in(m, n, i), *x = gcpi_onnx_in(m, n, 1 - i);
         double kept, number = 1;
-        int per_sample = x->rank > 1 && mask->rank == x->rank && mask->d[0] == x->d[0], all = mask->rank == x->rank;
-        for (int k = 0; k < x->rank && all; k++) all = mask->d[k] == x->d[k];
+        int per_sample = x->rank > 1 && mask->rank == x->rank && mask->d[0] == x->d[0];
         for (int k = 1; k < x->rank && per_sample; k++) per_sample = mask->d[k] == 1;
-        kept = all || per_sample ? gcpi_onnx_kept_share(m, mask, &number) : 0;
-        if (kept <= 0 || kept >= 1 || gcpi_onnx_reads(m, gcpi_onnx_index(m, mask)) != 1) continue;
+        kept = per_sample || gcpi_onnx_same_sizes(mask, x) ? gcpi_onnx_kept_share(m, mask, &number) : 0;
+        if (kept <= 0 || kept >= 1 || gcpi_onnx_readers(m, mask) != 1) continue;
         if (fabs(number * kept - 1) > 1e-5) x = gcpi_onnx_unscaled(m, x, &number);
         if (fabs(number * kept - 1) > 1e-5) continue; /* what is kept is not divided by its share */
         n->part[0] = gcpi_onnx_index(m, x);
-        n->part_option = per_sample;
         n->number[0] = 1 - kept;
+        n->number[1] = per_sample;
         return 1;
     }
     return 0;
@@ -4227,7 +4233,7 @@ static int gcpi_record_drop(gcpi_onnx *m, gcpi_onnx_node *n)
     const char *layout = gcpi_layout_usual(x->rank);
     GCPI_ONNX_OPTS(dropout, o);
     o.rate = floor(n->number[0] * 1e7 + 0.5) / 1e7;
-    o.per_sample = n->part_option;
+    o.per_sample = n->number[1] != 0;
     if (!o.per_sample) return gcpi_onnx_put(m, n, 0, gcp_dropout_at(gcpi_onnx_any(m, x), o), &x->order);
     return gcpi_onnx_put_layout(m, n, 0, gcp_dropout_at(gcpi_onnx_get(m, x, layout), o), layout);
 }
@@ -4349,9 +4355,7 @@ static int gcpi_match_prelu(gcpi_onnx *m, gcpi_onnx_node *n)
     if (!less || !times || gcpi_onnx_in(m, less, 0) != x || !gcpi_onnx_number(m, gcpi_onnx_in(m, less, 1), &zero))
         return 0;
     const int weight = gcpi_onnx_in(m, times, 0) == x;
-    if (zero != 0 || gcpi_onnx_in(m, times, !weight) != x || x->rank != y->rank ||
-        memcmp(x->d, y->d, (size_t)x->rank * sizeof *x->d))
-        return 0;
+    if (zero != 0 || gcpi_onnx_in(m, times, !weight) != x || !gcpi_onnx_same_sizes(x, y)) return 0;
     n->part[0] = gcpi_onnx_index(m, x);
     n->part[1] = gcpi_onnx_index(m, gcpi_onnx_in(m, times, weight));
     return 1;
@@ -4624,6 +4628,10 @@ static gcpi_onnx_data *gcpi_onnx_initializer(gcpi_onnx *m, const gcpi_onnx_node 
     const gcpi_onnx_value *v = gcpi_onnx_in(m, n, input);
     return v && v->data >= 0 && v->data < m->initializers ? &m->data[v->data] : NULL;
 }
+static const gcpi_onnx_value *gcpi_onnx_value_of(const gcpi_onnx *m, const gcpi_onnx_data *d)
+{
+    return &m->values[gcpi_onnx_find(m, d->name)];
+}
 /* The last node with a weight, on the way back from a value; what is added on that way may be its bias. */
 static gcpi_onnx_node *gcpi_onnx_head_node(gcpi_onnx *m, int value, gcpi_onnx_data **bias)
 {
@@ -4654,17 +4662,6 @@ static int gcpi_onnx_ends(gcpi_onnx *m, int value, int depth)
                 ends = gcpi_onnx_behind_head(&m->nodes[i]) && m->nodes[i].outputs &&
                        gcpi_onnx_ends(m, m->edges[m->nodes[i].output], depth - 1);
     return ends;
-}
-/* How many nodes read an initialiser. */
-static int gcpi_onnx_readers(const gcpi_onnx *m, const gcpi_onnx_data *d)
-{
-    int count = 0;
-    for (int i = 0; i < m->node_count; i++)
-        for (int k = 0; k < m->nodes[i].inputs; k++) {
-            const int v = m->edges[m->nodes[i].input + k];
-            count += v && m->values[v].data == d - m->data;
-        }
-    return count;
 }
 /* The size of an axis becomes `classes`. What was is kept for the next recording. */
 static int gcpi_onnx_head_resize(gcpi_onnx *m, gcpi_onnx_data *d, int axis, int classes, int bias)
@@ -4697,11 +4694,12 @@ static int gcpi_onnx_head_set(gcpi_onnx *m, int output, int classes)
     if (weight->rank < 2 || !weight->count || gcpi_onnx_integer(n, "group", 1) != 1) return 0;
     if (weight->d[axis] == classes) return 1;
     if (bias && (bias->rank < 1 || bias->d[bias->rank - 1] != weight->d[axis])) return 0;
-    if (gcpi_onnx_readers(m, weight) != 1 || (bias && gcpi_onnx_readers(m, bias) != 1)) return 0;
+    if (gcpi_onnx_readers(m, gcpi_onnx_value_of(m, weight)) != 1 ||
+        (bias && gcpi_onnx_readers(m, gcpi_onnx_value_of(m, bias)) != 1))
+        return 0;
     return (!bias || gcpi_onnx_head_resize(m, bias, bias->rank - 1, classes, 1)) &&
            gcpi_onnx_head_resize(m, weight, axis, classes, 0);
 }
-/* .classes of a recording; 0 leaves the file's. */
 static int gcpi_onnx_head_fail(gcpi_onnx *m, int classes)
 {
     gcpi_fail(m->tape, GCP_E_ARGUMENT, m->at, m->call,
@@ -4719,6 +4717,7 @@ static int gcpi_onnx_head_shows(gcpi_onnx *m, const gcpi_onnx_value *output)
                     gcpi_onnx_elements(output) / m->batch > 1 && output->rank <= 2;
     return (shows && !one) || gcpi_onnx_head_fail(m, m->classes);
 }
+/* .classes of a recording; 0 leaves the file's. */
 static int gcpi_onnx_head_record(gcpi_onnx *m, int output, int classes)
 {
     gcpi_onnx_head_restore(m);
@@ -5563,12 +5562,11 @@ static size_t gcpi_onnx_put_declared(gcpi_onnx *m, int field, gcpi_excerpt messa
 
 /* ---- a graph as it runs in inference ---- */
 
+/* Whether a node reads a value, or it is an output of the file. */
 static int gcpi_onnx_is_read(const gcpi_onnx *m, int value)
 {
-    int found = 0;
+    int found = gcpi_onnx_readers(m, &m->values[value]) > 0;
     for (int i = 0; i < m->output_count; i++) found |= m->outputs[i] == value;
-    for (int i = 0; i < m->node_count && !found; i++)
-        for (int k = 0; k < m->nodes[i].inputs; k++) found |= m->edges[m->nodes[i].input + k] == value;
     return found;
 }
 /* What says that a node trains: a norm's attribute and outputs of statistics, a Dropout's third input. */

@@ -43,6 +43,15 @@ static inline uint64_t data_random(uint64_t key, uint64_t counter)
     return z ^ z >> 31;
 }
 
+/* FNV-1a; begin with HASH_BEGIN. */
+#define HASH_BEGIN 0xCBF29CE484222325u
+static inline uint64_t hash_bytes(uint64_t hash, const void *data, size_t size)
+{
+    const unsigned char *p = data;
+    for (size_t i = 0; i < size; i++) hash = (hash ^ p[i]) * 0x100000001B3u;
+    return hash;
+}
+
 /* order: a permutation of 0 to count - 1, another for each epoch. */
 static inline void data_shuffle(int *order, int count, uint64_t epoch)
 {

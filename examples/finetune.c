@@ -27,7 +27,6 @@ typedef struct tuner {
     view view;
     float *images, *scores;
     int32_t *classes;
-    size_t measured;
 } tuner;
 
 static int said(const char *message)
@@ -134,7 +133,7 @@ static int plan(const options *o, tuner *t)
     plan_print(t, &keep);
     return 1;
 }
-/* Parameters and statistics; list: their names. */
+/* How many parameters and statistics there are. */
 static int tensors(gcp_tape *net)
 {
     int count = 0;
@@ -242,15 +241,11 @@ static void batch_write(tuner *t, gcp_plan *p)
 /* Goes into the run file. loss: this epoch's; of: a hash of what the run goes through, and in which batches. */
 typedef struct place { int epoch, batch; double loss; uint64_t of; } place;
 
-static uint64_t hash_text(uint64_t hash, const char *text)
-{
-    do hash = (hash ^ (unsigned char)*text) * 0x100000001B3u; while (*text++);
-    return hash;
-}
+static uint64_t hash_text(uint64_t hash, const char *text) { return hash_bytes(hash, text, strlen(text) + 1); }
 static uint64_t run_hash(const options *o, const photos *s)
 {
     char numbers[64];
-    uint64_t hash = 0xCBF29CE484222325u;
+    uint64_t hash = HASH_BEGIN;
     snprintf(numbers, sizeof numbers, "%d %g", o->batch, o->held_out);
     hash = hash_text(hash, numbers);
     for (int i = 0; i < s->classes.count; i++) hash = hash_text(hash, s->classes.name[i]);
@@ -340,7 +335,10 @@ static int classes_save(const options *o, const photos *s)
     char path[4096];
     FILE *model = fopen(o->out, "rb+"), *f;
     if (!model) model = fopen(o->out, "wb");
-    if (!model || fclose(model)) return fprintf(stderr, "finetune: --out: '%s' cannot be written\n", o->out), 0;
+    if (!model || fclose(model)) {
+        fprintf(stderr, "finetune: --out: '%s' cannot be written\n", o->out);
+        return 0;
+    }
     if (!size_of(o->out, "")) remove(o->out);
     snprintf(path, sizeof path, "%s.classes", o->out);
     f = fopen(path, "w");
@@ -357,16 +355,16 @@ static int save(const options *o, tuner *t)
 
 static int run(const options *o, tuner *t, photos *s, split *parts)
 {
-    place at = { 0, 0, 0, 0 };
     if (!model_open(o, t) || !photos_open(o, s, parts) || !record(o, t, s->classes.count)) return 0;
     if (o->list) return list(t);
     if (!classes_save(o, s) || !plan(o, t) || !bind(o, t, s->classes.count)) return 0;
-    at.of = run_hash(o, s);
+    const uint64_t of = run_hash(o, s);
+    place at = { 0, 0, 0, of };
     if (o->resume && gcp_resume_run(t->net, o->resume, .extra = &at, .extra_bytes = sizeof at))
         printf("%s: goes on after epoch %d, batch %d\n", o->resume, at.epoch, at.batch);
     fflush(stdout);
     if (!said(gcp_error(t->net))) return 0;
-    if (at.of != run_hash(o, s))
+    if (at.of != of)
         return said("--resume: that run has other photographs or classes, another --batch or another --held-out");
     return train(o, t, s, parts, &at) && save(o, t);
 }

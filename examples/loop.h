@@ -117,17 +117,10 @@ static inline size_t loop_measure(loop *l)
     return l->measured;
 }
 
-static inline uint64_t hash_bytes(uint64_t hash, const void *data, size_t size)
-{
-    const unsigned char *p = data;
-    for (size_t i = 0; i < size; i++) hash = (hash ^ p[i]) * 0x100000001B3u;
-    return hash;
-}
-
 /* FNV-1a over every weight. */
 static inline uint64_t weights_hash(gcp_plan *plan)
 {
-    uint64_t hash = 0xCBF29CE484222325u;
+    uint64_t hash = HASH_BEGIN;
     for (int i = 0;; i++) {
         gcp_tensor w = gcp_nth_parameter(plan->tape, i);
         if (gcp_is_nil(w)) return hash;

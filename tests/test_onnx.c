@@ -61,6 +61,19 @@ static void forward(trained *t, gcp_real *out)
     CHECK_INT(gcp_onnx_read(&t->see, &t->model, 0, out), ==, GCP_OK);
 }
 
+/* What a report says of a plan; "" where it cannot be had. */
+static const char *printed(const gcp_plan *plan, void (*print)(const gcp_plan *plan, gcp_writer out))
+{
+    static char text[1 << 16];
+    FILE *f = tmpfile();
+    CHECK(f && plan->core);
+    if (!f) return "";
+    print(plan, gcp_file(f));
+    rewind(f);
+    text[fread(text, 1, sizeof text - 1, f)] = 0;
+    fclose(f);
+    return text;
+}
 /* Segments have the names of blocks, parameters those of initialisers, attention and silu are one op each. */
 static void what_is_recorded(void)
 {
@@ -73,15 +86,7 @@ static void what_is_recorded(void)
     CHECK_INT(gcp_shape_of(gcp_onnx_input(&t.model, 0)).d[3], ==, 3);
     CHECK_INT(gcp_shape_of(t.logits).d[3], ==, CLASSES);
     CHECK(gcp_is_nil(gcp_onnx_input(&t.model, 1)) && gcp_is_nil(gcp_onnx_output(&t.model, 1)));
-    static char text[1 << 16];
-    FILE *f = tmpfile();
-    CHECK(f != NULL);
-    if (!f) return;
-    gcp_plan_print(&t.plan, gcp_file(f));
-    rewind(f);
-    text[fread(text, 1, sizeof text - 1, f)] = 0;
-    fclose(f);
-    for (const char *at = text; (at = strstr(at, "F ")) != NULL; at++) {
+    for (const char *at = printed(&t.plan, gcp_plan_print); (at = strstr(at, "F ")) != NULL; at++) {
         attention += !strncmp(at + 2, "attention[", 10);
         silu += strstr(at, "silu") && strstr(at, "silu") < at + 40;
         segments += !strncmp(at + 2, "layer1.1[0]/", 12);
@@ -97,17 +102,9 @@ static void what_is_recorded(void)
 /* How often an op is on the plan's list of forward. */
 static int count_of(gcp_plan *plan, const char *op)
 {
-    static char text[1 << 16];
     const size_t length = strlen(op);
     int count = 0;
-    FILE *f = tmpfile();
-    CHECK(f != NULL);
-    if (!f) return 0;
-    gcp_layers_print(plan, gcp_file(f));
-    rewind(f);
-    text[fread(text, 1, sizeof text - 1, f)] = 0;
-    fclose(f);
-    for (const char *line = text; *line; line = strchr(line, '\n') + 1)
+    for (const char *line = printed(plan, gcp_layers_print); *line; line = strchr(line, '\n') + 1)
         count += !strncmp(line, op, length) && line[length] == '[';
     return count;
 }
@@ -187,7 +184,6 @@ static void constants(void)
 static void blocks_without_names(void)
 {
     static unsigned char whole[1 << 16];
-    static char text[1 << 16];
     FILE *f = fopen(SMALL, "rb");
     const size_t size = f ? fread(whole, 1, sizeof whole, f) : 0;
     if (f) fclose(f);
@@ -202,14 +198,7 @@ static void blocks_without_names(void)
     CHECK_INT(gcp_onnx_record(net, &model, .batch = BATCH), ==, GCP_OK);
     gcp_plan plan = gcp_plan_make(gcp_mean(gcp_onnx_output(&model, 0)), .policy = GCP_POLICY_SEGMENTS);
     int first = 0, second = 0;
-    f = tmpfile();
-    CHECK(f && plan.core);
-    if (!f) return;
-    gcp_layers_print(&plan, gcp_file(f));
-    rewind(f);
-    text[fread(text, 1, sizeof text - 1, f)] = 0;
-    fclose(f);
-    for (const char *line = text; *line; line = strchr(line, '\n') + 1) {
+    for (const char *line = printed(&plan, gcp_layers_print); *line; line = strchr(line, '\n') + 1) {
         first += !strncmp(line, "block[0]/", 9);
         second += !strncmp(line, "block[1]/", 9);
     }

@@ -135,8 +135,7 @@ static int gcpi_onnx_curve_below(gcpi_onnx *m, gcpi_onnx_node *n, gcpi_onnx_valu
     gcpi_onnx_value *y = gcpi_onnx_out(m, n, 0);
     double number;
     if (!v || gcpi_onnx_number(m, v, &number)) return 0;
-    const int same = v->rank == y->rank && !memcmp(v->d, y->d, (size_t)v->rank * sizeof *v->d),
-              curve = same ? gcpi_onnx_curve_of(m, y, v, n->number + 1) : -1;
+    const int curve = gcpi_onnx_same_sizes(v, y) ? gcpi_onnx_curve_of(m, y, v, n->number + 1) : -1;
     n->part[0] = gcpi_onnx_index(m, v);
     n->number[0] = curve;
     if (curve >= 0) return 1;
@@ -171,14 +170,6 @@ static int gcpi_record_curve(gcpi_onnx *m, gcpi_onnx_node *n)
 
 /* ---- dropped samples ---- */
 
-/* How many nodes read a value. */
-static int gcpi_onnx_reads(const gcpi_onnx *m, int value)
-{
-    int count = 0;
-    for (int i = 0; i < m->node_count; i++)
-        for (int k = 0; k < m->nodes[i].inputs; k++) count += m->edges[m->nodes[i].input + k] == value;
-    return count;
-}
 /* The random numbers that a mask is made of; NULL: none at most 6 nodes below it, or something else reads them. */
 static gcpi_onnx_value *gcpi_onnx_random_below(gcpi_onnx *m, gcpi_onnx_value *v, int depth)
 {
@@ -188,7 +179,7 @@ static gcpi_onnx_value *gcpi_onnx_random_below(gcpi_onnx *m, gcpi_onnx_value *v,
     if (gcpi_excerpt_is(n->op, "RandomUniformLike"))
         return gcpi_onnx_float(n, "low", 0) == 0 && gcpi_onnx_float(n, "high", 1) == 1 ? v : NULL;
     for (int i = 0; i < 2 && !found; i++) found = gcpi_onnx_random_below(m, gcpi_onnx_in(m, n, i), depth - 1);
-    return found && gcpi_onnx_reads(m, gcpi_onnx_index(m, v)) == 1 ? found : NULL;
+    return found && gcpi_onnx_readers(m, v) == 1 ? found : NULL;
 }
 /* How often a mask, a curve over uniform random numbers, is not 0, and what it is then; 0: it is no such mask. */
 static double gcpi_onnx_kept_share(gcpi_onnx *m, gcpi_onnx_value *mask, double *number)
@@ -215,16 +206,15 @@ static int gcpi_match_drop(gcpi_onnx *m, gcpi_onnx_node *n)
     for (int i = 0; i < 2; i++) {
         gcpi_onnx_value *mask = gcpi_onnx_in(m, n, i), *x = gcpi_onnx_in(m, n, 1 - i);
         double kept, number = 1;
-        int per_sample = x->rank > 1 && mask->rank == x->rank && mask->d[0] == x->d[0], all = mask->rank == x->rank;
-        for (int k = 0; k < x->rank && all; k++) all = mask->d[k] == x->d[k];
+        int per_sample = x->rank > 1 && mask->rank == x->rank && mask->d[0] == x->d[0];
         for (int k = 1; k < x->rank && per_sample; k++) per_sample = mask->d[k] == 1;
-        kept = all || per_sample ? gcpi_onnx_kept_share(m, mask, &number) : 0;
-        if (kept <= 0 || kept >= 1 || gcpi_onnx_reads(m, gcpi_onnx_index(m, mask)) != 1) continue;
+        kept = per_sample || gcpi_onnx_same_sizes(mask, x) ? gcpi_onnx_kept_share(m, mask, &number) : 0;
+        if (kept <= 0 || kept >= 1 || gcpi_onnx_readers(m, mask) != 1) continue;
         if (fabs(number * kept - 1) > 1e-5) x = gcpi_onnx_unscaled(m, x, &number);
         if (fabs(number * kept - 1) > 1e-5) continue; /* what is kept is not divided by its share */
         n->part[0] = gcpi_onnx_index(m, x);
-        n->part_option = per_sample;
         n->number[0] = 1 - kept;
+        n->number[1] = per_sample;
         return 1;
     }
     return 0;
@@ -235,7 +225,7 @@ static int gcpi_record_drop(gcpi_onnx *m, gcpi_onnx_node *n)
     const char *layout = gcpi_layout_usual(x->rank);
     GCPI_ONNX_OPTS(dropout, o);
     o.rate = floor(n->number[0] * 1e7 + 0.5) / 1e7;
-    o.per_sample = n->part_option;
+    o.per_sample = n->number[1] != 0;
     if (!o.per_sample) return gcpi_onnx_put(m, n, 0, gcp_dropout_at(gcpi_onnx_any(m, x), o), &x->order);
     return gcpi_onnx_put_layout(m, n, 0, gcp_dropout_at(gcpi_onnx_get(m, x, layout), o), layout);
 }

@@ -30,11 +30,12 @@ static double *gcpi_onnx_known_new(gcpi_onnx *m, const gcpi_onnx_value *v) /* NU
         gcpi_fail(m->tape, GCP_E_NOMEM, m->at, m->call, "the model's arena of %td bytes is full", m->arena->size);
     return known;
 }
-/* The elements of a value that is known, be it a weight (numbers that an op needs now: a Resize's scales); else NULL.
-   */
+/* The elements of a value that is known, be it a weight (numbers that an op needs now: a Resize's scales); NULL: it is
+   not, or they are too many. */
 static const double *gcpi_onnx_elements_of(gcpi_onnx *m, gcpi_onnx_value *v)
 {
-    if (!v || v->known || v->data < 0 || !gcpi_onnx_type_size(v->type)) return v ? v->known : NULL;
+    if (!v || v->uniform) return NULL;
+    if (v->known || v->data < 0 || !gcpi_onnx_type_size(v->type)) return v->known;
     if (m->data[v->data].fresh) return NULL;
     double *known = gcpi_onnx_known_new(m, v);
     if (!known) return NULL;
@@ -44,7 +45,7 @@ static const double *gcpi_onnx_elements_of(gcpi_onnx *m, gcpi_onnx_value *v)
 }
 static const double *gcpi_onnx_known(gcpi_onnx *m, gcpi_onnx_value *v)
 {
-    return v && (v->uniform || gcpi_onnx_is_weight(m, v)) ? NULL : gcpi_onnx_elements_of(m, v);
+    return v && gcpi_onnx_is_weight(m, v) ? NULL : gcpi_onnx_elements_of(m, v);
 }
 /* A number, where a value is one. */
 static int gcpi_onnx_number(gcpi_onnx *m, gcpi_onnx_value *v, double *x)
@@ -93,7 +94,7 @@ static int gcpi_onnx_list(gcpi_onnx *m, const gcpi_onnx_node *n, const char *att
     gcpi_onnx_value *v = gcpi_onnx_in(m, n, input);
     if (gcpi_onnx_given(n, attribute)) return gcpi_onnx_integers(n, attribute, list, most);
     if (!v) return -1;
-    const double *known = v->uniform ? NULL : gcpi_onnx_elements_of(m, v);
+    const double *known = gcpi_onnx_elements_of(m, v);
     if (!known) return -2;
     const int count = (int)gcpi_onnx_elements(v);
     for (int i = 0; i < count && i < most; i++)

@@ -113,9 +113,7 @@ static int gcpi_match_prelu(gcpi_onnx *m, gcpi_onnx_node *n)
     if (!less || !times || gcpi_onnx_in(m, less, 0) != x || !gcpi_onnx_number(m, gcpi_onnx_in(m, less, 1), &zero))
         return 0;
     const int weight = gcpi_onnx_in(m, times, 0) == x;
-    if (zero != 0 || gcpi_onnx_in(m, times, !weight) != x || x->rank != y->rank ||
-        memcmp(x->d, y->d, (size_t)x->rank * sizeof *x->d))
-        return 0;
+    if (zero != 0 || gcpi_onnx_in(m, times, !weight) != x || !gcpi_onnx_same_sizes(x, y)) return 0;
     n->part[0] = gcpi_onnx_index(m, x);
     n->part[1] = gcpi_onnx_index(m, gcpi_onnx_in(m, times, weight));
     return 1;

@@ -17,6 +17,10 @@ static gcpi_onnx_data *gcpi_onnx_initializer(gcpi_onnx *m, const gcpi_onnx_node 
     const gcpi_onnx_value *v = gcpi_onnx_in(m, n, input);
     return v && v->data >= 0 && v->data < m->initializers ? &m->data[v->data] : NULL;
 }
+static const gcpi_onnx_value *gcpi_onnx_value_of(const gcpi_onnx *m, const gcpi_onnx_data *d)
+{
+    return &m->values[gcpi_onnx_find(m, d->name)];
+}
 /* The last node with a weight, on the way back from a value; what is added on that way may be its bias. */
 static gcpi_onnx_node *gcpi_onnx_head_node(gcpi_onnx *m, int value, gcpi_onnx_data **bias)
 {
@@ -47,17 +51,6 @@ static int gcpi_onnx_ends(gcpi_onnx *m, int value, int depth)
                 ends = gcpi_onnx_behind_head(&m->nodes[i]) && m->nodes[i].outputs &&
                        gcpi_onnx_ends(m, m->edges[m->nodes[i].output], depth - 1);
     return ends;
-}
-/* How many nodes read an initialiser. */
-static int gcpi_onnx_readers(const gcpi_onnx *m, const gcpi_onnx_data *d)
-{
-    int count = 0;
-    for (int i = 0; i < m->node_count; i++)
-        for (int k = 0; k < m->nodes[i].inputs; k++) {
-            const int v = m->edges[m->nodes[i].input + k];
-            count += v && m->values[v].data == d - m->data;
-        }
-    return count;
 }
 /* The size of an axis becomes `classes`. What was is kept for the next recording. */
 static int gcpi_onnx_head_resize(gcpi_onnx *m, gcpi_onnx_data *d, int axis, int classes, int bias)
@@ -90,11 +83,12 @@ static int gcpi_onnx_head_set(gcpi_onnx *m, int output, int classes)
     if (weight->rank < 2 || !weight->count || gcpi_onnx_integer(n, "group", 1) != 1) return 0;
     if (weight->d[axis] == classes) return 1;
     if (bias && (bias->rank < 1 || bias->d[bias->rank - 1] != weight->d[axis])) return 0;
-    if (gcpi_onnx_readers(m, weight) != 1 || (bias && gcpi_onnx_readers(m, bias) != 1)) return 0;
+    if (gcpi_onnx_readers(m, gcpi_onnx_value_of(m, weight)) != 1 ||
+        (bias && gcpi_onnx_readers(m, gcpi_onnx_value_of(m, bias)) != 1))
+        return 0;
     return (!bias || gcpi_onnx_head_resize(m, bias, bias->rank - 1, classes, 1)) &&
            gcpi_onnx_head_resize(m, weight, axis, classes, 0);
 }
-/* .classes of a recording; 0 leaves the file's. */
 static int gcpi_onnx_head_fail(gcpi_onnx *m, int classes)
 {
     gcpi_fail(m->tape, GCP_E_ARGUMENT, m->at, m->call,
@@ -112,6 +106,7 @@ static int gcpi_onnx_head_shows(gcpi_onnx *m, const gcpi_onnx_value *output)
                     gcpi_onnx_elements(output) / m->batch > 1 && output->rank <= 2;
     return (shows && !one) || gcpi_onnx_head_fail(m, m->classes);
 }
+/* .classes of a recording; 0 leaves the file's. */
 static int gcpi_onnx_head_record(gcpi_onnx *m, int output, int classes)
 {
     gcpi_onnx_head_restore(m);

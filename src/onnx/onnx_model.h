@@ -214,7 +214,6 @@ typedef struct gcpi_onnx_node {
     const struct gcpi_onnx_row *row;
     const struct gcpi_onnx_pattern *pattern;
     int part[8]; /* values that the pattern found */
-    int part_option;
     double number[4];
 } gcpi_onnx_node;
 
@@ -339,6 +338,22 @@ static gcpi_onnx_node *gcpi_onnx_maker(gcpi_onnx *m, const gcpi_onnx_value *v, c
     return n && !n->foreign && gcpi_excerpt_is(n->op, op) ? n : NULL;
 }
 static int gcpi_onnx_index(const gcpi_onnx *m, const gcpi_onnx_value *v) { return (int)(v - m->values); }
+
+static int gcpi_onnx_same_sizes(const gcpi_onnx_value *a, const gcpi_onnx_value *b)
+{
+    return a->rank == b->rank && !memcmp(a->d, b->d, (size_t)a->rank * sizeof *a->d);
+}
+/* How many inputs of nodes are a value, or another name of its data. */
+static int gcpi_onnx_readers(const gcpi_onnx *m, const gcpi_onnx_value *v)
+{
+    int count = 0;
+    for (int i = 0; i < m->node_count; i++)
+        for (int k = 0; k < m->nodes[i].inputs; k++) {
+            const int edge = m->edges[m->nodes[i].input + k];
+            count += edge && (&m->values[edge] == v || (v->data >= 0 && m->values[edge].data == v->data));
+        }
+    return count;
+}
 
 /* A node cannot be recorded. All that are found go to the report, and the first ones to the message. Returns 0. */
 GCPI_PRINTF(3, 4)

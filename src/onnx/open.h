@@ -250,7 +250,7 @@ static int gcpi_onnx_outputs(gcpi_onnx *m, gcpi_disk_file *s)
 
 /* ---- the model ---- */
 
-static int gcpi_onnx_head(gcpi_onnx *m, gcpi_disk_file *s)
+static int gcpi_onnx_versions(gcpi_onnx *m, gcpi_disk_file *s)
 {
     gcpi_excerpt rest = m->file, import;
     if (!m->file.size || !gcpi_onnx_whole(m->file, GCPI_KIND_MODEL, 0))
@@ -344,7 +344,7 @@ GCPI_DEF gcp_onnx gcp_onnx_open_at(gcp_arena *arena, const char *path, gcp_onnx_
     m->arena = arena;
     char folder[GCPI_PATH];
     if (!o.folder && !o.data && path) o.folder = gcpi_onnx_folder(path, folder, sizeof folder);
-    const int ok = gcpi_onnx_bytes(m, &s, &o) && gcpi_onnx_head(m, &s) && gcpi_onnx_graph(m, &s, &o);
+    const int ok = gcpi_onnx_bytes(m, &s, &o) && gcpi_onnx_versions(m, &s) && gcpi_onnx_graph(m, &s, &o);
     gcpi_disk_close(&s);
     if (!ok) {
         arena->used = before;

@@ -161,12 +161,11 @@ static size_t gcpi_onnx_put_declared(gcpi_onnx *m, int field, gcpi_excerpt messa
 
 /* ---- a graph as it runs in inference ---- */
 
+/* Whether a node reads a value, or it is an output of the file. */
 static int gcpi_onnx_is_read(const gcpi_onnx *m, int value)
 {
-    int found = 0;
+    int found = gcpi_onnx_readers(m, &m->values[value]) > 0;
     for (int i = 0; i < m->output_count; i++) found |= m->outputs[i] == value;
-    for (int i = 0; i < m->node_count && !found; i++)
-        for (int k = 0; k < m->nodes[i].inputs; k++) found |= m->edges[m->nodes[i].input + k] == value;
     return found;
 }
 /* What says that a node trains: a norm's attribute and outputs of statistics, a Dropout's third input. */

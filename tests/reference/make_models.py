@@ -85,15 +85,15 @@ def images(side, seed, count=BATCH):
     return 0.5 * colours + contrast.flip(0) * blots + contrast * noise
 
 
-def created(name):
+def created(name, classes=CLASSES):
     origin, _, _, arguments = MODELS[name]
     torch.manual_seed(0)
     if origin == TV:
         import torchvision
-        model = getattr(torchvision.models, name)(weights=None, num_classes=CLASSES, **arguments)
+        model = getattr(torchvision.models, name)(weights=None, num_classes=classes, **arguments)
     else:
         import timm
-        model = timm.create_model(name, pretrained=False, num_classes=CLASSES, drop_rate=0.0, **arguments)
+        model = timm.create_model(name, pretrained=False, num_classes=classes, drop_rate=0.0, **arguments)
     for module in model.modules():
         if type(module).__name__ in ("Dropout", "StochasticDepth"):
             module.p = 0.0

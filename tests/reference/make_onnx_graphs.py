@@ -189,7 +189,7 @@ GROW = [transpose, transpose, reshape, reshape, softmax, layer_norm, linear, pro
 
 
 def graph(seed):
-    """A model whose outputs are the values that no node reads, its input and the outputs' values."""
+    """A model whose outputs are the values that no node reads."""
     random = np.random.default_rng(seed)
     n = Network(random)
     for _ in range(int(random.integers(4, 16))):
@@ -205,7 +205,7 @@ def graph(seed):
     onnx.checker.check_model(model)
     x = random.normal(size=n.shapes["x"]).astype("f")
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    return model, x, session.run(None, {"x": x})
+    return f"graph_{seed}", model, x, session.run(None, {"x": x}), b"1e-3 1e-3\n"
 
 
 def add(tar, name, data):
@@ -214,22 +214,22 @@ def add(tar, name, data):
     tar.addfile(entry, io.BytesIO(data))
 
 
-def main():
+def write(make):
+    """The archive of the command line: for each seed what make gives, a name, a model, its input, outputs; or None."""
     path, *words = sys.argv[1:]
     ends = [(word.split("-")[0], word.split("-")[-1]) for word in words]
     with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as tar:
         for seed in [seed for first, last in ends for seed in range(int(first), int(last) + 1)]:
-            made = graph(seed)
+            made = make(seed)
             if made is None:
                 continue
-            model, x, outputs = made
-            name = f"graph_{seed}"
+            name, model, x, outputs, tolerance = made
             add(tar, name + "/model.onnx", model.SerializeToString())
             add(tar, name + "/input_0.pb", numpy_helper.from_array(x).SerializeToString())
             for i, y in enumerate(outputs):
                 add(tar, f"{name}/output_{i}.pb", numpy_helper.from_array(y).SerializeToString())
-            add(tar, name + "/tolerance", b"1e-3 1e-3\n")
+            add(tar, name + "/tolerance", tolerance)
 
 
 if __name__ == "__main__":
-    main()
+    write(graph)

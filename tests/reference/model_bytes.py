@@ -16,25 +16,14 @@ import warnings
 import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "bench/speed/peers"))
-from make_models import BONUS, MODELS, TIMM, TV                                                                 # noqa: E402
+from make_models import BONUS, MODELS, created                                                              # noqa: E402
 from worker import resident                                                                                     # noqa: E402
 
 BATCH, CLASSES = 8, 1000
 
 
-def created(name):
-    origin, _, _, arguments = MODELS[name]
-    torch.manual_seed(0)
-    if origin == TV:
-        import torchvision
-        model = getattr(torchvision.models, name)(weights=None, num_classes=CLASSES, **arguments)
-    else:
-        import timm
-        model = timm.create_model(name, pretrained=False, num_classes=CLASSES, drop_rate=0.0, **arguments)
-    for module in model.modules():
-        if type(module).__name__ in ("Dropout", "StochasticDepth"):
-            module.p = 0.0
-    return model.train()
+def network(name):
+    return created(name, CLASSES).train()
 
 
 def image_of(name, count):
@@ -44,7 +33,7 @@ def image_of(name, count):
 
 def torch_bytes(name):
     """In a process of its own."""
-    model, image = created(name), image_of(name, BATCH)
+    model, image = network(name), image_of(name, BATCH)
     labels = torch.arange(BATCH)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     weights = sum(p.numel() * p.element_size() for p in [*model.parameters(), *model.buffers()])
@@ -61,7 +50,7 @@ def torch_bytes(name):
 def row(name, like_onnx):
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "model.onnx"
-        torch.onnx.export(created(name), image_of(name, 2), path, dynamo=False, opset_version=17, do_constant_folding=False,
+        torch.onnx.export(network(name), image_of(name, 2), path, dynamo=False, opset_version=17, do_constant_folding=False,
                           training=torch.onnx.TrainingMode.TRAINING, input_names=["image"], dynamic_axes={"image": {0: "batch"}})
         ours = subprocess.run([like_onnx, path, "--batch", str(BATCH), "--policy", "budget"], capture_output=True, text=True)
     if ours.returncode:
