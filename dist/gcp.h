@@ -2844,12 +2844,14 @@ typedef struct gcpi_par {
 #define GCPI_HOT __attribute__((noinline))
 #define GCPI_PREFETCH(p) __builtin_prefetch(p, 1)
 #define GCPI_PREFETCH_READ(p) __builtin_prefetch(p, 0)
+#define GCPI_PREFETCH_L2(p) __builtin_prefetch((const void *)(p), 0, 2)
 #define GCPI_UNROLL _Pragma("clang loop unroll(full)")
 #elif defined(__GNUC__)
 #define GCPI_BODY static inline __attribute__((always_inline))
 #define GCPI_FAST __attribute__((optimize("O2")))
 #define GCPI_PREFETCH(p) __builtin_prefetch(p, 1)
 #define GCPI_PREFETCH_READ(p) __builtin_prefetch(p, 0)
+#define GCPI_PREFETCH_L2(p) __builtin_prefetch((const void *)(p), 0, 2)
 #define GCPI_HOT __attribute__((noinline, optimize("O2", "fp-contract=fast")))
 #define GCPI_UNROLL _Pragma("GCC unroll 16")
 #else
@@ -2858,6 +2860,7 @@ typedef struct gcpi_par {
 #define GCPI_HOT
 #define GCPI_PREFETCH(p) ((void)0)
 #define GCPI_PREFETCH_READ(p) ((void)0)
+#define GCPI_PREFETCH_L2(p) ((void)0)
 #define GCPI_UNROLL
 #endif
 
@@ -2868,10 +2871,15 @@ enum {
     GCPI_PHASES = 16,       /* depthwise: at most so many phases of the strides */
     GCPI_STRIPS = 3,        /* depthwise: sizes of strips */
     GCPI_OUTER_ROWS = 48,   /* rows of dy packed side by side: whole tiles of every kernel */
-    GCPI_OUTER_BLOCKS = 3,  /* at most so many such blocks in a task */
-    GCPI_OUTER_PLAIN = 24,  /* up to so many channels of dy are read in place */
+    GCPI_OUTER_BLOCKS = 8,  /* at most so many such blocks in a task */
+    GCPI_OUTER_PLAIN = 64,  /* up to so many channels of dy are read in place */
+    GCPI_OUTER_NEAR = 320,  /* up to so many channels of x are read in place; twice as many where d is small */
+    GCPI_OUTER_SMALL = 163840,
     GCPI_LINE = 64 / (int)sizeof(gcp_real),              /* values in a cache line */
     GCPI_NR_MAX = 4 * GCPI_LINE,                         /* widest panel of columns */
+    GCPI_GATHER_PIXELS = 512,                            /* rows of a task, or fewer */
+    GCPI_SKIPS_MAX = 512,                                /* a longer side has little padding */
+    GCPI_SKIPS_TAPS = 16,                                /* more taps make too many kinds of pixels */
     GCPI_K_BLOCK = 1024,                                 /* terms summed in one pass */
     GCPI_PACK_MAX = 786432 / (int)sizeof(gcp_real),      /* packed weights of a worker: fit in L2 */
     GCPI_L1_HALF = 16384 / (int)sizeof(gcp_real),        /* values that fill half of L1 */
@@ -2904,6 +2912,7 @@ typedef struct gcpi_tile {        /* c[i][j] = start + sum over k of a[i][k*as] 
     const gcp_real *start; /* starting values of the first row; NULL: those in c */
     ptrdiff_t ss;          /* step of start from row to row */
     int rows;              /* rows to store; later a[] and c[] repeat one of them */
+    uintptr_t ahead, pace; /* a line is prefetched from here for each term, `pace` bytes apart */
 } gcpi_tile;
 
 typedef void gcpi_kernel(const gcpi_tile *t);
@@ -2919,33 +2928,48 @@ typedef struct gcpi_strip {            /* depthwise: pixels of a row, and the ta
 
 typedef void gcpi_stripper(const gcpi_strip *s);
 
-/* Sizes are literals and every short loop unrolls, so that acc lives in registers: a tile whose
- * size is a parameter runs at a quarter of the speed. */
+/* Sizes are literals and every short loop unrolls, so that acc lives in registers: a tile whose size is a parameter
+ * runs at a quarter of the speed. Few terms (32, 64) leave little to hide what stands around the sum: so one row of
+ * starting values is loaded once, and a sum of one run pays nothing for the loops around it. */
 #define GCPI_KERNEL(NAME, TARGET, VEC, MR, NV)                                                                         \
-    TARGET static void NAME(const gcpi_tile *t)                                                               \
+    TARGET static void NAME(const gcpi_tile *t)                                                                        \
     {                                                                                                                  \
         const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real));                                           \
         const ptrdiff_t n = t->n[2], as = t->as[2], bs = t->bs[2];                                                     \
-        gcp_real *c[MR];                                                                                               \
+        ptrdiff_t runs = t->n[0] * t->n[1], inner = t->n[1], from = 0;                                                 \
+        const uintptr_t pace = t->pace;                                                                                \
+        uintptr_t ahead = t->ahead;                                                                                    \
+        const gcp_real *b = t->b;                                                                                      \
         VEC acc[MR][NV];                                                                                               \
-        GCPI_UNROLL for (int i = 0; i < MR; i++) c[i] = t->c[i] + t->first;                                            \
-        GCPI_UNROLL for (int i = 0; i < MR; i++)                                                                       \
-            GCPI_UNROLL for (int v = 0; v < NV; v++) GCPI_PREFETCH(c[i] + v * lanes);                                  \
-        GCPI_UNROLL for (int i = 0; i < MR; i++) GCPI_UNROLL for (int v = 0; v < NV; v++) acc[i][v] =                  \
-            *(const VEC *)((t->start ? t->start + i * t->ss : c[i]) + v * lanes);                                      \
-        for (ptrdiff_t k0 = 0; k0 < t->n[0]; k0++)                                                                     \
-            for (ptrdiff_t k1 = 0; k1 < t->n[1]; k1++) {                                                               \
-                const gcp_real *b = t->b + k0 * t->bs[0] + k1 * t->bs[1], *a[MR];                                      \
-                GCPI_UNROLL for (int i = 0; i < MR; i++) a[i] = t->a[i] + k0 * t->as[0] + k1 * t->as[1];               \
-                for (ptrdiff_t k = 0, o = 0; k < n; k++, o += as, b += bs) {                                           \
-                    VEC row[NV];                                                                                       \
-                    GCPI_UNROLL for (int v = 0; v < NV; v++) row[v] = *(const VEC *)(b + v * lanes);                   \
-                    GCPI_UNROLL for (int i = 0; i < MR; i++)                                                           \
-                        GCPI_UNROLL for (int v = 0; v < NV; v++) acc[i][v] += a[i][o] * row[v];                        \
-                }                                                                                                      \
+        if (t->start && !t->ss)                                                                                        \
+            GCPI_UNROLL for (int v = 0; v < NV; v++) {                                                                 \
+                VEC value = *(const VEC *)(t->start + v * lanes);                                                      \
+                GCPI_UNROLL for (int i = 0; i < MR; i++) acc[i][v] = value;                                            \
             }                                                                                                          \
-        GCPI_UNROLL for (int i = 0; i < MR; i++)                                                                       \
-            if (i < t->rows) GCPI_UNROLL for (int v = 0; v < NV; v++) *(VEC *)(c[i] + v * lanes) = acc[i][v];          \
+        else                                                                                                           \
+            GCPI_UNROLL for (int i = 0; i < MR; i++) GCPI_UNROLL for (int v = 0; v < NV; v++) acc[i][v] =              \
+                *(const VEC *)((t->start ? t->start + i * t->ss : t->c[i] + t->first) + v * lanes);                    \
+        for (;;) {                                                                                                     \
+            const gcp_real *a[MR], *at = b;                                                                            \
+            GCPI_UNROLL for (int i = 0; i < MR; i++) a[i] = t->a[i] + from;                                            \
+            for (ptrdiff_t k = 0, o = 0; k < n; k++, o += as, at += bs) {                                              \
+                VEC row[NV];                                                                                           \
+                if (MR <= 8) GCPI_PREFETCH_L2(ahead);                                                                  \
+                ahead += pace;                                                                                         \
+                GCPI_UNROLL for (int v = 0; v < NV; v++) row[v] = *(const VEC *)(at + v * lanes);                      \
+                GCPI_UNROLL for (int i = 0; i < MR; i++)                                                               \
+                    GCPI_UNROLL for (int v = 0; v < NV; v++) acc[i][v] += a[i][o] * row[v];                            \
+            }                                                                                                          \
+            if (--runs <= 0) break;                                                                                    \
+            const int whole = --inner == 0;                                                                            \
+            from += whole ? t->as[0] - (t->n[1] - 1) * t->as[1] : t->as[1];                                            \
+            b += whole ? t->bs[0] - (t->n[1] - 1) * t->bs[1] : t->bs[1];                                               \
+            if (whole) inner = t->n[1];                                                                                \
+        }                                                                                                              \
+        GCPI_UNROLL for (int i = 0; i < MR; i++) {                                                                     \
+            gcp_real *c = t->c[i] + t->first;                                                                          \
+            if (i < t->rows) GCPI_UNROLL for (int v = 0; v < NV; v++) *(VEC *)(c + v * lanes) = acc[i][v];             \
+        }                                                                                                              \
     }
 
 /* Copies rows of `width` values to dense rows; the last vector of a row overlaps the one before it. */
@@ -3124,6 +3148,7 @@ typedef struct gcpi_simd {
     gcpi_turner *turn;
     gcpi_stripper *depth[GCPI_STRIPS], *depth_back[GCPI_STRIPS]; /* strips of 8, 4, 1 pixels */
     gcpi_kernel *five; /* 5 x 4: wastes no row where the count is 10, 20, 40 */
+    int burst;         /* see gcpi_core_bursts */
 } gcpi_simd;
 
 #define GCPI_STRIPPERS(ISA) {ISA##_depth_8, ISA##_depth_4, ISA##_depth_1}, {ISA##_back_8, ISA##_back_4, ISA##_back_1}
@@ -3131,26 +3156,44 @@ typedef struct gcpi_simd {
 /* An instruction set whose tiles are 12, 6 and 4 rows by 1, 2 and 3 vectors. */
 #define GCPI_SIMD(ISA, BYTES) \
     { (BYTES) / (int)sizeof(gcp_real), 3, { 12, 6, 4, 0 }, { ISA##_12x1, ISA##_6x2, ISA##_4x3, NULL }, \
-      ISA##_copy, ISA##_turn, GCPI_STRIPPERS(ISA), NULL }
+      ISA##_copy, ISA##_turn, GCPI_STRIPPERS(ISA), NULL, 0 }
 
-static gcpi_simd gcpi_simd_of(int isa)
+/* Whether a core likes a tile's lines prefetched at once (AMD's: up to 10 % of a 1x1 convolution), or loses by it. On
+   Intel's so many requests hold up the loads of the sum; what gains there is one line a term of what comes next. */
+static int gcpi_core_bursts(void)
+{
+#if GCPI_X86
+    return __builtin_cpu_is("amd");
+#else
+    return 1;
+#endif
+}
+
+static const gcpi_simd *gcpi_simd_table(int isa)
 {
     static const gcpi_simd scalar = GCPI_SIMD(gcpi_scalar, (int)sizeof(gcp_real));
 #if GCPI_X86
     static const gcpi_simd avx512 = {
         64 / (int)sizeof(gcp_real), 4, { 8, 8, 8, 6 },
         { gcpi_avx512_8x1, gcpi_avx512_8x2, gcpi_avx512_8x3, gcpi_avx512_6x4 },
-        gcpi_avx512_copy, gcpi_avx512_turn, GCPI_STRIPPERS(gcpi_avx512), gcpi_avx512_5x4 };
+        gcpi_avx512_copy, gcpi_avx512_turn, GCPI_STRIPPERS(gcpi_avx512), gcpi_avx512_5x4, 0 };
     static const gcpi_simd avx2 = GCPI_SIMD(gcpi_avx2, 32);
-    if (isa == GCP_ISA_AVX512) return avx512;
-    if (isa == GCP_ISA_AVX2) return avx2;
+    if (isa == GCP_ISA_AVX512) return &avx512;
+    if (isa == GCP_ISA_AVX2) return &avx2;
 #endif
 #if GCPI_VECTORS
     static const gcpi_simd v128 = GCPI_SIMD(gcpi_v128, 16);
-    if (isa != GCP_ISA_SCALAR) return v128;
+    if (isa != GCP_ISA_SCALAR) return &v128;
 #endif
     (void)isa;
-    return scalar;
+    return &scalar;
+}
+
+static gcpi_simd gcpi_simd_of(int isa)
+{
+    gcpi_simd s = *gcpi_simd_table(isa);
+    s.burst = gcpi_core_bursts();
+    return s;
 }
 
 static int gcpi_isa_best(void)
@@ -3210,6 +3253,9 @@ static size_t gcpi_scratch_bytes(ptrdiff_t shared, ptrdiff_t worker, const gcpi_
     return gcpi_bytes_from(((double)shared + (double)worker * par->threads) * sizeof(gcp_real));
 }
 
+/* Work that no sum depends on is cut into so many tasks at least: more copy and pack the same again. */
+static int gcpi_par_tasks(const gcpi_par *par) { return gcpi_min(GCPI_TASKS, 2 * par->threads); }
+
 /* steps * elements, capped. A stride that does not fit belongs to an axis with one position, so it is never taken. */
 static ptrdiff_t gcpi_stride(int64_t steps, int64_t elements)
 {
@@ -3233,6 +3279,16 @@ GCPI_BODY void gcpi_fetch(const gcp_real *p, ptrdiff_t skip, ptrdiff_t count)
     uintptr_t line = GCPI_LINE * sizeof *p, at = (uintptr_t)p + (size_t)skip * sizeof *p,
               end = at + (size_t)count * sizeof *p;
     for (; at < end; at += line) GCPI_PREFETCH_READ((const void *)at);
+}
+
+/* Of `count` positions from `first` on, `step` apart: the indices of those in [0, size). */
+typedef struct gcpi_range { int begin, end; } gcpi_range;
+static gcpi_range gcpi_inside(ptrdiff_t first, int step, int count, int size)
+{
+    gcpi_range r = { 0, count };
+    while (r.begin < count && first + (ptrdiff_t)r.begin * step < 0) r.begin++;
+    while (r.end > r.begin && first + (ptrdiff_t)(r.end - 1) * step >= size) r.end--;
+    return r;
 }
 
 /* Columns come in panels of at most nv vectors, all nearly equally wide. */
@@ -3275,14 +3331,16 @@ static gcpi_kernel *gcpi_kernel_of(const gcpi_simd *simd, int nv, int rows, int 
     return five ? simd->five : simd->kernel[nv - 1];
 }
 
-/* Runs a kernel on a tile; where its panel is padded, c goes through a full-width copy. */
-GCPI_FAST static void gcpi_run_tile(gcpi_kernel *kernel, const gcpi_tile *t, const gcpi_panel *p)
+/* Prefetches the rows of a tile to be written. */
+GCPI_BODY void gcpi_fetch_rows(const gcpi_tile *t, int width)
+{
+    for (int i = 0; i < t->rows; i++) gcpi_fetch(t->c[i] + t->first, 0, width);
+}
+
+/* Runs a kernel on a tile of a padded panel: c goes through a full-width copy. */
+GCPI_FAST static void gcpi_run_padded(gcpi_kernel *kernel, const gcpi_tile *t, const gcpi_panel *p)
 {
     gcp_real wide[GCPI_MR_MAX][GCPI_NR_MAX], *c[GCPI_MR_MAX];
-    if (p->cols == p->width) {
-        kernel(t);
-        return;
-    }
     gcpi_tile padded = *t;
     padded.c = c, padded.first = 0;
     for (int i = 0; i < GCPI_MR_MAX; i++) c[i] = wide[i < t->rows ? i : 0];
@@ -3291,11 +3349,19 @@ GCPI_FAST static void gcpi_run_tile(gcpi_kernel *kernel, const gcpi_tile *t, con
     for (int i = 0; i < t->rows; i++) gcpi_copy(t->c[i] + t->first, wide[i], p->cols);
 }
 
+GCPI_BODY void gcpi_run_tile(const gcpi_simd *simd, gcpi_kernel *kernel, const gcpi_tile *t, const gcpi_panel *p)
+{
+    if (simd->burst) gcpi_fetch_rows(t, p->cols);
+    if (p->cols == p->width) kernel(t);
+    else gcpi_run_padded(kernel, t, p);
+}
+
 typedef struct gcpi_view {
     int n, h, w, channels;              /* source images; channels of one group */
     ptrdiff_t xs[3], xc;                /* steps to the next image, row, pixel, and channel */
     int oy, ox, sy, sx, ky, kx, dy, dx; /* row y reads source rows oy + y*sy + k*dy, k < ky */
     int ho, wo;
+    int skips;                          /* what is not there is not read */
     /* set by gcpi_view_cut */
     int bn, bh, bw, cn, ch, cw; /* images, rows, columns of a block; blocks along each of them */
     ptrdiff_t chunks;           /* blocks in all */
@@ -3327,14 +3393,45 @@ static int gcpi_view_inside(const gcpi_view *v)
            (ptrdiff_t)v->ox + (ptrdiff_t)(v->wo - 1) * v->sx + (ptrdiff_t)(v->kx - 1) * v->dx < v->w;
 }
 
-/* Cuts the output into blocks of about `pixels`. Reading in place needs every pixel to exist, and
- * whole vectors (`lanes`) where x is the vector operand. */
-static void gcpi_view_cut(gcpi_view *v, int pixels, int lanes)
+/* One axis of a view: row (column) p of y reads pixels from + p*step + k*apart of `size`, k < taps. */
+typedef struct gcpi_side { int from, step, apart, taps, size; } gcpi_side;
+static gcpi_side gcpi_view_rows(const gcpi_view *v)
+{
+    gcpi_side a = { v->oy, v->sy, v->dy, v->ky, v->h };
+    return a;
+}
+static gcpi_side gcpi_view_columns(const gcpi_view *v)
+{
+    gcpi_side a = { v->ox, v->sx, v->dx, v->kx, v->w };
+    return a;
+}
+
+/* Taps that read pixels which exist. */
+static gcpi_range gcpi_taps_at(const gcpi_side *a, int p)
+{
+    return gcpi_inside(a->from + (ptrdiff_t)p * a->step, a->apart, a->taps, a->size);
+}
+
+/* How many rows (columns) from p on, below `end`, have the same taps. */
+static int gcpi_same_taps(const gcpi_side *a, int p, int end)
+{
+    gcpi_range first = gcpi_taps_at(a, p), next;
+    ptrdiff_t spare = (ptrdiff_t)a->size - 1 - (ptrdiff_t)(a->taps - 1) * a->apart - a->from;
+    if (first.begin == 0 && first.end == a->taps) return (int)GCPI_MIN((ptrdiff_t)end, spare / a->step + 1) - p;
+    for (int n = 1; p + n < end; n++) {
+        next = gcpi_taps_at(a, p + n);
+        if (next.begin != first.begin || next.end != first.end) return n;
+    }
+    return end - p;
+}
+
+/* Cuts the output into blocks of about `pixels`; place: x may be read in place, if every pixel that is read exists. */
+static void gcpi_view_cut(gcpi_view *v, int pixels, int place)
 {
     v->bw = gcpi_even(v->wo, pixels);
     v->bh = gcpi_even(v->ho, gcpi_max(1, pixels / v->wo));
     v->bn = v->bh < v->ho ? 1 : gcpi_even(v->n, gcpi_max(1, (int)(pixels / ((ptrdiff_t)v->ho * v->wo))));
-    v->direct = lanes && gcpi_view_inside(v) && v->channels % lanes == 0;
+    v->direct = place && (gcpi_view_inside(v) || (v->skips && v->channels >= GCPI_NR_MAX));
     while (gcpi_view_window(v) > GCPI_WINDOW_MAX && !v->direct && v->bn * v->bh * v->bw > 1)
         if (v->bn > 1) v->bn = (v->bn + 1) / 2;
         else if (v->bh > 1) v->bh = (v->bh + 1) / 2;
@@ -3390,13 +3487,11 @@ static int gcpi_view_reads(const gcpi_view *v, const gcpi_block *k, int y, int f
     return 0;
 }
 
-/* Returns where the pixels of a block are read with the steps v->ws: in x itself, or in `window`, to which it copies
- * those that kernel rows first .. last - 1 read. */
+/* Copies the pixels of a block that kernel rows first .. last - 1 read to `window`, where their steps are v->ws. */
 GCPI_FAST static const gcp_real *gcpi_view_load(const gcpi_view *v, const gcp_real *x, const gcpi_block *k, int first,
                                                 int last, gcp_real *window)
 {
     ptrdiff_t y0 = v->oy + (ptrdiff_t)k->y * v->sy, x0 = v->ox + (ptrdiff_t)k->x * v->sx;
-    if (v->direct) return x + k->b * v->xs[0] + y0 * v->xs[1] + x0 * v->xs[2];
     for (int b = 0; b < k->n; b++)
         for (int y = 0; y < v->wh; y++) {
             gcp_real *out = window + b * v->ws[0] + y * v->ws[1];
@@ -3449,7 +3544,11 @@ GCPI_FAST static void gcpi_pack_rows(const gcpi_simd *simd, gcp_real *out, int w
     for (int r0 = 0; r0 < rows; r0 += GCPI_PACK_ROWS) {
         int r1 = gcpi_min(rows, r0 + GCPI_PACK_ROWS);
         if (cs != 1) simd->turn(out + (ptrdiff_t)r0 * width, width, r1 - r0, cols, w + r0, cs);
-        for (int r = r0; r < r1; r++) {
+        if (cs == 1 && cols == width && cols >= simd->lanes) {
+            simd->copy(out + (ptrdiff_t)r0 * width, w + r0 * rs, r1 - r0, rs, cols);
+            continue;
+        }
+        for (int r = r0; r < r1 && (cs == 1 || cols < width); r++) {
             if (cs == 1) memcpy(out + (ptrdiff_t)r * width, w + r * rs, (size_t)cols * sizeof *out);
             memset(out + (ptrdiff_t)r * width + cols, 0, (size_t)(width - cols) * sizeof *out);
         }
@@ -3515,7 +3614,7 @@ static void gcpi_planar_row(const gcpi_gather *g, const gcp_real *window, gcp_re
     const gcp_real *a[GCPI_MR_MAX];
     gcp_real *c[GCPI_MR_MAX];
     gcpi_tile t;
-    t.a = a, t.c = c;
+    t.a = a, t.c = c, t.ahead = (uintptr_t)g->x, t.pace = 0;
     /* ky and channels make one run, unless reuse across kx in L1 is worth more */
     int whole = v->dy == 1 && (ptrdiff_t)v->ky * v->channels * v->ww <= GCPI_L1_HALF;
     t.n[0] = whole ? 1 : v->ky, t.n[1] = v->kx, t.n[2] = whole ? v->ky * v->channels : v->channels;
@@ -3537,6 +3636,7 @@ static void gcpi_planar_row(const gcpi_gather *g, const gcp_real *window, gcp_re
                 a[i] = w + from * terms + side + row;
                 c[i] = out + (r + row) * plane;
             }
+            if (g->simd.burst) gcpi_fetch_rows(&t, panel.width);
             kernel(&t);
         }
     }
@@ -3588,13 +3688,37 @@ typedef struct gcpi_kblock {
     int y, x, j, ny, nx, nj;
 } gcpi_kblock;
 
-static void gcpi_gather_cut(gcpi_gather *g)
+/* Several sets are packed again by each worker, and for each chunk of theirs: they are cut as little as may be. */
+static void gcpi_gather_cut(gcpi_gather *g, const gcpi_par *par)
 {
-    int pixels = 512;
+    int pixels = GCPI_GATHER_PIXELS;
+    double sets = (double)g->sets * g->groups;
     do {
         gcpi_view_cut(&g->v, pixels, 1);
         pixels /= 2;
-    } while (pixels >= 96 && (double)g->v.chunks * g->sets * g->groups < (double)GCPI_TASKS);
+    } while (pixels >= 96 && (double)g->v.chunks * sets < (sets > 1 ? gcpi_par_tasks(par) : GCPI_TASKS));
+}
+
+/* Whether it pays to skip padding: what the last tiles of each kind of pixels leave empty may cost more. By the shape,
+   not by how it is cut for the threads: a sum of terms that are 0 may differ from none in the sign of zero. */
+static int gcpi_gather_skips(const gcpi_gather *g)
+{
+    const gcpi_view *v = &g->v;
+    const gcpi_side ys = gcpi_view_rows(v), xs = gcpi_view_columns(v);
+    int mr = g->simd.mr[gcpi_ceil(g->columns.vectors, g->columns.panels) - 1];
+    double images = gcpi_min(v->n, gcpi_max(1, (int)(GCPI_GATHER_PIXELS / ((int64_t)v->ho * v->wo)))), some = 0;
+    if (gcpi_view_inside(v) || gcpi_max(v->ho, v->wo) > GCPI_SKIPS_MAX || gcpi_max(v->ky, v->kx) > GCPI_SKIPS_TAPS)
+        return 0;
+    for (int y = 0, h; y < v->ho; y += h) {
+        gcpi_range rows = gcpi_taps_at(&ys, y);
+        h = gcpi_same_taps(&ys, y, v->ho);
+        for (int x = 0, w; x < v->wo; x += w) {
+            gcpi_range columns = gcpi_taps_at(&xs, x);
+            w = gcpi_same_taps(&xs, x, v->wo);
+            some += ceil(images * h * w / mr) * mr * (rows.end - rows.begin) * (columns.end - columns.begin);
+        }
+    }
+    return some < 0.99 * ceil(images * v->ho * v->wo / mr) * mr * v->ky * v->kx;
 }
 
 /* Chooses all block sizes; returns the bytes of scratch. */
@@ -3605,7 +3729,8 @@ static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     if (g->planar) return gcpi_planar_plan(g, cols, par);
     g->columns = gcpi_columns_of(cols, &g->simd);
     g->sets = 1;
-    gcpi_gather_cut(g);
+    g->v.skips = gcpi_gather_skips(g);
+    gcpi_gather_cut(g, par);
     ptrdiff_t row = (ptrdiff_t)g->v.runs * g->v.len, all = g->v.ky * row;
     int width = gcpi_ceil(g->columns.vectors, g->columns.panels) * g->simd.lanes;
     g->by = g->bx = g->bj = 1;
@@ -3619,7 +3744,7 @@ static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     ptrdiff_t most = terms ? GCPI_PACK_MAX / (terms * width) : g->columns.panels;
     g->panels = gcpi_even(g->columns.panels, gcpi_max(1, most < g->columns.panels ? (int)most : g->columns.panels));
     g->sets = gcpi_ceil(g->columns.panels, g->panels);
-    gcpi_gather_cut(g);
+    gcpi_gather_cut(g, par);
     g->pack = gcpi_line((terms + 1) * g->panels * width);
     g->worker = GCPI_LINE + g->pack + g->v.window;
     return gcpi_scratch_bytes(0, g->worker, par);
@@ -3646,33 +3771,45 @@ static void gcpi_gather_pack(const gcpi_gather *g, const gcp_real *w, const gcpi
 typedef struct gcpi_sweep {
     const gcpi_gather *g;
     gcpi_block block;
-    gcpi_kblock k;
+    gcpi_kblock k, part; /* what is packed, and the part of it that reaches these pixels */
     const gcp_real *x, *packed, *start; /* start: see gcpi_tile */
+    ptrdiff_t first;                    /* from x to the block's first tap, which may not be there */
     gcp_real *y;
-    int panel, panel_end;
+    int panel, panel_end, paced; /* paced: the tiles prefetch the rows after them */
 } gcpi_sweep;
+
+/* Bytes from a row to what is prefetched meanwhile. The hardware's own prefetching stops at the end of a page. */
+enum { GCPI_PACE_AHEAD = 4096 };
 
 /* a and c hold GCPI_ROWS pointers. Those from `rows` on are never stored to, but must be readable. */
 GCPI_FAST static void gcpi_sweep_panels(const gcpi_sweep *s, const gcp_real *const *a, gcp_real *const *c, int rows)
 {
     const gcpi_gather *g = s->g;
     const gcpi_view *v = &g->v;
+    const gcpi_kblock *k = &s->k, *n = &s->part;
     int base = gcpi_panel_of(&g->columns, s->panel).first;
-    ptrdiff_t terms = (ptrdiff_t)s->k.ny * s->k.nx * s->k.nj;
+    ptrdiff_t terms = (ptrdiff_t)k->ny * k->nx * k->nj,
+              skipped = ((ptrdiff_t)(n->y - k->y) * k->nx + (n->x - k->x)) * k->nj + (n->j - k->j);
     gcpi_tile t;
+    t.ahead = (uintptr_t)s->packed, t.pace = 0;
+    t.n[0] = n->ny, t.n[1] = n->nx, t.n[2] = n->nj;
+    t.as[0] = v->dy * v->ws[1], t.as[1] = v->dx * v->ws[2], t.as[2] = v->xc;
     for (int p = s->panel; p < s->panel_end; p++) {
         gcpi_panel panel = gcpi_panel_of(&g->columns, p);
         int mr = g->simd.mr[panel.nv - 1];
-        t.n[0] = s->k.ny, t.n[1] = s->k.nx, t.n[2] = s->k.nj;
-        t.as[0] = v->dy * v->ws[1], t.as[1] = v->dx * v->ws[2], t.as[2] = v->xc;
-        t.bs[2] = panel.width, t.bs[1] = t.bs[2] * t.n[2], t.bs[0] = t.bs[1] * t.n[1];
-        t.b = s->packed + terms * (panel.first - base);
+        t.bs[2] = panel.width, t.bs[1] = t.bs[2] * k->nj, t.bs[0] = t.bs[1] * k->nx;
+        t.b = s->packed + terms * (panel.first - base) + skipped * panel.width;
         t.start = s->start ? s->start + (panel.first - base) : NULL, t.ss = 0;
         t.first = panel.first;
+        gcpi_kernel *kernel = g->simd.kernel[panel.nv - 1];
+        /* a tile prefetches its panel's share of as many bytes as it reads */
+        if (s->paced) t.pace = (uintptr_t)mr * sizeof(gcp_real) / (uintptr_t)(s->panel_end - s->panel);
+        ptrdiff_t ahead = GCPI_PACE_AHEAD + (ptrdiff_t)(p - s->panel) * (ptrdiff_t)t.pace * k->nj;
         for (int r = 0; r < rows; r += mr) {
             t.rows = gcpi_min(mr, rows - r);
             t.a = a + r, t.c = c + r;
-            gcpi_run_tile(g->simd.kernel[panel.nv - 1], &t, &panel);
+            if (s->paced) t.ahead = (uintptr_t)a[r] + (uintptr_t)ahead;
+            gcpi_run_tile(&g->simd, kernel, &t, &panel);
         }
     }
 }
@@ -3687,30 +3824,66 @@ GCPI_BODY void gcpi_sweep_ahead(const gcp_real *const *a, ptrdiff_t step, ptrdif
     else for (int i = 0; i < GCPI_ROWS; i++) gcpi_fetch(a[i], far, terms);
 }
 
-GCPI_FAST static void gcpi_sweep_pixels(const gcpi_sweep *s)
+/* Pixels `part` of the block (y and x are counted from the block's) for the terms s->part. */
+GCPI_FAST static void gcpi_sweep_pixels(gcpi_sweep *s, gcpi_block part)
 {
     const gcpi_gather *g = s->g;
     const gcpi_view *v = &g->v;
-    const gcp_real *a[GCPI_ROWS],
-        *first = s->x + s->k.y * v->dy * v->ws[1] + s->k.x * v->dx * v->ws[2] + s->k.j * v->xc;
+    const gcp_real *a[GCPI_ROWS];
+    const ptrdiff_t first =
+        s->first + s->part.y * v->dy * v->ws[1] + s->part.x * v->dx * v->ws[2] + s->part.j * v->xc;
     gcp_real *c[GCPI_ROWS];
     const ptrdiff_t xstep = v->sx * v->ws[2], ystep = g->ys[2];
-    const int width = s->block.w, ahead = v->direct && GCPI_ROWS * s->k.nj <= 2 * GCPI_L1_HALF;
+    const int burst = g->simd.burst && v->direct && GCPI_ROWS * s->k.nj <= 2 * GCPI_L1_HALF;
     int rows = 0;
-    for (int line = 0; line < s->block.n * s->block.h; line++) {
-        int b = line / s->block.h, py = line % s->block.h;
-        const gcp_real *x = first + b * v->ws[0] + py * v->sy * v->ws[1];
+    s->paced = !g->simd.burst && v->direct && xstep == s->k.nj;
+    for (int line = 0; line < part.n * part.h; line++) {
+        int b = line / part.h, py = part.y + line % part.h;
+        const gcp_real *x = s->x + (first + b * v->ws[0] + py * v->sy * v->ws[1] + part.x * xstep);
         gcp_real *y = s->y + (s->block.b + b) * g->ys[0] + (s->block.y + py) * g->ys[1] + s->block.x * ystep;
-        for (int px = 0; px < width; px++) {
-            a[rows] = x + px * xstep, c[rows] = y + px * ystep;
+        for (int px = 0; px < part.w; px++) {
+            a[rows] = x + px * xstep, c[rows] = y + (part.x + px) * ystep;
             if (++rows < GCPI_ROWS) continue;
-            if (ahead) gcpi_sweep_ahead(a, xstep, s->k.nj);
+            if (burst) gcpi_sweep_ahead(a, xstep, s->k.nj);
             gcpi_sweep_panels(s, a, c, rows);
             rows = 0;
         }
     }
     for (int i = rows; rows && i < GCPI_ROWS; i++) a[i] = a[0], c[i] = c[0];
     if (rows) gcpi_sweep_panels(s, a, c, rows);
+}
+
+/* The terms of block k of the sum at these taps; none where they do not meet. Where kx and channels are one run, the
+   run is cut. */
+static gcpi_kblock gcpi_kblock_at(const gcpi_view *v, const gcpi_kblock *k, gcpi_range ky, gcpi_range kx)
+{
+    gcpi_kblock p = *k;
+    int one = v->runs == 1 && v->kx > 1, cut = one ? v->channels : 1, *at = one ? &p.j : &p.x, *n = one ? &p.nj : &p.nx;
+    int begin = gcpi_max(*at, kx.begin * cut), end = gcpi_min(*at + *n, kx.end * cut);
+    *at = begin, *n = end - begin;
+    p.y = gcpi_max(k->y, ky.begin), p.ny = gcpi_min(k->y + k->ny, ky.end) - p.y;
+    if (p.ny > 0 && *n > 0) return p;
+    p = *k, p.nj = 0;
+    return p;
+}
+
+/* Pixels with the same taps are swept together, so that no tap reads padding. */
+static void gcpi_sweep_block(gcpi_sweep *s)
+{
+    const gcpi_view *v = &s->g->v;
+    const gcpi_side ys = gcpi_view_rows(v), xs = gcpi_view_columns(v);
+    gcpi_block k = s->block, p = k;
+    s->part = s->k;
+    p.y = p.x = 0;
+    if (!v->skips) gcpi_sweep_pixels(s, p);
+    for (p.y = 0; v->skips && p.y < k.h; p.y += p.h) {
+        p.h = gcpi_same_taps(&ys, k.y + p.y, k.y + k.h);
+        for (p.x = 0; p.x < k.w; p.x += p.w) {
+            p.w = gcpi_same_taps(&xs, k.x + p.x, k.x + k.w);
+            s->part = gcpi_kblock_at(v, &s->k, gcpi_taps_at(&ys, k.y + p.y), gcpi_taps_at(&xs, k.x + p.x));
+            gcpi_sweep_pixels(s, p);
+        }
+    }
 }
 
 /* Packs the panels of a set for the block s->k, at `out`. */
@@ -3741,12 +3914,15 @@ static void gcpi_gather_task(void *arg, int index, int worker)
     const gcp_real *w = g->w + g->wfirst + group * g->wgroup;
     gcpi_sweep s;
     s.g = g;
-    s.panel = (int)(set % g->sets) * g->panels;
-    s.panel_end = gcpi_min(g->columns.panels, s.panel + g->panels);
+    s.panel = (int)(set % g->sets * g->columns.panels / g->sets);
+    s.panel_end = (int)((set % g->sets + 1) * g->columns.panels / g->sets);
     int first = gcpi_panel_of(&g->columns, s.panel).first;
     int width = gcpi_panel_of(&g->columns, s.panel_end).first - first;
     s.block = gcpi_view_block(v, chunk);
-    s.x = gcpi_view_load(v, g->x + group * g->xgroup, &s.block, 0, v->ky, start + g->pack);
+    s.x = g->x + group * g->xgroup;
+    s.first = s.block.b * v->xs[0] + (v->oy + (ptrdiff_t)s.block.y * v->sy) * v->xs[1] +
+              (v->ox + (ptrdiff_t)s.block.x * v->sx) * v->xs[2];
+    if (!v->direct) s.x = gcpi_view_load(v, s.x, &s.block, 0, v->ky, start + g->pack), s.first = 0;
     s.y = g->y + g->yfirst + group * g->ygroup;
     memcpy(&last, scratch, sizeof last);
     int packed = g->resident && last == set; /* by an earlier task of this worker */
@@ -3762,7 +3938,7 @@ static void gcpi_gather_task(void *arg, int index, int worker)
                 s.k.nj = gcpi_min(g->bj, v->len - s.k.j);
                 if (!packed) gcpi_gather_pack_set(g, &s, w, out);
                 s.packed = out;
-                gcpi_sweep_pixels(&s);
+                gcpi_sweep_block(&s);
                 s.start = NULL;
                 if (g->resident) out += (ptrdiff_t)s.k.ny * s.k.nx * s.k.nj * width;
             }
@@ -3795,7 +3971,10 @@ typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x
     int turned;    /* d is stored as [j][row]; for one group only */
     /* set by gcpi_outer_plan */
     gcpi_simd simd;
-    gcpi_columns columns;         /* of one run */
+    gcpi_columns columns;         /* of one run; blocked: of the channels */
+    /* A panel of x's channels is copied as [pixel][panel], and read at all taps. */
+    int blocked, taps, sy, sx;    /* pixels of x from one row, one pixel of the copy to the next */
+    int place;                    /* blocked, but not copied */
     int splits, shared;           /* private sums of blocks of pixels; shared: d itself is the only one */
     int packed;                   /* rows of e are copied side by side */
     /* for few channels of x: rows are the elements of x under the kernel, columns are e's */
@@ -3811,25 +3990,39 @@ typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x
  * would compete for the same cache sets. An extra line after each block spreads them. */
 static ptrdiff_t gcpi_outer_block(ptrdiff_t pixels) { return pixels * GCPI_OUTER_ROWS + GCPI_LINE; }
 
-/* Cuts rows and panels into enough tasks, with as few repeated copies as possible. Each unit of panels copies the rows
- * again. Each task copies its window of x; where x is read in place, each part of the rows reads it once. Scratch
- * depends on the parts, so they depend on the shape only, not on the pitch of x. */
-static void gcpi_outer_cut(gcpi_outer *o)
+/* Panels of all runs, or blocked: panels of channels at all taps. */
+static int gcpi_outer_panels(const gcpi_outer *o)
+{
+    return (o->blocked ? o->taps : o->v.ky * o->v.runs) * o->columns.panels;
+}
+
+/* Pixels of x that the units of one part read, per pixel of e. Blocked, a unit copies its own channels alone, unless
+   several share a panel. */
+static double gcpi_outer_reads(const gcpi_outer *o, int units)
+{
+    if (o->place) return 1;
+    if (o->blocked) return gcpi_max(1, units / o->columns.panels);
+    return (double)units * gcpi_min(o->v.sy, gcpi_ceil(o->v.ky, units)) * o->v.sx;
+}
+
+/* Cuts rows and panels into enough tasks, with as few repeated copies as possible: each unit of panels copies the rows
+ * again, each part of the rows reads x again. The packed rows of a part fit in L2. Scratch depends on the parts, so
+ * they depend on the shape and the threads, not on the pitch of x. */
+static void gcpi_outer_cut(gcpi_outer *o, const gcpi_par *par)
 {
     double best = 0;
-    int blocks = gcpi_ceil(o->rows, GCPI_OUTER_ROWS),
-        tasks = gcpi_ceil(GCPI_TASKS, o->splits * gcpi_min(o->groups, GCPI_TASKS));
-    for (int most = gcpi_min(blocks, GCPI_OUTER_BLOCKS); most > 0; most--) {
+    int blocks = gcpi_ceil(o->rows, GCPI_OUTER_ROWS), pixels = o->v.bn * o->v.bh * o->v.bw,
+        tasks = gcpi_ceil(gcpi_par_tasks(par), o->splits * gcpi_min(o->groups, GCPI_TASKS));
+    int fit = gcpi_max(1, gcpi_min(GCPI_OUTER_BLOCKS, GCPI_PACK_MAX / (GCPI_OUTER_ROWS * pixels)));
+    for (int most = gcpi_min(blocks, fit); most > 0; most--) {
         int part = gcpi_even(blocks, most), parts = gcpi_ceil(blocks, part), units = gcpi_ceil(tasks, parts);
-        /* pixels of x per pixel of e, for the kernel rows of a unit */
-        double window = (double)gcpi_min(o->v.sy, gcpi_ceil(o->v.ky, units)) * o->v.sx;
-        double copied = (double)units * o->rows + parts * (o->v.direct ? 1 : units * window) * o->v.channels;
+        double copied = (double)units * o->rows + parts * gcpi_outer_reads(o, units) * o->v.channels;
         if (best > 0 && copied >= best) continue;
         best = copied;
         o->part = part * GCPI_OUTER_ROWS;
     }
     o->parts = gcpi_ceil(o->rows, o->part);
-    int panels = o->v.ky * o->v.runs * o->columns.panels;
+    int panels = gcpi_outer_panels(o);
     o->unit = gcpi_ceil(panels, gcpi_ceil(tasks, o->parts));
     o->units = gcpi_ceil(panels, o->unit);
 }
@@ -3863,22 +4056,68 @@ static size_t gcpi_swapped_plan(gcpi_outer *o, const gcpi_par *par)
     return gcpi_scratch_bytes(o->sum * o->splits, o->worker, par);
 }
 
+/* Whether whole channels fill as many lanes as a run of (kx, channels) would. */
+static int gcpi_outer_fills(const gcpi_outer *o)
+{
+    int lanes = o->simd.lanes, channels = o->v.channels, run = o->v.kx * (o->v.dx == 1 ? channels : 1);
+    double along = run / ((double)gcpi_ceil(run, lanes) * lanes),
+           across = channels / ((double)gcpi_ceil(channels, lanes) * lanes);
+    return channels >= lanes && across >= 0.95 * along;
+}
+
+/* Cuts the pixels, and says how x is read: blocked where channels fill the lanes; then in place where they are few and
+   all there. What is read in place is cut into half as many, so that this chunk and the next fit in L2. */
+static void gcpi_outer_view(gcpi_outer *o)
+{
+    gcpi_view *v = &o->v;
+    int channels = v->channels, lanes = o->simd.lanes;
+    o->blocked = gcpi_outer_fills(o);
+    o->place = o->blocked && gcpi_view_inside(v) &&
+               (channels <= GCPI_OUTER_NEAR ||
+                (channels <= 2 * GCPI_OUTER_NEAR && (int64_t)o->rows * channels <= GCPI_OUTER_SMALL));
+    int values = GCPI_OUTER_MAX >> o->place, least = GCPI_OUTER_PIXELS >> o->place,
+        pixels = gcpi_min(2 * GCPI_OUTER_PIXELS, (int)(values / ((int64_t)o->rows + channels)));
+    if (o->blocked) v->channels = gcpi_min(o->simd.nv, gcpi_ceil(channels, lanes)) * lanes;
+    gcpi_view_cut(v, gcpi_max(least, pixels), 0);
+    v->channels = channels;
+}
+
+/* Rows and pixels a row of the window of a block. */
+static void gcpi_outer_window(const gcpi_outer *o, const gcpi_block *k, int *rows, int *pixels)
+{
+    const gcpi_view *v = &o->v;
+    *rows = (k->h - 1) * (v->sy / o->sy) + (v->ky - 1) * v->dy + 1;
+    *pixels = (k->w - 1) * (v->sx / o->sx) + (v->kx - 1) * v->dx + 1;
+}
+
+/* The window of one panel is kept, of the widest. Read in place, only the last pixel may need a copy: the kernels read
+   whole vectors. */
+static void gcpi_outer_block_plan(gcpi_outer *o)
+{
+    gcpi_view *v = &o->v;
+    int width = gcpi_ceil(o->columns.vectors, o->columns.panels) * o->simd.lanes;
+    o->sy = v->ky == 1 ? v->sy : 1, o->sx = v->kx == 1 ? v->sx : 1;
+    o->taps = v->ky * v->kx;
+    v->runs = v->kx, v->len = v->channels;
+    gcpi_block most = { 0, 0, 0, v->bn, v->bh, v->bw };
+    gcpi_outer_window(o, &most, &v->wh, &v->ww);
+    v->window = o->place && v->channels % o->simd.lanes == 0 ? 0 : gcpi_line((ptrdiff_t)v->bn * v->wh * v->ww * width);
+}
+
 static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
 {
     o->simd = gcpi_simd_of(par->isa);
     o->splits = GCPI_TASKS;
     o->swapped = gcpi_outer_swaps(o);
     if (o->swapped) return gcpi_swapped_plan(o, par);
-    gcpi_view_cut(&o->v,
-                  gcpi_max(GCPI_OUTER_PIXELS,
-                           gcpi_min(2 * GCPI_OUTER_PIXELS, (int)(GCPI_OUTER_MAX / ((int64_t)o->rows + o->v.channels)))),
-                  o->simd.lanes);
-    o->columns = gcpi_columns_of(o->v.len, &o->simd);
+    gcpi_outer_view(o);
+    o->columns = gcpi_columns_of(o->blocked ? o->v.channels : o->v.len, &o->simd);
+    if (o->blocked) gcpi_outer_block_plan(o);
     o->height = o->groups * o->rows, o->width = o->v.ky * o->v.runs * o->v.len;
     o->sum = gcpi_line((ptrdiff_t)o->height * o->width);
     o->splits = (int)GCPI_MIN(GCPI_MIN(o->v.chunks, (ptrdiff_t)GCPI_TASKS), GCPI_PARTIAL_MAX / o->sum);
     o->splits = gcpi_max(1, o->splits);
-    gcpi_outer_cut(o);
+    gcpi_outer_cut(o, par);
     ptrdiff_t pixels = (ptrdiff_t)o->v.bn * o->v.bh * o->v.bw;
     o->packed = o->groups * o->rows > GCPI_OUTER_PLAIN;
     o->worker = (o->packed ? gcpi_ceil(o->part, GCPI_OUTER_ROWS) * gcpi_outer_block(pixels) : 0) + o->v.window;
@@ -3905,12 +4144,85 @@ GCPI_FAST static const gcp_real *gcpi_outer_pack(const gcpi_outer *o, const gcp_
     return out;
 }
 
-/* Where panel p begins in the pixels that gcpi_view_load gave; panels of all runs are counted in one sequence. */
-static const gcp_real *gcpi_outer_source(const gcpi_outer *o, const gcp_real *x, int p, gcpi_panel *panel)
+/* What a panel of d sums over: columns of x, where they begin, their steps; where the sums begin in a row of d. */
+typedef struct gcpi_source {
+    gcpi_panel panel;
+    const gcp_real *x;
+    ptrdiff_t steps[3], d;
+} gcpi_source;
+
+/* Panel p in the pixels that gcpi_view_load gave; panels of all runs are counted in one sequence. */
+static gcpi_source gcpi_outer_run_source(const gcpi_outer *o, const gcp_real *x, int p)
 {
+    const gcpi_view *v = &o->v;
     int run = p / o->columns.panels;
-    *panel = gcpi_panel_of(&o->columns, p % o->columns.panels);
-    return x + run / o->v.runs * o->v.dy * o->v.ws[1] + run % o->v.runs * o->v.dx * o->v.ws[2] + panel->first;
+    gcpi_source s;
+    s.panel = gcpi_panel_of(&o->columns, p % o->columns.panels);
+    s.x = x + run / v->runs * v->dy * v->ws[1] + run % v->runs * v->dx * v->ws[2] + s.panel.first;
+    s.steps[0] = v->ws[0], s.steps[1] = gcpi_stride(v->sy, v->ws[1]), s.steps[2] = gcpi_stride(v->sx, v->ws[2]);
+    s.d = run * (ptrdiff_t)v->len + s.panel.first;
+    return s;
+}
+
+/* Copies one row of the window of a panel: pixels from `first` on, o->sx apart, zeros where there are none. */
+GCPI_FAST static void gcpi_outer_row_load(const gcpi_outer *o, const gcp_real *row, ptrdiff_t first, int count,
+                                          const gcpi_panel *p, gcp_real *out)
+{
+    const gcpi_view *v = &o->v;
+    ptrdiff_t step = o->sx * v->xs[2];
+    gcpi_range in = gcpi_inside(first, o->sx, count, row ? v->w : 0);
+    memset(out, 0, (size_t)((ptrdiff_t)in.begin * p->width) * sizeof *out);
+    memset(out + (ptrdiff_t)in.end * p->width, 0, (size_t)((ptrdiff_t)(count - in.end) * p->width) * sizeof *out);
+    if (in.end <= in.begin) return;
+    row += first * v->xs[2];
+    if (p->cols == p->width)
+        o->simd.copy(out + (ptrdiff_t)in.begin * p->width, row + in.begin * step, in.end - in.begin, step, p->width);
+    else
+        for (int i = in.begin; i < in.end; i++) {
+            gcpi_copy(out + (ptrdiff_t)i * p->width, row + i * step, p->cols);
+            memset(out + (ptrdiff_t)i * p->width + p->cols, 0, (size_t)(p->width - p->cols) * sizeof *out);
+        }
+}
+
+/* Blocked: copies the window of block k for a panel of channels of x. */
+GCPI_FAST static void gcpi_outer_load(const gcpi_outer *o, const gcp_real *x, const gcpi_block *k, const gcpi_panel *p,
+                                      gcp_real *window)
+{
+    const gcpi_view *v = &o->v;
+    int rows, pixels;
+    gcpi_outer_window(o, k, &rows, &pixels);
+    ptrdiff_t y0 = v->oy + (ptrdiff_t)k->y * v->sy, x0 = v->ox + (ptrdiff_t)k->x * v->sx;
+    for (int b = 0; b < k->n; b++)
+        for (int r = 0; r < rows; r++, window += (ptrdiff_t)pixels * p->width) {
+            ptrdiff_t y = y0 + (ptrdiff_t)r * o->sy;
+            const gcp_real *row =
+                y < 0 || y >= v->h ? NULL : x + (k->b + b) * v->xs[0] + y * v->xs[1] + p->first;
+            gcpi_outer_row_load(o, row, x0, pixels, p, window);
+        }
+}
+
+/* Item p of the panels at their taps: all taps of a panel, then the next panel. Its window is loaded where it differs
+   from that of the item before; x is read in place where `window` is NULL. */
+static gcpi_source gcpi_outer_block_source(const gcpi_outer *o, const gcp_real *x, const gcpi_block *k, int p, int load,
+                                           gcp_real *window)
+{
+    const gcpi_view *v = &o->v;
+    int tap = p % o->taps, ky = tap / v->kx, kx = tap % v->kx, rows, pixels;
+    gcpi_source s;
+    s.panel = gcpi_panel_of(&o->columns, p / o->taps);
+    s.d = tap * (ptrdiff_t)v->channels + s.panel.first;
+    if (!window) {
+        s.x = x + k->b * v->xs[0] + (v->oy + k->y * v->sy + ky * v->dy) * v->xs[1] +
+              (v->ox + k->x * v->sx + kx * v->dx) * v->xs[2] + s.panel.first;
+        s.steps[0] = v->xs[0], s.steps[1] = gcpi_stride(v->sy, v->xs[1]), s.steps[2] = gcpi_stride(v->sx, v->xs[2]);
+        return s;
+    }
+    if (load || !tap) gcpi_outer_load(o, x, k, &s.panel, window);
+    gcpi_outer_window(o, k, &rows, &pixels);
+    ptrdiff_t row = (ptrdiff_t)pixels * s.panel.width;
+    s.steps[2] = v->sx / o->sx * (ptrdiff_t)s.panel.width, s.steps[1] = v->sy / o->sy * row, s.steps[0] = rows * row;
+    s.x = window + ky * v->dy * row + kx * v->dx * (ptrdiff_t)s.panel.width;
+    return s;
 }
 
 /* Merges two loops into one where the outer loop's step goes on exactly where the inner loop ends. */
@@ -3922,40 +4234,103 @@ static void gcpi_tile_merge(gcpi_tile *t)
     }
 }
 
-/* Adds one chunk to `rows` rows of d, for panel p of x; e: the rows, packed or in place. */
-GCPI_FAST static void gcpi_outer_panel(const gcpi_outer *o, const gcpi_block *k, const gcp_real *x, int p,
-                                       const gcp_real *e, gcp_real *d, ptrdiff_t ds, int rows, int fresh)
+/* What a task prefetches while it sums over a chunk: the pixels of the next one in x, then in e, spread evenly over all
+   terms. They are taken to lie side by side. */
+typedef struct gcpi_pace {
+    uintptr_t x, e, half, tile, term; /* addresses; bytes of x, for each tile, for each term */
+} gcpi_pace;
+
+/* A task: some rows and panels of d, at one chunk after the other. */
+typedef struct gcpi_share {
+    int group, row, rows, first, last; /* rows from `row` on; panels first .. last - 1 */
+    gcp_real *d;
+    ptrdiff_t ds;
+    gcpi_block k;                      /* the chunk */
+    const gcp_real *e;                 /* its rows, packed or in place */
+    int fresh;                         /* d is not added to */
+    gcpi_pace pace;
+} gcpi_share;
+
+static const gcp_real *gcpi_outer_rows(const gcpi_outer *o, const gcpi_share *s, const gcpi_block *k)
+{
+    return o->e + s->group * o->egroup + s->row + k->b * o->es[0] + k->y * o->es[1] + k->x * o->es[2];
+}
+
+static gcpi_pace gcpi_outer_pace(const gcpi_outer *o, const gcpi_share *s, ptrdiff_t chunk)
+{
+    const gcpi_view *v = &o->v;
+    gcpi_block k = gcpi_view_block(v, chunk);
+    uintptr_t pixels = (uintptr_t)k.n * (uintptr_t)k.h * (uintptr_t)k.w,
+              tiles = (uintptr_t)gcpi_ceil(s->rows, o->simd.mr[o->simd.nv - 1]) * (uintptr_t)(s->last - s->first);
+    gcpi_pace p;
+    p.x = (uintptr_t)(o->x + s->group * o->xgroup + k.b * v->xs[0] + k.y * v->xs[1] + k.x * v->xs[2]);
+    p.e = (uintptr_t)gcpi_outer_rows(o, s, &k);
+    p.half = pixels * (uintptr_t)v->xs[2] * sizeof(gcp_real);
+    p.tile = (p.half + (s->rows == o->es[2] ? pixels * (uintptr_t)s->rows * sizeof(gcp_real) : 0)) / tiles;
+    p.term = p.tile / pixels + 1;
+    return p;
+}
+
+/* Where what a task reads in place lies side by side from chunk to chunk, and the core does not want it at once. */
+static int gcpi_outer_paces(const gcpi_outer *o)
+{
+    return !o->simd.burst && o->place && o->taps == 1 && o->sx == 1 && o->sy == 1 && o->units == 1 &&
+           o->v.xs[2] == o->v.channels;
+}
+
+/* Adds a chunk to a share's rows of d, for one panel of x: the panel-th of the share. */
+GCPI_FAST static void gcpi_outer_panel(const gcpi_outer *o, const gcpi_share *s, const gcpi_source *x, int panel)
 {
     static const gcp_real zero[GCPI_NR_MAX] = {0};
-    const gcpi_view *v = &o->v;
+    const gcpi_block *k = &s->k;
+    const gcpi_pace *pace = &s->pace;
     const gcp_real *rows_of_e[GCPI_MR_MAX];
-    gcp_real *c[GCPI_MR_MAX];
-    gcpi_panel panel;
+    gcp_real *c[GCPI_MR_MAX], *d = s->d + x->d;
     gcpi_tile t;
-    t.a = rows_of_e, t.c = c, t.first = 0;
-    t.start = fresh ? zero : NULL, t.ss = 0;
-    t.b = gcpi_outer_source(o, x, p, &panel);
+    t.a = rows_of_e, t.c = c, t.first = 0, t.ahead = (uintptr_t)s->e, t.pace = pace->term;
+    t.start = s->fresh ? zero : NULL, t.ss = 0;
+    t.b = x->x;
     int mr;
     /* no tile may span two packed blocks, and 5 does not divide 48 */
-    gcpi_kernel *kernel = gcpi_kernel_of(&o->simd, panel.nv, rows <= GCPI_OUTER_ROWS ? rows : 0, &mr);
-    d += p / o->columns.panels * v->len + panel.first;
-    for (int r = 0; r < rows; r += mr) {
+    gcpi_kernel *kernel = gcpi_kernel_of(&o->simd, x->panel.nv, s->rows <= GCPI_OUTER_ROWS ? s->rows : 0, &mr);
+    for (int r = 0; r < s->rows; r += mr) {
         int first = r / GCPI_OUTER_ROWS * GCPI_OUTER_ROWS;
-        const gcp_real *a = e + r;
+        const gcp_real *a = s->e + r;
         t.n[0] = k->n, t.n[1] = k->h, t.n[2] = k->w;
-        t.bs[0] = v->ws[0], t.bs[1] = gcpi_stride(v->sy, v->ws[1]), t.bs[2] = gcpi_stride(v->sx, v->ws[2]);
-        t.as[0] = o->es[0], t.as[1] = o->es[1], t.as[2] = o->es[2];
+        memcpy(t.bs, x->steps, sizeof t.bs);
+        memcpy(t.as, o->es, sizeof t.as);
         if (o->packed) {
-            a = e + r / GCPI_OUTER_ROWS * gcpi_outer_block((ptrdiff_t)k->n * k->h * k->w) + (r - first);
-            t.as[2] = gcpi_min(GCPI_OUTER_ROWS, rows - first), t.as[1] = t.as[2] * k->w, t.as[0] = t.as[1] * k->h;
+            a = s->e + r / GCPI_OUTER_ROWS * gcpi_outer_block((ptrdiff_t)k->n * k->h * k->w) + (r - first);
+            t.as[2] = gcpi_min(GCPI_OUTER_ROWS, s->rows - first), t.as[1] = t.as[2] * k->w, t.as[0] = t.as[1] * k->h;
         }
         gcpi_tile_merge(&t);
-        t.rows = gcpi_min(mr, rows - r);
+        t.rows = gcpi_min(mr, s->rows - r);
+        if (pace->term) {
+            uintptr_t at = (uintptr_t)(panel * gcpi_ceil(s->rows, mr) + r / mr) * pace->tile;
+            t.ahead = at < pace->half ? pace->x + at : pace->e + at - pace->half;
+        }
         for (int i = 0; i < mr; i++) {
             rows_of_e[i] = i < t.rows ? a + i : a;
-            c[i] = d + (i < t.rows ? r + i : r) * ds;
+            c[i] = d + (i < t.rows ? r + i : r) * s->ds;
         }
-        gcpi_run_tile(kernel, &t, &panel);
+        gcpi_run_tile(&o->simd, kernel, &t, &x->panel);
+    }
+}
+
+/* Adds the chunk s->k, of number `chunk`. packed, window: room for rows of e, for pixels of x. */
+static void gcpi_outer_chunk(const gcpi_outer *o, gcpi_share *s, ptrdiff_t chunk, gcp_real *packed, gcp_real *window)
+{
+    const gcpi_view *v = &o->v;
+    const gcp_real *x = o->x + s->group * o->xgroup;
+    int row_panels = v->runs * o->columns.panels;
+    if (o->place && (chunk + 1 < v->chunks || v->channels % o->simd.lanes == 0)) window = NULL;
+    if (!o->blocked) x = gcpi_view_load(v, x, &s->k, s->first / row_panels, (s->last - 1) / row_panels + 1, window);
+    s->e = gcpi_outer_rows(o, s, &s->k);
+    if (o->packed) s->e = gcpi_outer_pack(o, s->e, &s->k, s->rows, packed);
+    for (int p = s->first; p < s->last; p++) {
+        gcpi_source from = o->blocked ? gcpi_outer_block_source(o, x, &s->k, p, p == s->first, window)
+                                      : gcpi_outer_run_source(o, x, p);
+        gcpi_outer_panel(o, s, &from, p - s->first);
     }
 }
 
@@ -3965,24 +4340,24 @@ static void gcpi_outer_task(void *arg, int index, int worker)
     const gcpi_view *v = &o->v;
     ptrdiff_t task = o->base + index;
     int split = (int)(task % o->splits), unit = (int)(task / o->splits % o->units),
-        part = (int)(task / o->splits / o->units % o->parts);
-    int group = (int)(task / o->splits / o->units / o->parts), shared = o->shared;
-    int row = part * o->part, rows = gcpi_min(o->part, o->rows - row), width = o->width;
-    int first = unit * o->unit, last = gcpi_min(first + o->unit, v->ky * v->runs * o->columns.panels);
-    int row_panels = v->runs * o->columns.panels;
-    ptrdiff_t ds = shared ? o->ds : width;
+        part = (int)(task / o->splits / o->units % o->parts), shared = o->shared, paces = gcpi_outer_paces(o);
     gcp_real *packed = o->scratch + (shared ? 0 : o->splits * o->sum) + worker * o->worker,
              *window = packed + o->worker - v->window;
-    gcp_real *d = shared ? o->d + group * o->dgroup : o->scratch + split * o->sum + (ptrdiff_t)group * o->rows * width;
     ptrdiff_t begin = split * v->chunks / o->splits, end = (split + 1) * v->chunks / o->splits;
+    gcpi_share s;
+    memset(&s, 0, sizeof s);
+    s.group = (int)(task / o->splits / o->units / o->parts);
+    s.row = part * o->part, s.rows = gcpi_min(o->part, o->rows - s.row);
+    s.first = unit * o->unit, s.last = gcpi_min(s.first + o->unit, gcpi_outer_panels(o));
+    s.ds = shared ? o->ds : o->width;
+    s.d = s.row * s.ds + (shared ? o->d + s.group * o->dgroup
+                                 : o->scratch + split * o->sum + (ptrdiff_t)s.group * o->rows * o->width);
     for (ptrdiff_t i = begin; i < end; i++) {
-        gcpi_block k = gcpi_view_block(v, i);
-        const gcp_real *x =
-            gcpi_view_load(v, o->x + group * o->xgroup, &k, first / row_panels, (last - 1) / row_panels + 1, window);
-        const gcp_real *e = o->e + group * o->egroup + row + k.b * o->es[0] + k.y * o->es[1] + k.x * o->es[2];
-        if (o->packed) e = gcpi_outer_pack(o, e, &k, rows, packed);
-        for (int p = first; p < last; p++)
-            gcpi_outer_panel(o, &k, x, p, e, d + row * ds, ds, rows, i == begin && !(shared && o->accumulate));
+        s.k = gcpi_view_block(v, i);
+        s.fresh = i == begin && !(shared && o->accumulate);
+        s.pace.term = 0;
+        if (paces && i + 1 < end) s.pace = gcpi_outer_pace(o, &s, i + 1);
+        gcpi_outer_chunk(o, &s, i, packed, window);
     }
 }
 
@@ -4023,6 +4398,8 @@ static void gcpi_swapped_task(void *arg, int index, int worker)
                         0,
                         i == begin ? zero : NULL,
                         0,
+                        0,
+                        (uintptr_t)o->x,
                         0 };
         const gcp_real *x = gcpi_view_load(v, o->x, &k, 0, v->ky, window),
                        *e = gcpi_swapped_columns(o, &k, t.bs, columns);
@@ -4037,7 +4414,7 @@ static void gcpi_swapped_task(void *arg, int index, int worker)
                     a[q] = x + at / v->len * v->dy * v->ws[1] + at % v->len;
                     c[q] = d + (ptrdiff_t)at * o->width + panel.first;
                 }
-                gcpi_run_tile(kernel, &t, &panel);
+                gcpi_run_tile(&o->simd, kernel, &t, &panel);
             }
         }
     }
@@ -4109,16 +4486,6 @@ static size_t gcpi_depthwise_plan(gcpi_depthwise *p, int weights, const gcpi_par
            sizeof(gcp_real);
 }
 
-/* Of `count` positions from `first` on, `step` apart: the indices of those in [0, size). */
-typedef struct gcpi_range { int begin, end; } gcpi_range;
-static gcpi_range gcpi_inside(ptrdiff_t first, int step, int count, int size)
-{
-    gcpi_range r = { 0, count };
-    while (r.begin < count && first + (ptrdiff_t)r.begin * step < 0) r.begin++;
-    while (r.end > r.begin && first + (ptrdiff_t)(r.end - 1) * step >= size) r.end--;
-    return r;
-}
-
 /* Prefetches in the order of memory. The kernel goes by channels, with steps of whole pixels, which the hardware does
  * not predict. y: two strips ahead. x, too, where no cache holds all images: the lowest rows, which no strip has read
  * yet. */
@@ -4148,14 +4515,14 @@ GCPI_FAST static void gcpi_depthwise_row(const gcpi_depthwise *p, const gcpi_gat
     for (int o = 0; o < v->wo; o += sizes[size], to += sizes[size] * s.pixel) {
         ptrdiff_t x = v->ox + (ptrdiff_t)o * v->sx, left = v->w - x - (ptrdiff_t)(v->kx - 1) * v->dx;
         gcpi_range in = gcpi_inside(x, v->dx, v->kx, v->w);
-        for (size = p->channels >= 4 * simd->lanes; size < GCPI_STRIPS - 1; size++)
+        for (size = p->channels >= 4 * simd->lanes && (simd->burst || !p->e); size < GCPI_STRIPS - 1; size++)
             if (x >= 0 && o + sizes[size] <= v->wo && (ptrdiff_t)(sizes[size] - 1) * v->sx < left) break;
         s.rows = in.end > in.begin ? rows.end - rows.begin : 0, s.taps = in.end - in.begin;
         s.x = s.rows ? g->x + from + (x + in.begin * v->dx) * v->xs[2] : g->x;
         s.w = s.d = taps + (s.rows ? g->wfirst * p->channels + rows.begin * s.row + in.begin * s.tap : 0);
         if (p->e) s.e = p->e + to;
         else s.y = g->y + g->yfirst + to;
-        if (sizes[size] > 1) gcpi_strip_ahead(g, &s, sizes[size]);
+        if (simd->burst && sizes[size] > 1) gcpi_strip_ahead(g, &s, sizes[size]);
         (p->e ? simd->depth_back : simd->depth)[size](&s);
     }
 }

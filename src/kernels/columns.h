@@ -34,6 +34,9 @@ static size_t gcpi_scratch_bytes(ptrdiff_t shared, ptrdiff_t worker, const gcpi_
     return gcpi_bytes_from(((double)shared + (double)worker * par->threads) * sizeof(gcp_real));
 }
 
+/* Work that no sum depends on is cut into so many tasks at least: more copy and pack the same again. */
+static int gcpi_par_tasks(const gcpi_par *par) { return gcpi_min(GCPI_TASKS, 2 * par->threads); }
+
 /* steps * elements, capped. A stride that does not fit belongs to an axis with one position, so it is never taken. */
 static ptrdiff_t gcpi_stride(int64_t steps, int64_t elements)
 {
@@ -57,6 +60,16 @@ GCPI_BODY void gcpi_fetch(const gcp_real *p, ptrdiff_t skip, ptrdiff_t count)
     uintptr_t line = GCPI_LINE * sizeof *p, at = (uintptr_t)p + (size_t)skip * sizeof *p,
               end = at + (size_t)count * sizeof *p;
     for (; at < end; at += line) GCPI_PREFETCH_READ((const void *)at);
+}
+
+/* Of `count` positions from `first` on, `step` apart: the indices of those in [0, size). */
+typedef struct gcpi_range { int begin, end; } gcpi_range;
+static gcpi_range gcpi_inside(ptrdiff_t first, int step, int count, int size)
+{
+    gcpi_range r = { 0, count };
+    while (r.begin < count && first + (ptrdiff_t)r.begin * step < 0) r.begin++;
+    while (r.end > r.begin && first + (ptrdiff_t)(r.end - 1) * step >= size) r.end--;
+    return r;
 }
 
 /* Columns come in panels of at most nv vectors, all nearly equally wide. */
@@ -99,14 +112,16 @@ static gcpi_kernel *gcpi_kernel_of(const gcpi_simd *simd, int nv, int rows, int 
     return five ? simd->five : simd->kernel[nv - 1];
 }
 
-/* Runs a kernel on a tile; where its panel is padded, c goes through a full-width copy. */
-GCPI_FAST static void gcpi_run_tile(gcpi_kernel *kernel, const gcpi_tile *t, const gcpi_panel *p)
+/* Prefetches the rows of a tile to be written. */
+GCPI_BODY void gcpi_fetch_rows(const gcpi_tile *t, int width)
+{
+    for (int i = 0; i < t->rows; i++) gcpi_fetch(t->c[i] + t->first, 0, width);
+}
+
+/* Runs a kernel on a tile of a padded panel: c goes through a full-width copy. */
+GCPI_FAST static void gcpi_run_padded(gcpi_kernel *kernel, const gcpi_tile *t, const gcpi_panel *p)
 {
     gcp_real wide[GCPI_MR_MAX][GCPI_NR_MAX], *c[GCPI_MR_MAX];
-    if (p->cols == p->width) {
-        kernel(t);
-        return;
-    }
     gcpi_tile padded = *t;
     padded.c = c, padded.first = 0;
     for (int i = 0; i < GCPI_MR_MAX; i++) c[i] = wide[i < t->rows ? i : 0];
@@ -115,11 +130,19 @@ GCPI_FAST static void gcpi_run_tile(gcpi_kernel *kernel, const gcpi_tile *t, con
     for (int i = 0; i < t->rows; i++) gcpi_copy(t->c[i] + t->first, wide[i], p->cols);
 }
 
+GCPI_BODY void gcpi_run_tile(const gcpi_simd *simd, gcpi_kernel *kernel, const gcpi_tile *t, const gcpi_panel *p)
+{
+    if (simd->burst) gcpi_fetch_rows(t, p->cols);
+    if (p->cols == p->width) kernel(t);
+    else gcpi_run_padded(kernel, t, p);
+}
+
 typedef struct gcpi_view {
     int n, h, w, channels;              /* source images; channels of one group */
     ptrdiff_t xs[3], xc;                /* steps to the next image, row, pixel, and channel */
     int oy, ox, sy, sx, ky, kx, dy, dx; /* row y reads source rows oy + y*sy + k*dy, k < ky */
     int ho, wo;
+    int skips;                          /* what is not there is not read */
     /* set by gcpi_view_cut */
     int bn, bh, bw, cn, ch, cw; /* images, rows, columns of a block; blocks along each of them */
     ptrdiff_t chunks;           /* blocks in all */
@@ -151,14 +174,45 @@ static int gcpi_view_inside(const gcpi_view *v)
            (ptrdiff_t)v->ox + (ptrdiff_t)(v->wo - 1) * v->sx + (ptrdiff_t)(v->kx - 1) * v->dx < v->w;
 }
 
-/* Cuts the output into blocks of about `pixels`. Reading in place needs every pixel to exist, and
- * whole vectors (`lanes`) where x is the vector operand. */
-static void gcpi_view_cut(gcpi_view *v, int pixels, int lanes)
+/* One axis of a view: row (column) p of y reads pixels from + p*step + k*apart of `size`, k < taps. */
+typedef struct gcpi_side { int from, step, apart, taps, size; } gcpi_side;
+static gcpi_side gcpi_view_rows(const gcpi_view *v)
+{
+    gcpi_side a = { v->oy, v->sy, v->dy, v->ky, v->h };
+    return a;
+}
+static gcpi_side gcpi_view_columns(const gcpi_view *v)
+{
+    gcpi_side a = { v->ox, v->sx, v->dx, v->kx, v->w };
+    return a;
+}
+
+/* Taps that read pixels which exist. */
+static gcpi_range gcpi_taps_at(const gcpi_side *a, int p)
+{
+    return gcpi_inside(a->from + (ptrdiff_t)p * a->step, a->apart, a->taps, a->size);
+}
+
+/* How many rows (columns) from p on, below `end`, have the same taps. */
+static int gcpi_same_taps(const gcpi_side *a, int p, int end)
+{
+    gcpi_range first = gcpi_taps_at(a, p), next;
+    ptrdiff_t spare = (ptrdiff_t)a->size - 1 - (ptrdiff_t)(a->taps - 1) * a->apart - a->from;
+    if (first.begin == 0 && first.end == a->taps) return (int)GCPI_MIN((ptrdiff_t)end, spare / a->step + 1) - p;
+    for (int n = 1; p + n < end; n++) {
+        next = gcpi_taps_at(a, p + n);
+        if (next.begin != first.begin || next.end != first.end) return n;
+    }
+    return end - p;
+}
+
+/* Cuts the output into blocks of about `pixels`; place: x may be read in place, if every pixel that is read exists. */
+static void gcpi_view_cut(gcpi_view *v, int pixels, int place)
 {
     v->bw = gcpi_even(v->wo, pixels);
     v->bh = gcpi_even(v->ho, gcpi_max(1, pixels / v->wo));
     v->bn = v->bh < v->ho ? 1 : gcpi_even(v->n, gcpi_max(1, (int)(pixels / ((ptrdiff_t)v->ho * v->wo))));
-    v->direct = lanes && gcpi_view_inside(v) && v->channels % lanes == 0;
+    v->direct = place && (gcpi_view_inside(v) || (v->skips && v->channels >= GCPI_NR_MAX));
     while (gcpi_view_window(v) > GCPI_WINDOW_MAX && !v->direct && v->bn * v->bh * v->bw > 1)
         if (v->bn > 1) v->bn = (v->bn + 1) / 2;
         else if (v->bh > 1) v->bh = (v->bh + 1) / 2;
@@ -214,13 +268,11 @@ static int gcpi_view_reads(const gcpi_view *v, const gcpi_block *k, int y, int f
     return 0;
 }
 
-/* Returns where the pixels of a block are read with the steps v->ws: in x itself, or in `window`, to which it copies
- * those that kernel rows first .. last - 1 read. */
+/* Copies the pixels of a block that kernel rows first .. last - 1 read to `window`, where their steps are v->ws. */
 GCPI_FAST static const gcp_real *gcpi_view_load(const gcpi_view *v, const gcp_real *x, const gcpi_block *k, int first,
                                                 int last, gcp_real *window)
 {
     ptrdiff_t y0 = v->oy + (ptrdiff_t)k->y * v->sy, x0 = v->ox + (ptrdiff_t)k->x * v->sx;
-    if (v->direct) return x + k->b * v->xs[0] + y0 * v->xs[1] + x0 * v->xs[2];
     for (int b = 0; b < k->n; b++)
         for (int y = 0; y < v->wh; y++) {
             gcp_real *out = window + b * v->ws[0] + y * v->ws[1];

@@ -26,16 +26,6 @@ static size_t gcpi_depthwise_plan(gcpi_depthwise *p, int weights, const gcpi_par
            sizeof(gcp_real);
 }
 
-/* Of `count` positions from `first` on, `step` apart: the indices of those in [0, size). */
-typedef struct gcpi_range { int begin, end; } gcpi_range;
-static gcpi_range gcpi_inside(ptrdiff_t first, int step, int count, int size)
-{
-    gcpi_range r = { 0, count };
-    while (r.begin < count && first + (ptrdiff_t)r.begin * step < 0) r.begin++;
-    while (r.end > r.begin && first + (ptrdiff_t)(r.end - 1) * step >= size) r.end--;
-    return r;
-}
-
 /* Prefetches in the order of memory. The kernel goes by channels, with steps of whole pixels, which the hardware does
  * not predict. y: two strips ahead. x, too, where no cache holds all images: the lowest rows, which no strip has read
  * yet. */
@@ -65,14 +55,14 @@ GCPI_FAST static void gcpi_depthwise_row(const gcpi_depthwise *p, const gcpi_gat
     for (int o = 0; o < v->wo; o += sizes[size], to += sizes[size] * s.pixel) {
         ptrdiff_t x = v->ox + (ptrdiff_t)o * v->sx, left = v->w - x - (ptrdiff_t)(v->kx - 1) * v->dx;
         gcpi_range in = gcpi_inside(x, v->dx, v->kx, v->w);
-        for (size = p->channels >= 4 * simd->lanes; size < GCPI_STRIPS - 1; size++)
+        for (size = p->channels >= 4 * simd->lanes && (simd->burst || !p->e); size < GCPI_STRIPS - 1; size++)
             if (x >= 0 && o + sizes[size] <= v->wo && (ptrdiff_t)(sizes[size] - 1) * v->sx < left) break;
         s.rows = in.end > in.begin ? rows.end - rows.begin : 0, s.taps = in.end - in.begin;
         s.x = s.rows ? g->x + from + (x + in.begin * v->dx) * v->xs[2] : g->x;
         s.w = s.d = taps + (s.rows ? g->wfirst * p->channels + rows.begin * s.row + in.begin * s.tap : 0);
         if (p->e) s.e = p->e + to;
         else s.y = g->y + g->yfirst + to;
-        if (sizes[size] > 1) gcpi_strip_ahead(g, &s, sizes[size]);
+        if (simd->burst && sizes[size] > 1) gcpi_strip_ahead(g, &s, sizes[size]);
         (p->e ? simd->depth_back : simd->depth)[size](&s);
     }
 }

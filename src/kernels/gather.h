@@ -37,7 +37,11 @@ GCPI_FAST static void gcpi_pack_rows(const gcpi_simd *simd, gcp_real *out, int w
     for (int r0 = 0; r0 < rows; r0 += GCPI_PACK_ROWS) {
         int r1 = gcpi_min(rows, r0 + GCPI_PACK_ROWS);
         if (cs != 1) simd->turn(out + (ptrdiff_t)r0 * width, width, r1 - r0, cols, w + r0, cs);
-        for (int r = r0; r < r1; r++) {
+        if (cs == 1 && cols == width && cols >= simd->lanes) {
+            simd->copy(out + (ptrdiff_t)r0 * width, w + r0 * rs, r1 - r0, rs, cols);
+            continue;
+        }
+        for (int r = r0; r < r1 && (cs == 1 || cols < width); r++) {
             if (cs == 1) memcpy(out + (ptrdiff_t)r * width, w + r * rs, (size_t)cols * sizeof *out);
             memset(out + (ptrdiff_t)r * width + cols, 0, (size_t)(width - cols) * sizeof *out);
         }
@@ -103,7 +107,7 @@ static void gcpi_planar_row(const gcpi_gather *g, const gcp_real *window, gcp_re
     const gcp_real *a[GCPI_MR_MAX];
     gcp_real *c[GCPI_MR_MAX];
     gcpi_tile t;
-    t.a = a, t.c = c;
+    t.a = a, t.c = c, t.ahead = (uintptr_t)g->x, t.pace = 0;
     /* ky and channels make one run, unless reuse across kx in L1 is worth more */
     int whole = v->dy == 1 && (ptrdiff_t)v->ky * v->channels * v->ww <= GCPI_L1_HALF;
     t.n[0] = whole ? 1 : v->ky, t.n[1] = v->kx, t.n[2] = whole ? v->ky * v->channels : v->channels;
@@ -125,6 +129,7 @@ static void gcpi_planar_row(const gcpi_gather *g, const gcp_real *window, gcp_re
                 a[i] = w + from * terms + side + row;
                 c[i] = out + (r + row) * plane;
             }
+            if (g->simd.burst) gcpi_fetch_rows(&t, panel.width);
             kernel(&t);
         }
     }
@@ -176,13 +181,37 @@ typedef struct gcpi_kblock {
     int y, x, j, ny, nx, nj;
 } gcpi_kblock;
 
-static void gcpi_gather_cut(gcpi_gather *g)
+/* Several sets are packed again by each worker, and for each chunk of theirs: they are cut as little as may be. */
+static void gcpi_gather_cut(gcpi_gather *g, const gcpi_par *par)
 {
-    int pixels = 512;
+    int pixels = GCPI_GATHER_PIXELS;
+    double sets = (double)g->sets * g->groups;
     do {
         gcpi_view_cut(&g->v, pixels, 1);
         pixels /= 2;
-    } while (pixels >= 96 && (double)g->v.chunks * g->sets * g->groups < (double)GCPI_TASKS);
+    } while (pixels >= 96 && (double)g->v.chunks * sets < (sets > 1 ? gcpi_par_tasks(par) : GCPI_TASKS));
+}
+
+/* Whether it pays to skip padding: what the last tiles of each kind of pixels leave empty may cost more. By the shape,
+   not by how it is cut for the threads: a sum of terms that are 0 may differ from none in the sign of zero. */
+static int gcpi_gather_skips(const gcpi_gather *g)
+{
+    const gcpi_view *v = &g->v;
+    const gcpi_side ys = gcpi_view_rows(v), xs = gcpi_view_columns(v);
+    int mr = g->simd.mr[gcpi_ceil(g->columns.vectors, g->columns.panels) - 1];
+    double images = gcpi_min(v->n, gcpi_max(1, (int)(GCPI_GATHER_PIXELS / ((int64_t)v->ho * v->wo)))), some = 0;
+    if (gcpi_view_inside(v) || gcpi_max(v->ho, v->wo) > GCPI_SKIPS_MAX || gcpi_max(v->ky, v->kx) > GCPI_SKIPS_TAPS)
+        return 0;
+    for (int y = 0, h; y < v->ho; y += h) {
+        gcpi_range rows = gcpi_taps_at(&ys, y);
+        h = gcpi_same_taps(&ys, y, v->ho);
+        for (int x = 0, w; x < v->wo; x += w) {
+            gcpi_range columns = gcpi_taps_at(&xs, x);
+            w = gcpi_same_taps(&xs, x, v->wo);
+            some += ceil(images * h * w / mr) * mr * (rows.end - rows.begin) * (columns.end - columns.begin);
+        }
+    }
+    return some < 0.99 * ceil(images * v->ho * v->wo / mr) * mr * v->ky * v->kx;
 }
 
 /* Chooses all block sizes; returns the bytes of scratch. */
@@ -193,7 +222,8 @@ static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     if (g->planar) return gcpi_planar_plan(g, cols, par);
     g->columns = gcpi_columns_of(cols, &g->simd);
     g->sets = 1;
-    gcpi_gather_cut(g);
+    g->v.skips = gcpi_gather_skips(g);
+    gcpi_gather_cut(g, par);
     ptrdiff_t row = (ptrdiff_t)g->v.runs * g->v.len, all = g->v.ky * row;
     int width = gcpi_ceil(g->columns.vectors, g->columns.panels) * g->simd.lanes;
     g->by = g->bx = g->bj = 1;
@@ -207,7 +237,7 @@ static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     ptrdiff_t most = terms ? GCPI_PACK_MAX / (terms * width) : g->columns.panels;
     g->panels = gcpi_even(g->columns.panels, gcpi_max(1, most < g->columns.panels ? (int)most : g->columns.panels));
     g->sets = gcpi_ceil(g->columns.panels, g->panels);
-    gcpi_gather_cut(g);
+    gcpi_gather_cut(g, par);
     g->pack = gcpi_line((terms + 1) * g->panels * width);
     g->worker = GCPI_LINE + g->pack + g->v.window;
     return gcpi_scratch_bytes(0, g->worker, par);
@@ -234,33 +264,45 @@ static void gcpi_gather_pack(const gcpi_gather *g, const gcp_real *w, const gcpi
 typedef struct gcpi_sweep {
     const gcpi_gather *g;
     gcpi_block block;
-    gcpi_kblock k;
+    gcpi_kblock k, part; /* what is packed, and the part of it that reaches these pixels */
     const gcp_real *x, *packed, *start; /* start: see gcpi_tile */
+    ptrdiff_t first;                    /* from x to the block's first tap, which may not be there */
     gcp_real *y;
-    int panel, panel_end;
+    int panel, panel_end, paced; /* paced: the tiles prefetch the rows after them */
 } gcpi_sweep;
+
+/* Bytes from a row to what is prefetched meanwhile. The hardware's own prefetching stops at the end of a page. */
+enum { GCPI_PACE_AHEAD = 4096 };
 
 /* a and c hold GCPI_ROWS pointers. Those from `rows` on are never stored to, but must be readable. */
 GCPI_FAST static void gcpi_sweep_panels(const gcpi_sweep *s, const gcp_real *const *a, gcp_real *const *c, int rows)
 {
     const gcpi_gather *g = s->g;
     const gcpi_view *v = &g->v;
+    const gcpi_kblock *k = &s->k, *n = &s->part;
     int base = gcpi_panel_of(&g->columns, s->panel).first;
-    ptrdiff_t terms = (ptrdiff_t)s->k.ny * s->k.nx * s->k.nj;
+    ptrdiff_t terms = (ptrdiff_t)k->ny * k->nx * k->nj,
+              skipped = ((ptrdiff_t)(n->y - k->y) * k->nx + (n->x - k->x)) * k->nj + (n->j - k->j);
     gcpi_tile t;
+    t.ahead = (uintptr_t)s->packed, t.pace = 0;
+    t.n[0] = n->ny, t.n[1] = n->nx, t.n[2] = n->nj;
+    t.as[0] = v->dy * v->ws[1], t.as[1] = v->dx * v->ws[2], t.as[2] = v->xc;
     for (int p = s->panel; p < s->panel_end; p++) {
         gcpi_panel panel = gcpi_panel_of(&g->columns, p);
         int mr = g->simd.mr[panel.nv - 1];
-        t.n[0] = s->k.ny, t.n[1] = s->k.nx, t.n[2] = s->k.nj;
-        t.as[0] = v->dy * v->ws[1], t.as[1] = v->dx * v->ws[2], t.as[2] = v->xc;
-        t.bs[2] = panel.width, t.bs[1] = t.bs[2] * t.n[2], t.bs[0] = t.bs[1] * t.n[1];
-        t.b = s->packed + terms * (panel.first - base);
+        t.bs[2] = panel.width, t.bs[1] = t.bs[2] * k->nj, t.bs[0] = t.bs[1] * k->nx;
+        t.b = s->packed + terms * (panel.first - base) + skipped * panel.width;
         t.start = s->start ? s->start + (panel.first - base) : NULL, t.ss = 0;
         t.first = panel.first;
+        gcpi_kernel *kernel = g->simd.kernel[panel.nv - 1];
+        /* a tile prefetches its panel's share of as many bytes as it reads */
+        if (s->paced) t.pace = (uintptr_t)mr * sizeof(gcp_real) / (uintptr_t)(s->panel_end - s->panel);
+        ptrdiff_t ahead = GCPI_PACE_AHEAD + (ptrdiff_t)(p - s->panel) * (ptrdiff_t)t.pace * k->nj;
         for (int r = 0; r < rows; r += mr) {
             t.rows = gcpi_min(mr, rows - r);
             t.a = a + r, t.c = c + r;
-            gcpi_run_tile(g->simd.kernel[panel.nv - 1], &t, &panel);
+            if (s->paced) t.ahead = (uintptr_t)a[r] + (uintptr_t)ahead;
+            gcpi_run_tile(&g->simd, kernel, &t, &panel);
         }
     }
 }
@@ -275,30 +317,66 @@ GCPI_BODY void gcpi_sweep_ahead(const gcp_real *const *a, ptrdiff_t step, ptrdif
     else for (int i = 0; i < GCPI_ROWS; i++) gcpi_fetch(a[i], far, terms);
 }
 
-GCPI_FAST static void gcpi_sweep_pixels(const gcpi_sweep *s)
+/* Pixels `part` of the block (y and x are counted from the block's) for the terms s->part. */
+GCPI_FAST static void gcpi_sweep_pixels(gcpi_sweep *s, gcpi_block part)
 {
     const gcpi_gather *g = s->g;
     const gcpi_view *v = &g->v;
-    const gcp_real *a[GCPI_ROWS],
-        *first = s->x + s->k.y * v->dy * v->ws[1] + s->k.x * v->dx * v->ws[2] + s->k.j * v->xc;
+    const gcp_real *a[GCPI_ROWS];
+    const ptrdiff_t first =
+        s->first + s->part.y * v->dy * v->ws[1] + s->part.x * v->dx * v->ws[2] + s->part.j * v->xc;
     gcp_real *c[GCPI_ROWS];
     const ptrdiff_t xstep = v->sx * v->ws[2], ystep = g->ys[2];
-    const int width = s->block.w, ahead = v->direct && GCPI_ROWS * s->k.nj <= 2 * GCPI_L1_HALF;
+    const int burst = g->simd.burst && v->direct && GCPI_ROWS * s->k.nj <= 2 * GCPI_L1_HALF;
     int rows = 0;
-    for (int line = 0; line < s->block.n * s->block.h; line++) {
-        int b = line / s->block.h, py = line % s->block.h;
-        const gcp_real *x = first + b * v->ws[0] + py * v->sy * v->ws[1];
+    s->paced = !g->simd.burst && v->direct && xstep == s->k.nj;
+    for (int line = 0; line < part.n * part.h; line++) {
+        int b = line / part.h, py = part.y + line % part.h;
+        const gcp_real *x = s->x + (first + b * v->ws[0] + py * v->sy * v->ws[1] + part.x * xstep);
         gcp_real *y = s->y + (s->block.b + b) * g->ys[0] + (s->block.y + py) * g->ys[1] + s->block.x * ystep;
-        for (int px = 0; px < width; px++) {
-            a[rows] = x + px * xstep, c[rows] = y + px * ystep;
+        for (int px = 0; px < part.w; px++) {
+            a[rows] = x + px * xstep, c[rows] = y + (part.x + px) * ystep;
             if (++rows < GCPI_ROWS) continue;
-            if (ahead) gcpi_sweep_ahead(a, xstep, s->k.nj);
+            if (burst) gcpi_sweep_ahead(a, xstep, s->k.nj);
             gcpi_sweep_panels(s, a, c, rows);
             rows = 0;
         }
     }
     for (int i = rows; rows && i < GCPI_ROWS; i++) a[i] = a[0], c[i] = c[0];
     if (rows) gcpi_sweep_panels(s, a, c, rows);
+}
+
+/* The terms of block k of the sum at these taps; none where they do not meet. Where kx and channels are one run, the
+   run is cut. */
+static gcpi_kblock gcpi_kblock_at(const gcpi_view *v, const gcpi_kblock *k, gcpi_range ky, gcpi_range kx)
+{
+    gcpi_kblock p = *k;
+    int one = v->runs == 1 && v->kx > 1, cut = one ? v->channels : 1, *at = one ? &p.j : &p.x, *n = one ? &p.nj : &p.nx;
+    int begin = gcpi_max(*at, kx.begin * cut), end = gcpi_min(*at + *n, kx.end * cut);
+    *at = begin, *n = end - begin;
+    p.y = gcpi_max(k->y, ky.begin), p.ny = gcpi_min(k->y + k->ny, ky.end) - p.y;
+    if (p.ny > 0 && *n > 0) return p;
+    p = *k, p.nj = 0;
+    return p;
+}
+
+/* Pixels with the same taps are swept together, so that no tap reads padding. */
+static void gcpi_sweep_block(gcpi_sweep *s)
+{
+    const gcpi_view *v = &s->g->v;
+    const gcpi_side ys = gcpi_view_rows(v), xs = gcpi_view_columns(v);
+    gcpi_block k = s->block, p = k;
+    s->part = s->k;
+    p.y = p.x = 0;
+    if (!v->skips) gcpi_sweep_pixels(s, p);
+    for (p.y = 0; v->skips && p.y < k.h; p.y += p.h) {
+        p.h = gcpi_same_taps(&ys, k.y + p.y, k.y + k.h);
+        for (p.x = 0; p.x < k.w; p.x += p.w) {
+            p.w = gcpi_same_taps(&xs, k.x + p.x, k.x + k.w);
+            s->part = gcpi_kblock_at(v, &s->k, gcpi_taps_at(&ys, k.y + p.y), gcpi_taps_at(&xs, k.x + p.x));
+            gcpi_sweep_pixels(s, p);
+        }
+    }
 }
 
 /* Packs the panels of a set for the block s->k, at `out`. */
@@ -329,12 +407,15 @@ static void gcpi_gather_task(void *arg, int index, int worker)
     const gcp_real *w = g->w + g->wfirst + group * g->wgroup;
     gcpi_sweep s;
     s.g = g;
-    s.panel = (int)(set % g->sets) * g->panels;
-    s.panel_end = gcpi_min(g->columns.panels, s.panel + g->panels);
+    s.panel = (int)(set % g->sets * g->columns.panels / g->sets);
+    s.panel_end = (int)((set % g->sets + 1) * g->columns.panels / g->sets);
     int first = gcpi_panel_of(&g->columns, s.panel).first;
     int width = gcpi_panel_of(&g->columns, s.panel_end).first - first;
     s.block = gcpi_view_block(v, chunk);
-    s.x = gcpi_view_load(v, g->x + group * g->xgroup, &s.block, 0, v->ky, start + g->pack);
+    s.x = g->x + group * g->xgroup;
+    s.first = s.block.b * v->xs[0] + (v->oy + (ptrdiff_t)s.block.y * v->sy) * v->xs[1] +
+              (v->ox + (ptrdiff_t)s.block.x * v->sx) * v->xs[2];
+    if (!v->direct) s.x = gcpi_view_load(v, s.x, &s.block, 0, v->ky, start + g->pack), s.first = 0;
     s.y = g->y + g->yfirst + group * g->ygroup;
     memcpy(&last, scratch, sizeof last);
     int packed = g->resident && last == set; /* by an earlier task of this worker */
@@ -350,7 +431,7 @@ static void gcpi_gather_task(void *arg, int index, int worker)
                 s.k.nj = gcpi_min(g->bj, v->len - s.k.j);
                 if (!packed) gcpi_gather_pack_set(g, &s, w, out);
                 s.packed = out;
-                gcpi_sweep_pixels(&s);
+                gcpi_sweep_block(&s);
                 s.start = NULL;
                 if (g->resident) out += (ptrdiff_t)s.k.ny * s.k.nx * s.k.nj * width;
             }

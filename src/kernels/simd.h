@@ -29,12 +29,14 @@ typedef struct gcpi_par {
 #define GCPI_HOT __attribute__((noinline))
 #define GCPI_PREFETCH(p) __builtin_prefetch(p, 1)
 #define GCPI_PREFETCH_READ(p) __builtin_prefetch(p, 0)
+#define GCPI_PREFETCH_L2(p) __builtin_prefetch((const void *)(p), 0, 2)
 #define GCPI_UNROLL _Pragma("clang loop unroll(full)")
 #elif defined(__GNUC__)
 #define GCPI_BODY static inline __attribute__((always_inline))
 #define GCPI_FAST __attribute__((optimize("O2")))
 #define GCPI_PREFETCH(p) __builtin_prefetch(p, 1)
 #define GCPI_PREFETCH_READ(p) __builtin_prefetch(p, 0)
+#define GCPI_PREFETCH_L2(p) __builtin_prefetch((const void *)(p), 0, 2)
 #define GCPI_HOT __attribute__((noinline, optimize("O2", "fp-contract=fast")))
 #define GCPI_UNROLL _Pragma("GCC unroll 16")
 #else
@@ -43,6 +45,7 @@ typedef struct gcpi_par {
 #define GCPI_HOT
 #define GCPI_PREFETCH(p) ((void)0)
 #define GCPI_PREFETCH_READ(p) ((void)0)
+#define GCPI_PREFETCH_L2(p) ((void)0)
 #define GCPI_UNROLL
 #endif
 
@@ -53,10 +56,15 @@ enum {
     GCPI_PHASES = 16,       /* depthwise: at most so many phases of the strides */
     GCPI_STRIPS = 3,        /* depthwise: sizes of strips */
     GCPI_OUTER_ROWS = 48,   /* rows of dy packed side by side: whole tiles of every kernel */
-    GCPI_OUTER_BLOCKS = 3,  /* at most so many such blocks in a task */
-    GCPI_OUTER_PLAIN = 24,  /* up to so many channels of dy are read in place */
+    GCPI_OUTER_BLOCKS = 8,  /* at most so many such blocks in a task */
+    GCPI_OUTER_PLAIN = 64,  /* up to so many channels of dy are read in place */
+    GCPI_OUTER_NEAR = 320,  /* up to so many channels of x are read in place; twice as many where d is small */
+    GCPI_OUTER_SMALL = 163840,
     GCPI_LINE = 64 / (int)sizeof(gcp_real),              /* values in a cache line */
     GCPI_NR_MAX = 4 * GCPI_LINE,                         /* widest panel of columns */
+    GCPI_GATHER_PIXELS = 512,                            /* rows of a task, or fewer */
+    GCPI_SKIPS_MAX = 512,                                /* a longer side has little padding */
+    GCPI_SKIPS_TAPS = 16,                                /* more taps make too many kinds of pixels */
     GCPI_K_BLOCK = 1024,                                 /* terms summed in one pass */
     GCPI_PACK_MAX = 786432 / (int)sizeof(gcp_real),      /* packed weights of a worker: fit in L2 */
     GCPI_L1_HALF = 16384 / (int)sizeof(gcp_real),        /* values that fill half of L1 */
@@ -89,6 +97,7 @@ typedef struct gcpi_tile {        /* c[i][j] = start + sum over k of a[i][k*as] 
     const gcp_real *start; /* starting values of the first row; NULL: those in c */
     ptrdiff_t ss;          /* step of start from row to row */
     int rows;              /* rows to store; later a[] and c[] repeat one of them */
+    uintptr_t ahead, pace; /* a line is prefetched from here for each term, `pace` bytes apart */
 } gcpi_tile;
 
 typedef void gcpi_kernel(const gcpi_tile *t);
@@ -104,33 +113,48 @@ typedef struct gcpi_strip {            /* depthwise: pixels of a row, and the ta
 
 typedef void gcpi_stripper(const gcpi_strip *s);
 
-/* Sizes are literals and every short loop unrolls, so that acc lives in registers: a tile whose
- * size is a parameter runs at a quarter of the speed. */
+/* Sizes are literals and every short loop unrolls, so that acc lives in registers: a tile whose size is a parameter
+ * runs at a quarter of the speed. Few terms (32, 64) leave little to hide what stands around the sum: so one row of
+ * starting values is loaded once, and a sum of one run pays nothing for the loops around it. */
 #define GCPI_KERNEL(NAME, TARGET, VEC, MR, NV)                                                                         \
-    TARGET static void NAME(const gcpi_tile *t)                                                               \
+    TARGET static void NAME(const gcpi_tile *t)                                                                        \
     {                                                                                                                  \
         const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real));                                           \
         const ptrdiff_t n = t->n[2], as = t->as[2], bs = t->bs[2];                                                     \
-        gcp_real *c[MR];                                                                                               \
+        ptrdiff_t runs = t->n[0] * t->n[1], inner = t->n[1], from = 0;                                                 \
+        const uintptr_t pace = t->pace;                                                                                \
+        uintptr_t ahead = t->ahead;                                                                                    \
+        const gcp_real *b = t->b;                                                                                      \
         VEC acc[MR][NV];                                                                                               \
-        GCPI_UNROLL for (int i = 0; i < MR; i++) c[i] = t->c[i] + t->first;                                            \
-        GCPI_UNROLL for (int i = 0; i < MR; i++)                                                                       \
-            GCPI_UNROLL for (int v = 0; v < NV; v++) GCPI_PREFETCH(c[i] + v * lanes);                                  \
-        GCPI_UNROLL for (int i = 0; i < MR; i++) GCPI_UNROLL for (int v = 0; v < NV; v++) acc[i][v] =                  \
-            *(const VEC *)((t->start ? t->start + i * t->ss : c[i]) + v * lanes);                                      \
-        for (ptrdiff_t k0 = 0; k0 < t->n[0]; k0++)                                                                     \
-            for (ptrdiff_t k1 = 0; k1 < t->n[1]; k1++) {                                                               \
-                const gcp_real *b = t->b + k0 * t->bs[0] + k1 * t->bs[1], *a[MR];                                      \
-                GCPI_UNROLL for (int i = 0; i < MR; i++) a[i] = t->a[i] + k0 * t->as[0] + k1 * t->as[1];               \
-                for (ptrdiff_t k = 0, o = 0; k < n; k++, o += as, b += bs) {                                           \
-                    VEC row[NV];                                                                                       \
-                    GCPI_UNROLL for (int v = 0; v < NV; v++) row[v] = *(const VEC *)(b + v * lanes);                   \
-                    GCPI_UNROLL for (int i = 0; i < MR; i++)                                                           \
-                        GCPI_UNROLL for (int v = 0; v < NV; v++) acc[i][v] += a[i][o] * row[v];                        \
-                }                                                                                                      \
+        if (t->start && !t->ss)                                                                                        \
+            GCPI_UNROLL for (int v = 0; v < NV; v++) {                                                                 \
+                VEC value = *(const VEC *)(t->start + v * lanes);                                                      \
+                GCPI_UNROLL for (int i = 0; i < MR; i++) acc[i][v] = value;                                            \
             }                                                                                                          \
-        GCPI_UNROLL for (int i = 0; i < MR; i++)                                                                       \
-            if (i < t->rows) GCPI_UNROLL for (int v = 0; v < NV; v++) *(VEC *)(c[i] + v * lanes) = acc[i][v];          \
+        else                                                                                                           \
+            GCPI_UNROLL for (int i = 0; i < MR; i++) GCPI_UNROLL for (int v = 0; v < NV; v++) acc[i][v] =              \
+                *(const VEC *)((t->start ? t->start + i * t->ss : t->c[i] + t->first) + v * lanes);                    \
+        for (;;) {                                                                                                     \
+            const gcp_real *a[MR], *at = b;                                                                            \
+            GCPI_UNROLL for (int i = 0; i < MR; i++) a[i] = t->a[i] + from;                                            \
+            for (ptrdiff_t k = 0, o = 0; k < n; k++, o += as, at += bs) {                                              \
+                VEC row[NV];                                                                                           \
+                if (MR <= 8) GCPI_PREFETCH_L2(ahead);                                                                  \
+                ahead += pace;                                                                                         \
+                GCPI_UNROLL for (int v = 0; v < NV; v++) row[v] = *(const VEC *)(at + v * lanes);                      \
+                GCPI_UNROLL for (int i = 0; i < MR; i++)                                                               \
+                    GCPI_UNROLL for (int v = 0; v < NV; v++) acc[i][v] += a[i][o] * row[v];                            \
+            }                                                                                                          \
+            if (--runs <= 0) break;                                                                                    \
+            const int whole = --inner == 0;                                                                            \
+            from += whole ? t->as[0] - (t->n[1] - 1) * t->as[1] : t->as[1];                                            \
+            b += whole ? t->bs[0] - (t->n[1] - 1) * t->bs[1] : t->bs[1];                                               \
+            if (whole) inner = t->n[1];                                                                                \
+        }                                                                                                              \
+        GCPI_UNROLL for (int i = 0; i < MR; i++) {                                                                     \
+            gcp_real *c = t->c[i] + t->first;                                                                          \
+            if (i < t->rows) GCPI_UNROLL for (int v = 0; v < NV; v++) *(VEC *)(c + v * lanes) = acc[i][v];             \
+        }                                                                                                              \
     }
 
 /* Copies rows of `width` values to dense rows; the last vector of a row overlaps the one before it. */
@@ -309,6 +333,7 @@ typedef struct gcpi_simd {
     gcpi_turner *turn;
     gcpi_stripper *depth[GCPI_STRIPS], *depth_back[GCPI_STRIPS]; /* strips of 8, 4, 1 pixels */
     gcpi_kernel *five; /* 5 x 4: wastes no row where the count is 10, 20, 40 */
+    int burst;         /* see gcpi_core_bursts */
 } gcpi_simd;
 
 #define GCPI_STRIPPERS(ISA) {ISA##_depth_8, ISA##_depth_4, ISA##_depth_1}, {ISA##_back_8, ISA##_back_4, ISA##_back_1}
@@ -316,26 +341,44 @@ typedef struct gcpi_simd {
 /* An instruction set whose tiles are 12, 6 and 4 rows by 1, 2 and 3 vectors. */
 #define GCPI_SIMD(ISA, BYTES) \
     { (BYTES) / (int)sizeof(gcp_real), 3, { 12, 6, 4, 0 }, { ISA##_12x1, ISA##_6x2, ISA##_4x3, NULL }, \
-      ISA##_copy, ISA##_turn, GCPI_STRIPPERS(ISA), NULL }
+      ISA##_copy, ISA##_turn, GCPI_STRIPPERS(ISA), NULL, 0 }
 
-static gcpi_simd gcpi_simd_of(int isa)
+/* Whether a core likes a tile's lines prefetched at once (AMD's: up to 10 % of a 1x1 convolution), or loses by it. On
+   Intel's so many requests hold up the loads of the sum; what gains there is one line a term of what comes next. */
+static int gcpi_core_bursts(void)
+{
+#if GCPI_X86
+    return __builtin_cpu_is("amd");
+#else
+    return 1;
+#endif
+}
+
+static const gcpi_simd *gcpi_simd_table(int isa)
 {
     static const gcpi_simd scalar = GCPI_SIMD(gcpi_scalar, (int)sizeof(gcp_real));
 #if GCPI_X86
     static const gcpi_simd avx512 = {
         64 / (int)sizeof(gcp_real), 4, { 8, 8, 8, 6 },
         { gcpi_avx512_8x1, gcpi_avx512_8x2, gcpi_avx512_8x3, gcpi_avx512_6x4 },
-        gcpi_avx512_copy, gcpi_avx512_turn, GCPI_STRIPPERS(gcpi_avx512), gcpi_avx512_5x4 };
+        gcpi_avx512_copy, gcpi_avx512_turn, GCPI_STRIPPERS(gcpi_avx512), gcpi_avx512_5x4, 0 };
     static const gcpi_simd avx2 = GCPI_SIMD(gcpi_avx2, 32);
-    if (isa == GCP_ISA_AVX512) return avx512;
-    if (isa == GCP_ISA_AVX2) return avx2;
+    if (isa == GCP_ISA_AVX512) return &avx512;
+    if (isa == GCP_ISA_AVX2) return &avx2;
 #endif
 #if GCPI_VECTORS
     static const gcpi_simd v128 = GCPI_SIMD(gcpi_v128, 16);
-    if (isa != GCP_ISA_SCALAR) return v128;
+    if (isa != GCP_ISA_SCALAR) return &v128;
 #endif
     (void)isa;
-    return scalar;
+    return &scalar;
+}
+
+static gcpi_simd gcpi_simd_of(int isa)
+{
+    gcpi_simd s = *gcpi_simd_table(isa);
+    s.burst = gcpi_core_bursts();
+    return s;
 }
 
 static int gcpi_isa_best(void)
