@@ -69,6 +69,19 @@ static void gate_ratio(const char *what, int group, const char *const *names, co
     gate_print(what, mean, asked, 3);
 }
 
+/* The least ratio of a group's layers to a rival's best. */
+static void gate_least(const char *what, int group, const char *const *names, const char *rival, double asked)
+{
+    double least[3] = { 0, 0, 0 }, most[3] = { asked, asked, asked };
+    for (int i = 0; i < cell_count; i++) {
+        const cell *c = &cells[i];
+        int best = best_rival(c, names, rival, 0);
+        if (c->group != group || best < 0) continue;
+        if (least[c->pass] == 0 || c->ratio[best] < least[c->pass]) least[c->pass] = c->ratio[best];
+    }
+    gate_print(what, least, most, 3);
+}
+
 /* All passes of a group's layers, one after the other: a rival's time over gcp's. */
 static void gate_time(const char *what, int group, const char *const *names, const char *rival, int whole, double asked)
 {

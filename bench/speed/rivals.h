@@ -136,8 +136,34 @@ static void dnn_close(void)
     dnnl_primitive_destroy(dnn.primitive);
     for (int i = 0; i < 3; i++) dnnl_memory_destroy(dnn.memory[i]);
 }
-#define RIVALS_ONEDNN \
-    { "onednn_nhwc", dnn_open_nhwc, dnn_seconds, dnn_close }, { "onednn_any", dnn_open_any, dnn_seconds, dnn_close },
+
+static struct { work w; float *a, *b, *c; } product;
+
+static int dnn_open_product(const work *w)
+{
+    if (!w->m) return 0;
+    product.w = *w;
+    product.a = filled((size_t)w->m * (size_t)w->k);
+    product.b = filled((size_t)w->k * (size_t)w->n);
+    product.c = filled((size_t)w->m * (size_t)w->n);
+    return 1;
+}
+
+static double dnn_product_seconds(int calls)
+{
+    const work *w = &product.w;
+    int ta = w->pass == 2, tb = w->pass == 1;
+    double start = seconds_now();
+    for (int i = 0; i < calls; i++)
+        dnn_must(dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', w->m, w->n, w->k, 1, product.a, ta ? w->m : w->k, product.b,
+                            tb ? w->k : w->n, 0, product.c, w->n));
+    return seconds_now() - start;
+}
+
+static void dnn_close_product(void) { free(product.a); free(product.b); free(product.c); }
+#define RIVALS_ONEDNN                                                                                              \
+    { "onednn_nhwc", dnn_open_nhwc, dnn_seconds, dnn_close }, { "onednn_any", dnn_open_any, dnn_seconds, dnn_close }, \
+        { "onednn_sgemm", dnn_open_product, dnn_product_seconds, dnn_close_product },
 #else
 #define RIVALS_ONEDNN
 #endif
@@ -149,9 +175,13 @@ static void dnn_close(void)
 enum { BLAS_MOST = 64 << 20 };        /* values in a matrix that im2col would make; more are cut by images */
 static struct { int ta, tb, m, n, k, times; float *a, *b, *c; } blas;
 
+/* Where OpenBLAS does not know the CPU it takes the kernels of the oldest that has 64 bits: no peer. */
+static int blas_knows_cpu(void) { return strcmp(openblas_get_corename(), "Prescott") != 0; }
+
 static int blas_open(const work *w)
 {
     const gcpi_conv *c = &w->c;
+    if (!blas_knows_cpu()) return 0;
     blas.times = 1;
     blas.ta = w->m && w->pass == 2; blas.tb = w->m && w->pass == 1;
     blas.m = w->m; blas.n = w->n; blas.k = w->k;
@@ -183,9 +213,15 @@ static double blas_seconds(int calls)
 }
 
 static void blas_close(void) { free(blas.a); free(blas.b); free(blas.c); }
+static void blas_say(void)
+{
+    printf("OpenBLAS takes its kernels for %s%s\n", openblas_get_corename(),
+           blas_knows_cpu() ? "" : ": it does not know this CPU, and is left out");
+}
 #define RIVALS_BLAS { "openblas", blas_open, blas_seconds, blas_close },
 #else
 #define RIVALS_BLAS
+static void blas_say(void) { }
 #endif
 
 /* ---- PyTorch: torch_layers.py at the other end of two pipes, a line each way ---- */
