@@ -7,9 +7,10 @@
      backward data      the same on dy with flipped weights, one call per stride phase
      backward weights   rows = output channels, columns = a run of (kx, ci), loops = (image, y, x)
      matrix product     a 1x1 convolution, or its backward weights where A is stored transposed
-   Borders cost nothing inside the loops: each task copies the zero-padded window of x it needs, and because that copy
-   is dense, kx and ci merge into one contiguous run. Work is cut by shape and instruction set only, so results do not
-   depend on the threads. */
+   Borders cost nothing inside the loops. Where channels are many, pixels that the same taps reach are summed together,
+   and x is read in place; else each task copies the zero-padded window of x it needs, and because that copy is dense,
+   kx and ci merge into one contiguous run. Sums are cut by shape and instruction set only, so results do not depend on
+   the threads; what no sum depends on is cut by the threads, too. */
 
 static int gcpi_min(int a, int b) { return a < b ? a : b; }
 static int gcpi_max(int a, int b) { return a > b ? a : b; }
