@@ -27,14 +27,12 @@ typedef struct gcpi_par {
 #define GCPI_BODY static inline __attribute__((always_inline))
 #define GCPI_FAST
 #define GCPI_HOT __attribute__((noinline))
-#define GCPI_PREFETCH(p) __builtin_prefetch(p, 1)
 #define GCPI_PREFETCH_READ(p) __builtin_prefetch(p, 0)
 #define GCPI_PREFETCH_L2(p) __builtin_prefetch((const void *)(p), 0, 2)
 #define GCPI_UNROLL _Pragma("clang loop unroll(full)")
 #elif defined(__GNUC__)
 #define GCPI_BODY static inline __attribute__((always_inline))
 #define GCPI_FAST __attribute__((optimize("O2")))
-#define GCPI_PREFETCH(p) __builtin_prefetch(p, 1)
 #define GCPI_PREFETCH_READ(p) __builtin_prefetch(p, 0)
 #define GCPI_PREFETCH_L2(p) __builtin_prefetch((const void *)(p), 0, 2)
 #define GCPI_HOT __attribute__((noinline, optimize("O2", "fp-contract=fast")))
@@ -43,7 +41,6 @@ typedef struct gcpi_par {
 #define GCPI_BODY static
 #define GCPI_FAST
 #define GCPI_HOT
-#define GCPI_PREFETCH(p) ((void)0)
 #define GCPI_PREFETCH_READ(p) ((void)0)
 #define GCPI_PREFETCH_L2(p) ((void)0)
 #define GCPI_UNROLL
@@ -58,8 +55,8 @@ enum {
     GCPI_OUTER_ROWS = 48,   /* rows of dy packed side by side: whole tiles of every kernel */
     GCPI_OUTER_BLOCKS = 8,  /* at most so many such blocks in a task */
     GCPI_OUTER_PLAIN = 64,  /* up to so many channels of dy are read in place */
-    GCPI_OUTER_NEAR = 320,  /* up to so many channels of x are read in place; twice as many where d is small */
-    GCPI_OUTER_SMALL = 163840,
+    GCPI_OUTER_NEAR = 320,  /* up to so many channels of x are read in place; twice as many where d is small: */
+    GCPI_OUTER_SMALL = 163840, /* d of at most so many values */
     GCPI_LINE = 64 / (int)sizeof(gcp_real),              /* values in a cache line */
     GCPI_NR_MAX = 4 * GCPI_LINE,                         /* widest panel of columns */
     GCPI_GATHER_PIXELS = 512,                            /* rows of a task, or fewer */
