@@ -64,7 +64,9 @@ GCPI_BODY void gcpi_fetch(const gcp_real *p, ptrdiff_t skip, ptrdiff_t count)
 }
 
 /* Of `count` positions from `first` on, `step` apart: the indices of those in [0, size). */
-typedef struct gcpi_range { int begin, end; } gcpi_range;
+typedef struct gcpi_range {
+    int begin, end;
+} gcpi_range;
 static gcpi_range gcpi_inside(ptrdiff_t first, int step, int count, int size)
 {
     gcpi_range r = { 0, count };
@@ -143,7 +145,7 @@ typedef struct gcpi_view {
     ptrdiff_t xs[3], xc;                /* steps to the next image, row, pixel, and channel */
     int oy, ox, sy, sx, ky, kx, dy, dx; /* row y reads source rows oy + y*sy + k*dy, k < ky */
     int ho, wo;
-    int skips;                          /* what is not there is not read */
+    int skips; /* what is not there is not read */
     /* set by gcpi_view_cut */
     int bn, bh, bw, cn, ch, cw; /* images, rows, columns of a block; blocks along each of them */
     ptrdiff_t chunks;           /* blocks in all */
@@ -176,7 +178,9 @@ static int gcpi_view_inside(const gcpi_view *v)
 }
 
 /* One axis of a view: row (column) p of y reads pixels from + p*step + k*apart of `size`, k < taps. */
-typedef struct gcpi_side { int from, step, apart, taps, size; } gcpi_side;
+typedef struct gcpi_side {
+    int from, step, apart, taps, size;
+} gcpi_side;
 static gcpi_side gcpi_view_rows(const gcpi_view *v)
 {
     gcpi_side a = { v->oy, v->sy, v->dy, v->ky, v->h };
