@@ -4378,6 +4378,28 @@ GCPI_FAST static const gcp_real *gcpi_swapped_columns(const gcpi_outer *o, const
     return out;
 }
 
+/* Adds a chunk to d, for one panel of e's columns. loops: those of the tiles, and what d starts from. */
+static void gcpi_swapped_panel(const gcpi_outer *o, const gcpi_tile *loops, const gcpi_panel *panel, const gcp_real *x,
+                               gcp_real *d)
+{
+    const gcpi_view *v = &o->v;
+    const gcp_real *a[GCPI_MR_MAX];
+    gcp_real *c[GCPI_MR_MAX];
+    gcpi_tile t = *loops;
+    int mr;
+    gcpi_kernel *kernel = gcpi_kernel_of(&o->simd, panel->nv, o->height, &mr);
+    t.a = a, t.c = c;
+    for (int r = 0; r < o->height; r += mr) {
+        t.rows = gcpi_min(mr, o->height - r);
+        for (int q = 0; q < mr; q++) {
+            int at = q < t.rows ? r + q : r;
+            a[q] = x + at / v->len * v->dy * v->ws[1] + at % v->len;
+            c[q] = d + (ptrdiff_t)at * o->width + panel->first;
+        }
+        gcpi_run_tile(&o->simd, kernel, &t, panel);
+    }
+}
+
 static void gcpi_swapped_task(void *arg, int index, int worker)
 {
     const gcpi_outer *o = (const gcpi_outer *)arg;
@@ -4386,38 +4408,20 @@ static void gcpi_swapped_task(void *arg, int index, int worker)
     gcp_real *columns = o->scratch + o->splits * o->sum + worker * o->worker, *window = columns + o->worker - v->window,
              *d = o->scratch + index * o->sum;
     ptrdiff_t begin = index * v->chunks / o->splits, end = (index + 1) * v->chunks / o->splits;
-    int mr;
     for (ptrdiff_t i = begin; i < end; i++) {
         gcpi_block k = gcpi_view_block(v, i);
-        const gcp_real *a[GCPI_MR_MAX];
-        gcp_real *c[GCPI_MR_MAX];
-        gcpi_tile t = { { k.n, k.h, k.w },
-                        { v->ws[0], v->sy * v->ws[1], v->sx * v->ws[2] },
-                        { 0 },
-                        NULL,
-                        a,
-                        c,
-                        0,
-                        i == begin ? zero : NULL,
-                        0,
-                        0,
-                        (uintptr_t)o->x,
-                        0 };
+        gcpi_tile t;
+        memset(&t, 0, sizeof t);
+        t.n[0] = k.n, t.n[1] = k.h, t.n[2] = k.w;
+        t.as[0] = v->ws[0], t.as[1] = v->sy * v->ws[1], t.as[2] = v->sx * v->ws[2];
+        t.start = i == begin ? zero : NULL;
         const gcp_real *x = gcpi_view_load(v, o->x, &k, 0, v->ky, window),
                        *e = gcpi_swapped_columns(o, &k, t.bs, columns);
+        t.ahead = (uintptr_t)e;
         for (int p = 0; p < o->columns.panels; p++) {
             gcpi_panel panel = gcpi_panel_of(&o->columns, p);
-            gcpi_kernel *kernel = gcpi_kernel_of(&o->simd, panel.nv, o->height, &mr);
             t.b = e + panel.first;
-            for (int r = 0; r < o->height; r += mr) {
-                t.rows = gcpi_min(mr, o->height - r);
-                for (int q = 0; q < mr; q++) {
-                    int at = q < t.rows ? r + q : r;
-                    a[q] = x + at / v->len * v->dy * v->ws[1] + at % v->len;
-                    c[q] = d + (ptrdiff_t)at * o->width + panel.first;
-                }
-                gcpi_run_tile(&o->simd, kernel, &t, &panel);
-            }
+            gcpi_swapped_panel(o, &t, &panel, x, d);
         }
     }
 }
@@ -4517,6 +4521,7 @@ GCPI_FAST static void gcpi_depthwise_row(const gcpi_depthwise *p, const gcpi_gat
     for (int o = 0; o < v->wo; o += sizes[size], to += sizes[size] * s.pixel) {
         ptrdiff_t x = v->ox + (ptrdiff_t)o * v->sx, left = v->w - x - (ptrdiff_t)(v->kx - 1) * v->dx;
         gcpi_range in = gcpi_inside(x, v->dx, v->kx, v->w);
+        /* many channels: short strips, but for weights where nothing is prefetched for a strip */
         for (size = p->channels >= 4 * simd->lanes && (simd->burst || !p->e); size < GCPI_STRIPS - 1; size++)
             if (x >= 0 && o + sizes[size] <= v->wo && (ptrdiff_t)(sizes[size] - 1) * v->sx < left) break;
         s.rows = in.end > in.begin ? rows.end - rows.begin : 0, s.taps = in.end - in.begin;

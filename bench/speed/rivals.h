@@ -2,8 +2,8 @@
 
    A rival opens one pass of one layer, or one matrix product, with operands of its own, and times calls of it. All run
    with the same number of threads. oneDNN counts its primitive alone, no reorders, in NHWC and in the format it likes
-   best; OpenBLAS the matrix product that an im2col convolution would call, without the im2col; PyTorch its operator in
-   both layouts. */
+   best, and its sgemm for products; OpenBLAS, where it knows the CPU, the matrix product that an im2col convolution
+   would call, without the im2col; PyTorch its operator in both layouts. */
 #ifndef RIVALS_H
 #define RIVALS_H
 #include <stdio.h>

@@ -55,6 +55,7 @@ GCPI_FAST static void gcpi_depthwise_row(const gcpi_depthwise *p, const gcpi_gat
     for (int o = 0; o < v->wo; o += sizes[size], to += sizes[size] * s.pixel) {
         ptrdiff_t x = v->ox + (ptrdiff_t)o * v->sx, left = v->w - x - (ptrdiff_t)(v->kx - 1) * v->dx;
         gcpi_range in = gcpi_inside(x, v->dx, v->kx, v->w);
+        /* many channels: short strips, but for weights where nothing is prefetched for a strip */
         for (size = p->channels >= 4 * simd->lanes && (simd->burst || !p->e); size < GCPI_STRIPS - 1; size++)
             if (x >= 0 && o + sizes[size] <= v->wo && (ptrdiff_t)(sizes[size] - 1) * v->sx < left) break;
         s.rows = in.end > in.begin ? rows.end - rows.begin : 0, s.taps = in.end - in.begin;
