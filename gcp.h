@@ -1429,6 +1429,7 @@ GCPI_WARM                              /* again at the user's level of optimisat
 #include "src/kernels/simd.h"          /* What a kernel needs of the target: threads and the instruction set */
 #include "src/kernels/columns.h"       /* What all products share: columns, cut into panels; windows of pixels */
 #include "src/kernels/gather.h"        /* The gather product: convolution forward and backward data, A times B */
+#include "src/kernels/outer_plan.h"    /* The outer product's plan: how it is cut, and how x and e are read */
 #include "src/kernels/outer.h"         /* The outer product: convolution backward weights, transposed A times B */
 #include "src/kernels/depthwise.h"     /* Depthwise convolution: each group has one channel of x and one of y */
 #include "src/kernels/products.h"      /* Convolutions and matrix products in all passes */

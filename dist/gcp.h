@@ -2842,12 +2842,14 @@ typedef struct gcpi_par {
 #define GCPI_BODY static inline __attribute__((always_inline))
 #define GCPI_FAST
 #define GCPI_HOT __attribute__((noinline))
+#define GCPI_PREFETCH(p) __builtin_prefetch(p, 1)
 #define GCPI_PREFETCH_READ(p) __builtin_prefetch(p, 0)
 #define GCPI_PREFETCH_L2(p) __builtin_prefetch((const void *)(p), 0, 2)
 #define GCPI_UNROLL _Pragma("clang loop unroll(full)")
 #elif defined(__GNUC__)
 #define GCPI_BODY static inline __attribute__((always_inline))
 #define GCPI_FAST __attribute__((optimize("O2")))
+#define GCPI_PREFETCH(p) __builtin_prefetch(p, 1)
 #define GCPI_PREFETCH_READ(p) __builtin_prefetch(p, 0)
 #define GCPI_PREFETCH_L2(p) __builtin_prefetch((const void *)(p), 0, 2)
 #define GCPI_HOT __attribute__((noinline, optimize("O2", "fp-contract=fast")))
@@ -2856,6 +2858,7 @@ typedef struct gcpi_par {
 #define GCPI_BODY static
 #define GCPI_FAST
 #define GCPI_HOT
+#define GCPI_PREFETCH(p) ((void)0)
 #define GCPI_PREFETCH_READ(p) ((void)0)
 #define GCPI_PREFETCH_L2(p) ((void)0)
 #define GCPI_UNROLL
@@ -2869,13 +2872,17 @@ enum {
     GCPI_STRIPS = 3,        /* depthwise: sizes of strips */
     GCPI_OUTER_ROWS = 48,   /* rows of dy packed side by side: whole tiles of every kernel */
     GCPI_OUTER_BLOCKS = 8,  /* at most so many such blocks in a task */
-    GCPI_OUTER_PLAIN = 64,  /* up to so many channels of dy are read in place */
+    GCPI_OUTER_COPY = 24,   /* products that take as long as copying a value */
+    GCPI_OUTER_PLAIN = 64,  /* up to so many channels of dy are read in place, */
+    GCPI_OUTER_FEW = 24,    /* and on cores that fetch many lines at once */
     GCPI_OUTER_NEAR = 320,  /* up to so many channels of x are read in place; twice as many where d is small: */
     GCPI_OUTER_SMALL = 163840, /* d of at most so many values */
     GCPI_LINE = 64 / (int)sizeof(gcp_real),              /* values in a cache line */
     GCPI_NR_MAX = 4 * GCPI_LINE,                         /* widest panel of columns */
     GCPI_GATHER_PIXELS = 512,                            /* rows of a task, or fewer */
     GCPI_SKIPS_MAX = 512,                                /* a longer side has little padding */
+    GCPI_TILE_TERMS = 16,                                /* what stands around a tile's sum takes as long, */
+    GCPI_KIND_TERMS = 96,                                /* what stands around a kind of pixels */
     GCPI_SKIPS_TAPS = 16,                                /* more taps make too many kinds of pixels */
     GCPI_K_BLOCK = 1024,                                 /* terms summed in one pass */
     GCPI_PACK_MAX = 786432 / (int)sizeof(gcp_real),      /* packed weights of a worker: fit in L2 */
@@ -2909,7 +2916,8 @@ typedef struct gcpi_tile {        /* c[i][j] = start + sum over k of a[i][k*as] 
     const gcp_real *start; /* starting values of the first row; NULL: those in c */
     ptrdiff_t ss;          /* step of start from row to row */
     int rows;              /* rows to store; later a[] and c[] repeat one of them */
-    uintptr_t ahead, pace; /* a line is prefetched from here for each term, `pace` bytes apart */
+    uintptr_t ahead, pace; /* a line is prefetched from here for each term, `pace` bytes apart; 0: none */
+    int burst;             /* the lines of c are prefetched at once */
 } gcpi_tile;
 
 typedef void gcpi_kernel(const gcpi_tile *t);
@@ -2927,17 +2935,30 @@ typedef void gcpi_stripper(const gcpi_strip *s);
 
 /* Sizes are literals and every short loop unrolls, so that acc lives in registers: a tile whose size is a parameter
  * runs at a quarter of the speed. Few terms (32, 64) leave little to hide what stands around the sum: so one row of
- * starting values is loaded once, and a sum of one run pays nothing for the loops around it. */
+ * starting values is loaded once, a sum of one run pays nothing for the loops around it, and the addresses of a tile
+ * that prefetches nothing stay in registers, too. */
+#define GCPI_TERMS(VEC, MR, NV, FETCH)                                                                                 \
+    for (ptrdiff_t k = n, o = 0; k > 0; k--, o += as, at += bs) {                                                      \
+        VEC row[NV];                                                                                                   \
+        FETCH                                                                                                          \
+        GCPI_UNROLL for (int v = 0; v < NV; v++) row[v] = *(const VEC *)(at + v * lanes);                              \
+        GCPI_UNROLL for (int i = 0; i < MR; i++)                                                                       \
+            GCPI_UNROLL for (int v = 0; v < NV; v++) acc[i][v] += a[i][o] * row[v];                                    \
+    }
+
 #define GCPI_KERNEL(NAME, TARGET, VEC, MR, NV)                                                                         \
     TARGET static void NAME(const gcpi_tile *t)                                                                        \
     {                                                                                                                  \
         const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real));                                           \
         const ptrdiff_t n = t->n[2], as = t->as[2], bs = t->bs[2];                                                     \
-        ptrdiff_t runs = t->n[0] * t->n[1], inner = t->n[1], from = 0;                                                 \
-        const uintptr_t pace = t->pace;                                                                                \
+        const ptrdiff_t rounds = t->n[1] - 1, afar = t->as[0] - rounds * t->as[1], bfar = t->bs[0] - rounds * t->bs[1];\
+        ptrdiff_t runs = t->n[0] * t->n[1], inner = rounds, from = 0;                                                  \
         uintptr_t ahead = t->ahead;                                                                                    \
         const gcp_real *b = t->b;                                                                                      \
         VEC acc[MR][NV];                                                                                               \
+        if (t->burst)                                                                                                  \
+            GCPI_UNROLL for (int i = 0; i < MR; i++)                                                                   \
+                GCPI_UNROLL for (int v = 0; v < NV; v++) GCPI_PREFETCH(t->c[i] + t->first + v * lanes);                \
         if (t->start && !t->ss)                                                                                        \
             GCPI_UNROLL for (int v = 0; v < NV; v++) {                                                                 \
                 VEC value = *(const VEC *)(t->start + v * lanes);                                                      \
@@ -2949,19 +2970,13 @@ typedef void gcpi_stripper(const gcpi_strip *s);
         for (;;) {                                                                                                     \
             const gcp_real *a[MR], *at = b;                                                                            \
             GCPI_UNROLL for (int i = 0; i < MR; i++) a[i] = t->a[i] + from;                                            \
-            for (ptrdiff_t k = 0, o = 0; k < n; k++, o += as, at += bs) {                                              \
-                VEC row[NV];                                                                                           \
-                if (MR <= 8) GCPI_PREFETCH_L2(ahead);                                                                  \
-                ahead += pace;                                                                                         \
-                GCPI_UNROLL for (int v = 0; v < NV; v++) row[v] = *(const VEC *)(at + v * lanes);                      \
-                GCPI_UNROLL for (int i = 0; i < MR; i++)                                                               \
-                    GCPI_UNROLL for (int v = 0; v < NV; v++) acc[i][v] += a[i][o] * row[v];                            \
-            }                                                                                                          \
+            if (t->pace) GCPI_TERMS(VEC, MR, NV, GCPI_PREFETCH_L2(ahead); ahead += t->pace;)                           \
+            else GCPI_TERMS(VEC, MR, NV, )                                                                             \
             if (--runs <= 0) break;                                                                                    \
-            const int whole = --inner == 0;                                                                            \
-            from += whole ? t->as[0] - (t->n[1] - 1) * t->as[1] : t->as[1];                                            \
-            b += whole ? t->bs[0] - (t->n[1] - 1) * t->bs[1] : t->bs[1];                                               \
-            if (whole) inner = t->n[1];                                                                                \
+            const int whole = inner == 0;                                                                              \
+            from += whole ? afar : t->as[1];                                                                           \
+            b += whole ? bfar : t->bs[1];                                                                              \
+            inner = whole ? rounds : inner - 1;                                                                        \
         }                                                                                                              \
         GCPI_UNROLL for (int i = 0; i < MR; i++) {                                                                     \
             gcp_real *c = t->c[i] + t->first;                                                                          \
@@ -3331,27 +3346,21 @@ static gcpi_kernel *gcpi_kernel_of(const gcpi_simd *simd, int nv, int rows, int 
     return five ? simd->five : simd->kernel[nv - 1];
 }
 
-/* Prefetches the rows of a tile to be written. */
-GCPI_BODY void gcpi_fetch_rows(const gcpi_tile *t, int width)
-{
-    for (int i = 0; i < t->rows; i++) gcpi_fetch(t->c[i] + t->first, 0, width);
-}
-
-/* Runs a kernel on a tile of a padded panel: c goes through a full-width copy. */
+/* Runs a kernel on a tile of a padded panel: c goes through a full-width copy, and the tile does not know its lines. */
 GCPI_FAST static void gcpi_run_padded(gcpi_kernel *kernel, const gcpi_tile *t, const gcpi_panel *p)
 {
     gcp_real wide[GCPI_MR_MAX][GCPI_NR_MAX], *c[GCPI_MR_MAX];
     gcpi_tile padded = *t;
-    padded.c = c, padded.first = 0;
+    padded.c = c, padded.first = 0, padded.burst = 0;
+    for (int i = 0; i < t->rows && t->burst; i++) gcpi_fetch(t->c[i] + t->first, 0, p->cols);
     for (int i = 0; i < GCPI_MR_MAX; i++) c[i] = wide[i < t->rows ? i : 0];
     for (int i = 0; i < t->rows && !t->start; i++) gcpi_copy(wide[i], t->c[i] + t->first, p->cols);
     kernel(&padded);
     for (int i = 0; i < t->rows; i++) gcpi_copy(t->c[i] + t->first, wide[i], p->cols);
 }
 
-GCPI_BODY void gcpi_run_tile(const gcpi_simd *simd, gcpi_kernel *kernel, const gcpi_tile *t, const gcpi_panel *p)
+GCPI_BODY void gcpi_run_tile(gcpi_kernel *kernel, const gcpi_tile *t, const gcpi_panel *p)
 {
-    if (simd->burst) gcpi_fetch_rows(t, p->cols);
     if (p->cols == p->width) kernel(t);
     else gcpi_run_padded(kernel, t, p);
 }
@@ -3616,7 +3625,7 @@ static void gcpi_planar_row(const gcpi_gather *g, const gcp_real *window, gcp_re
     const gcp_real *a[GCPI_MR_MAX];
     gcp_real *c[GCPI_MR_MAX];
     gcpi_tile t;
-    t.a = a, t.c = c, t.ahead = (uintptr_t)g->x, t.pace = 0;
+    t.a = a, t.c = c, t.ahead = t.pace = 0, t.burst = 0;
     /* ky and channels make one run, unless reuse across kx in L1 is worth more */
     int whole = v->dy == 1 && (ptrdiff_t)v->ky * v->channels * v->ww <= GCPI_L1_HALF;
     t.n[0] = whole ? 1 : v->ky, t.n[1] = v->kx, t.n[2] = whole ? v->ky * v->channels : v->channels;
@@ -3638,7 +3647,6 @@ static void gcpi_planar_row(const gcpi_gather *g, const gcp_real *window, gcp_re
                 a[i] = w + from * terms + side + row;
                 c[i] = out + (r + row) * plane;
             }
-            if (g->simd.burst) gcpi_fetch_rows(&t, panel.width);
             kernel(&t);
         }
     }
@@ -3701,14 +3709,17 @@ static void gcpi_gather_cut(gcpi_gather *g, const gcpi_par *par)
     } while (pixels >= 96 && (double)g->v.chunks * sets < (sets > 1 ? gcpi_par_tasks(par) : GCPI_TASKS));
 }
 
-/* Whether it pays to skip padding: what the last tiles of each kind of pixels leave empty may cost more. By the shape,
-   not by how it is cut for the threads: a sum of terms that are 0 may differ from none in the sign of zero. */
+/* Whether it pays to skip padding: what the last tiles of each kind of pixels leave empty, and what a tile and a kind
+   take beside their terms, may cost more. By the shape, not by how it is cut for the threads: a sum of terms that are 0
+   may differ from none in the sign of zero. */
 static int gcpi_gather_skips(const gcpi_gather *g)
 {
     const gcpi_view *v = &g->v;
     const gcpi_side ys = gcpi_view_rows(v), xs = gcpi_view_columns(v);
     int mr = g->simd.mr[gcpi_ceil(g->columns.vectors, g->columns.panels) - 1];
-    double images = gcpi_min(v->n, gcpi_max(1, (int)(GCPI_GATHER_PIXELS / ((int64_t)v->ho * v->wo)))), some = 0;
+    const double images = gcpi_min(v->n, gcpi_max(1, (int)(GCPI_GATHER_PIXELS / ((int64_t)v->ho * v->wo)))),
+                 all = (double)v->ky * v->kx * v->channels + GCPI_TILE_TERMS;
+    double some = 0;
     if (gcpi_view_inside(v) || gcpi_max(v->ho, v->wo) > GCPI_SKIPS_MAX || gcpi_max(v->ky, v->kx) > GCPI_SKIPS_TAPS)
         return 0;
     for (int y = 0, h; y < v->ho; y += h) {
@@ -3717,10 +3728,11 @@ static int gcpi_gather_skips(const gcpi_gather *g)
         for (int x = 0, w; x < v->wo; x += w) {
             gcpi_range columns = gcpi_taps_at(&xs, x);
             w = gcpi_same_taps(&xs, x, v->wo);
-            some += ceil(images * h * w / mr) * mr * (rows.end - rows.begin) * (columns.end - columns.begin);
+            double terms = (double)(rows.end - rows.begin) * (columns.end - columns.begin) * v->channels;
+            some += ceil(images * h * w / mr) * (terms + GCPI_TILE_TERMS) + GCPI_KIND_TERMS;
         }
     }
-    return some < 0.99 * ceil(images * v->ho * v->wo / mr) * mr * v->ky * v->kx;
+    return some < 0.995 * ceil(images * v->ho * v->wo / mr) * all;
 }
 
 /* Chooses all block sizes; returns the bytes of scratch. */
@@ -3793,7 +3805,7 @@ GCPI_FAST static void gcpi_sweep_panels(const gcpi_sweep *s, const gcp_real *con
     ptrdiff_t terms = (ptrdiff_t)k->ny * k->nx * k->nj,
               skipped = ((ptrdiff_t)(n->y - k->y) * k->nx + (n->x - k->x)) * k->nj + (n->j - k->j);
     gcpi_tile t;
-    t.ahead = (uintptr_t)s->packed, t.pace = 0;
+    t.ahead = t.pace = 0, t.burst = g->simd.burst;
     t.n[0] = n->ny, t.n[1] = n->nx, t.n[2] = n->nj;
     t.as[0] = v->dy * v->ws[1], t.as[1] = v->dx * v->ws[2], t.as[2] = v->xc;
     for (int p = s->panel; p < s->panel_end; p++) {
@@ -3811,7 +3823,7 @@ GCPI_FAST static void gcpi_sweep_panels(const gcpi_sweep *s, const gcp_real *con
             t.rows = gcpi_min(mr, rows - r);
             t.a = a + r, t.c = c + r;
             if (s->paced) t.ahead = (uintptr_t)a[r] + (uintptr_t)ahead;
-            gcpi_run_tile(&g->simd, kernel, &t, &panel);
+            gcpi_run_tile(kernel, &t, &panel);
         }
     }
 }
@@ -3819,10 +3831,10 @@ GCPI_FAST static void gcpi_sweep_panels(const gcpi_sweep *s, const gcp_real *con
 /* Where x is read in place, this prefetches the pixels after these rows: the hardware does not recognise a few short
  * rows at a time as a stream. Pixels that lie side by side are fetched in one go, with fewer instructions. Always
  * inlined, because gcc drops the call of a function that only prefetches. */
-GCPI_BODY void gcpi_sweep_ahead(const gcp_real *const *a, ptrdiff_t step, ptrdiff_t terms)
+GCPI_BODY void gcpi_sweep_ahead(const gcp_real *const *a, ptrdiff_t step, ptrdiff_t terms, ptrdiff_t more)
 {
-    const ptrdiff_t far = GCPI_ROWS * step;
-    if (step == terms) gcpi_fetch(a[0], far, far);
+    const ptrdiff_t far = GCPI_ROWS * step + more;
+    if (step == terms) gcpi_fetch(a[0], far, GCPI_ROWS * step);
     else for (int i = 0; i < GCPI_ROWS; i++) gcpi_fetch(a[i], far, terms);
 }
 
@@ -3846,7 +3858,7 @@ GCPI_FAST static void gcpi_sweep_pixels(gcpi_sweep *s, gcpi_block part)
         for (int px = 0; px < part.w; px++) {
             a[rows] = x + px * xstep, c[rows] = y + (part.x + px) * ystep;
             if (++rows < GCPI_ROWS) continue;
-            if (burst) gcpi_sweep_ahead(a, xstep, s->k.nj);
+            if (burst) gcpi_sweep_ahead(a, xstep, s->k.nj, (s->part.ny - 1) * v->dy * v->ws[1]);
             gcpi_sweep_panels(s, a, c, rows);
             rows = 0;
         }
@@ -3959,9 +3971,9 @@ static void gcpi_gather_run(gcpi_gather *g, void *scratch, const gcpi_par *par)
     gcpi_par_run(par, g->v.chunks * g->sets * g->groups, &g->base, gcpi_gather_task, g);
 }
 
-/* ==== src/kernels/outer.h ==== */
+/* ==== src/kernels/outer_plan.h ==== */
 
-/* The outer product: convolution backward weights, transposed A times B. */
+/* The outer product's plan: how it is cut, and how x and e are read. */
 
 typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x[p + t][j] */
     gcpi_view v;
@@ -3976,7 +3988,7 @@ typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x
     gcpi_columns columns;         /* of one run; blocked: of the channels */
     /* A panel of x's channels is copied as [pixel][panel], and read at all taps. */
     int blocked, taps, sy, sx;    /* pixels of x from one row, one pixel of the copy to the next */
-    int place;                    /* blocked, but not copied */
+    int near, place;              /* few channels, all there; blocked, but not copied */
     int splits, shared;           /* private sums of blocks of pixels; shared: d itself is the only one */
     int packed;                   /* rows of e are copied side by side */
     /* for few channels of x: rows are the elements of x under the kernel, columns are e's */
@@ -4002,46 +4014,74 @@ static int gcpi_outer_panels(const gcpi_outer *o)
    several share a panel. */
 static double gcpi_outer_reads(const gcpi_outer *o, int units)
 {
-    if (o->place) return 1;
+    if (o->near) return 1;
     if (o->blocked) return gcpi_max(1, units / o->columns.panels);
     return (double)units * gcpi_min(o->v.sy, gcpi_ceil(o->v.ky, units)) * o->v.sx;
 }
 
-/* Cuts rows and panels into enough tasks, with as few repeated copies as possible: each unit of panels copies the rows
- * again, each part of the rows reads x again. The packed rows of a part fit in L2. Scratch depends on the parts, so
- * they depend on the shape and the threads, not on the pitch of x. */
+/* Time of all tasks over the time that threads would take which never wait: the last part of the rows may be smaller,
+   its tasks come last. */
+static double gcpi_outer_wait(const gcpi_outer *o, int parts, int units, int threads)
+{
+    double last = (double)(o->rows - (parts - 1) * o->part) / o->part, alike = (double)o->splits * units * o->groups,
+           whole = alike * (last < 1 ? parts - 1 : parts), few = last < 1 ? alike : 0, rounds = floor(whole / threads),
+           work = whole + few * last;
+    double time = whole > rounds * threads ? GCPI_MAX(rounds + 1, (work + (threads - 1) * last) / threads)
+                                           : rounds + ceil(few / threads) * last;
+    return time * threads / work;
+}
+
+/* Cuts rows and panels into enough tasks, so that threads neither wait nor copy much: each unit of panels copies the
+   rows again, each part of the rows reads x again, and a copied value takes as long as GCPI_OUTER_COPY products. The
+   packed rows of a part fit in L2. Scratch depends on the parts, so they depend on the shape and the threads, not on
+   the pitch of x. */
 static void gcpi_outer_cut(gcpi_outer *o, const gcpi_par *par)
 {
-    double best = 0;
-    int blocks = gcpi_ceil(o->rows, GCPI_OUTER_ROWS), pixels = o->v.bn * o->v.bh * o->v.bw,
-        tasks = gcpi_ceil(gcpi_par_tasks(par), o->splits * gcpi_min(o->groups, GCPI_TASKS));
-    int fit = gcpi_max(1, gcpi_min(GCPI_OUTER_BLOCKS, GCPI_PACK_MAX / (GCPI_OUTER_ROWS * pixels)));
+    double best = 0, products = (double)o->rows * o->width;
+    int blocks = gcpi_ceil(o->rows, GCPI_OUTER_ROWS), panels = gcpi_outer_panels(o), part = 0,
+        tasks = gcpi_ceil(gcpi_par_tasks(par), o->splits * gcpi_min(o->groups, GCPI_TASKS)),
+        fit = GCPI_PACK_MAX / (GCPI_OUTER_ROWS * o->v.bn * o->v.bh * o->v.bw);
+    fit = gcpi_max(1, gcpi_min(GCPI_OUTER_BLOCKS, fit));
     for (int most = gcpi_min(blocks, fit); most > 0; most--) {
-        int part = gcpi_even(blocks, most), parts = gcpi_ceil(blocks, part), units = gcpi_ceil(tasks, parts);
-        double copied = (double)units * o->rows + parts * gcpi_outer_reads(o, units) * o->v.channels;
-        if (best > 0 && copied >= best) continue;
-        best = copied;
-        o->part = part * GCPI_OUTER_ROWS;
+        o->part = gcpi_even(blocks, most) * GCPI_OUTER_ROWS;
+        int parts = gcpi_ceil(o->rows, o->part), least = gcpi_ceil(tasks, parts);
+        for (int units = least; units <= 2 * least; units++) {
+            int unit = gcpi_ceil(panels, units), all = gcpi_ceil(panels, unit);
+            double copied = (double)all * o->rows + parts * gcpi_outer_reads(o, all) * o->v.channels,
+                   wait = gcpi_outer_wait(o, parts, all, par->threads) * unit * all / panels,
+                   cost = products * wait + GCPI_OUTER_COPY * copied;
+            if (best > 0 && cost >= best) continue;
+            best = cost, part = o->part, o->unit = unit, o->units = all;
+        }
     }
-    o->parts = gcpi_ceil(o->rows, o->part);
-    int panels = gcpi_outer_panels(o);
-    o->unit = gcpi_ceil(panels, gcpi_ceil(tasks, o->parts));
-    o->units = gcpi_ceil(panels, o->unit);
+    o->part = part;
+    o->parts = gcpi_ceil(o->rows, part);
+}
+
+/* The share of a core's products that `rows` rows by `count` columns keep busy: lanes and rows of tiles that are used,
+   and the loads that a tile's products wait for, as if half of them were seen. */
+static double gcpi_outer_fit(const gcpi_simd *simd, int count, int rows)
+{
+    gcpi_columns c = gcpi_columns_of(count, simd);
+    int nv = c.vectors / c.panels, wider = c.vectors % c.panels;
+    double cycles = 0;
+    for (int wide = 0; wide < 2; wide++, nv++) {
+        int mr, panels = wide ? wider : c.panels - wider;
+        if (!panels) continue;
+        gcpi_kernel_of(simd, nv, rows <= GCPI_OUTER_ROWS ? rows : 0, &mr);
+        cycles += (double)panels * gcpi_ceil(rows, mr) * (mr * nv + 0.5 * (mr + nv));
+    }
+    return (double)rows * count / (cycles * simd->lanes);
 }
 
 /* Whether more lanes work once rows and columns change places: a run of x may be shorter than a vector where the rows
    of e fill one. */
 static int gcpi_outer_swaps(const gcpi_outer *o)
 {
-    int lanes = o->simd.lanes, run = o->v.kx * o->v.channels, elements = o->v.ky * run, mr, mr_swapped;
-    gcpi_columns c = gcpi_columns_of(run, &o->simd), swapped = gcpi_columns_of(o->rows, &o->simd);
-    gcpi_kernel_of(&o->simd, gcpi_panel_of(&c, 0).nv, o->rows, &mr);
-    gcpi_kernel_of(&o->simd, gcpi_panel_of(&swapped, 0).nv, elements, &mr_swapped);
-    double now = run / ((double)c.vectors * lanes) * o->rows / ((double)gcpi_ceil(o->rows, mr) * mr);
-    double then =
-        o->rows / ((double)swapped.vectors * lanes) * elements / ((double)gcpi_ceil(elements, mr_swapped) * mr_swapped);
+    int run = o->v.kx * o->v.channels, elements = o->v.ky * run;
     return o->v.channels <= 4 && o->v.ky * o->v.kx > 1 && o->v.dx == 1 && o->groups == 1 && !o->turned &&
-           (ptrdiff_t)elements * o->rows <= GCPI_PARTIAL_MAX / GCPI_TASKS && then > 1.3 * now;
+           (ptrdiff_t)elements * o->rows <= GCPI_PARTIAL_MAX / GCPI_TASKS &&
+           gcpi_outer_fit(&o->simd, o->rows, elements) > 1.3 * gcpi_outer_fit(&o->simd, run, o->rows);
 }
 
 /* Every task computes all rows and columns, into a private sum. */
@@ -4058,26 +4098,27 @@ static size_t gcpi_swapped_plan(gcpi_outer *o, const gcpi_par *par)
     return gcpi_scratch_bytes(o->sum * o->splits, o->worker, par);
 }
 
-/* Whether whole channels fill as many lanes as a run of (kx, channels) would. */
+/* Whether whole channels are as good columns as a run of (kx, channels) would be. */
 static int gcpi_outer_fills(const gcpi_outer *o)
 {
-    int lanes = o->simd.lanes, channels = o->v.channels, run = o->v.kx * (o->v.dx == 1 ? channels : 1);
-    double along = run / ((double)gcpi_ceil(run, lanes) * lanes),
-           across = channels / ((double)gcpi_ceil(channels, lanes) * lanes);
-    return channels >= lanes && across >= 0.95 * along;
+    int channels = o->v.channels, run = (o->v.dx == 1 ? o->v.kx : 1) * channels;
+    return channels >= o->simd.lanes &&
+           gcpi_outer_fit(&o->simd, channels, o->rows) >= 0.98 * gcpi_outer_fit(&o->simd, run, o->rows);
 }
 
 /* Cuts the pixels, and says how x is read: blocked where channels fill the lanes; then in place where they are few and
-   all there. What is read in place is cut into half as many, so that this chunk and the next fit in L2. */
+   all there, or (what no sum and no byte depends on) where the core fetches many lines at once, and no other tap reads
+   the same. Few channels are cut into half as many pixels, so that this chunk and the next fit in L2. */
 static void gcpi_outer_view(gcpi_outer *o)
 {
     gcpi_view *v = &o->v;
     int channels = v->channels, lanes = o->simd.lanes;
     o->blocked = gcpi_outer_fills(o);
-    o->place = o->blocked && gcpi_view_inside(v) &&
-               (channels <= GCPI_OUTER_NEAR ||
-                (channels <= 2 * GCPI_OUTER_NEAR && (int64_t)o->rows * channels <= GCPI_OUTER_SMALL));
-    int values = GCPI_OUTER_MAX >> o->place, least = GCPI_OUTER_PIXELS >> o->place,
+    o->near = o->blocked && gcpi_view_inside(v) &&
+              (channels <= GCPI_OUTER_NEAR ||
+               (channels <= 2 * GCPI_OUTER_NEAR && (int64_t)o->rows * channels <= GCPI_OUTER_SMALL));
+    o->place = o->near || (o->blocked && gcpi_view_inside(v) && o->simd.burst && v->ky * v->kx == 1);
+    int values = GCPI_OUTER_MAX >> o->near, least = GCPI_OUTER_PIXELS >> o->near,
         pixels = gcpi_min(2 * GCPI_OUTER_PIXELS, (int)(values / ((int64_t)o->rows + channels)));
     if (o->blocked) v->channels = gcpi_min(o->simd.nv, gcpi_ceil(channels, lanes)) * lanes;
     gcpi_view_cut(v, gcpi_max(least, pixels), 0);
@@ -4103,7 +4144,7 @@ static void gcpi_outer_block_plan(gcpi_outer *o)
     v->runs = v->kx, v->len = v->channels;
     gcpi_block most = { 0, 0, 0, v->bn, v->bh, v->bw };
     gcpi_outer_window(o, &most, &v->wh, &v->ww);
-    v->window = o->place && v->channels % o->simd.lanes == 0 ? 0 : gcpi_line((ptrdiff_t)v->bn * v->wh * v->ww * width);
+    v->window = o->near && v->channels % o->simd.lanes == 0 ? 0 : gcpi_line((ptrdiff_t)v->bn * v->wh * v->ww * width);
 }
 
 static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
@@ -4120,13 +4161,18 @@ static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
     o->splits = (int)GCPI_MIN(GCPI_MIN(o->v.chunks, (ptrdiff_t)GCPI_TASKS), GCPI_PARTIAL_MAX / o->sum);
     o->splits = gcpi_max(1, o->splits);
     gcpi_outer_cut(o, par);
-    ptrdiff_t pixels = (ptrdiff_t)o->v.bn * o->v.bh * o->v.bw;
-    o->packed = o->groups * o->rows > GCPI_OUTER_PLAIN;
-    o->worker = (o->packed ? gcpi_ceil(o->part, GCPI_OUTER_ROWS) * gcpi_outer_block(pixels) : 0) + o->v.window;
+    int rows = o->groups * o->rows, few = o->near ? GCPI_OUTER_PLAIN : GCPI_OUTER_FEW;
+    ptrdiff_t packed = gcpi_ceil(o->part, GCPI_OUTER_ROWS) * gcpi_outer_block((ptrdiff_t)o->v.bn * o->v.bh * o->v.bw);
+    o->packed = rows > (o->simd.burst ? few : GCPI_OUTER_PLAIN);
+    o->worker = (rows > few ? packed : 0) + o->v.window;       /* the same on every core */
     o->shared = o->splits == 1 && !o->turned;
     ptrdiff_t sums = o->shared ? 0 : o->sum * o->splits;
     return gcpi_scratch_bytes(sums, o->worker, par);
 }
+
+/* ==== src/kernels/outer.h ==== */
+
+/* The outer product: convolution backward weights, transposed A times B. */
 
 /* Packs the rows of e at the pixels of a chunk: see gcpi_outer_block. */
 GCPI_FAST static const gcp_real *gcpi_outer_pack(const gcpi_outer *o, const gcp_real *e, const gcpi_block *k, int rows,
@@ -4236,11 +4282,17 @@ static void gcpi_tile_merge(gcpi_tile *t)
     }
 }
 
-/* What a task prefetches while it sums over a chunk: the pixels of the next one in x, then in e, spread evenly over all
-   terms. They are taken to lie side by side. */
+/* What a task prefetches while it sums over a chunk. Of what lies side by side: the pixels of the next chunk in x, then
+   in e, spread evenly over all terms. */
 typedef struct gcpi_pace {
     uintptr_t x, e, half, tile, term; /* addresses; bytes of x, for each tile, for each term */
 } gcpi_pace;
+
+/* Of what lies apart: one line of each pixel during one tile, the next line during another. */
+typedef struct gcpi_pieces {
+    uintptr_t from, pitch;
+    int lines; /* of a pixel; 0: nothing is to come */
+} gcpi_pieces;
 
 /* A task: some rows and panels of d, at one chunk after the other. */
 typedef struct gcpi_share {
@@ -4251,11 +4303,25 @@ typedef struct gcpi_share {
     const gcp_real *e;                 /* its rows, packed or in place */
     int fresh;                         /* d is not added to */
     gcpi_pace pace;
+    gcpi_pieces x_next, e_next;        /* the next panel; the next chunk's rows */
 } gcpi_share;
 
+/* Where a share begins in e, in x, at a block's first pixel. */
 static const gcp_real *gcpi_outer_rows(const gcpi_outer *o, const gcpi_share *s, const gcpi_block *k)
 {
     return o->e + s->group * o->egroup + s->row + k->b * o->es[0] + k->y * o->es[1] + k->x * o->es[2];
+}
+static uintptr_t gcpi_outer_pixels(const gcpi_outer *o, const gcpi_share *s, const gcpi_block *k)
+{
+    const gcpi_view *v = &o->v;
+    return (uintptr_t)(o->x + s->group * o->xgroup + k->b * v->xs[0] + (ptrdiff_t)k->y * v->sy * v->xs[1] +
+                       (ptrdiff_t)k->x * v->sx * v->xs[2]);
+}
+
+/* Whether panels of x are prefetched by pieces, as there are tiles enough; then pixels are not. */
+static int gcpi_outer_x_apart(const gcpi_outer *o)
+{
+    return o->simd.burst && o->blocked && !o->near && o->rows >= 4 * GCPI_MR_MAX;
 }
 
 static gcpi_pace gcpi_outer_pace(const gcpi_outer *o, const gcpi_share *s, ptrdiff_t chunk)
@@ -4265,19 +4331,80 @@ static gcpi_pace gcpi_outer_pace(const gcpi_outer *o, const gcpi_share *s, ptrdi
     uintptr_t pixels = (uintptr_t)k.n * (uintptr_t)k.h * (uintptr_t)k.w,
               tiles = (uintptr_t)gcpi_ceil(s->rows, o->simd.mr[o->simd.nv - 1]) * (uintptr_t)(s->last - s->first);
     gcpi_pace p;
-    p.x = (uintptr_t)(o->x + s->group * o->xgroup + k.b * v->xs[0] + k.y * v->xs[1] + k.x * v->xs[2]);
+    p.x = gcpi_outer_pixels(o, s, &k);
     p.e = (uintptr_t)gcpi_outer_rows(o, s, &k);
-    p.half = pixels * (uintptr_t)v->xs[2] * sizeof(gcp_real);
+    p.half = gcpi_outer_x_apart(o) ? 0 : pixels * (uintptr_t)(v->sy * v->sx * v->xs[2]) * sizeof(gcp_real);
     p.tile = (p.half + (s->rows == o->es[2] ? pixels * (uintptr_t)s->rows * sizeof(gcp_real) : 0)) / tiles;
-    p.term = p.tile / pixels + 1;
+    p.term = p.tile / pixels + (p.tile > 0);
     return p;
 }
 
-/* Where what a task reads in place lies side by side from chunk to chunk, and the core does not want it at once. */
+/* Cores that fetch many lines at once gain always; others lose but where few channels of x are read in place. */
 static int gcpi_outer_paces(const gcpi_outer *o)
 {
-    return !o->simd.burst && o->place && o->taps == 1 && o->sx == 1 && o->sy == 1 && o->units == 1 &&
-           o->v.xs[2] == o->v.channels;
+    int side = o->near && o->taps == 1 && o->sx == 1 && o->sy == 1 && o->v.xs[2] == o->v.channels;
+    return o->units == 1 && (side || (o->simd.burst && o->groups == 1));
+}
+
+/* The panel after item p of a share, in this chunk or the next: prefetched while the last tap is summed. */
+static gcpi_pieces gcpi_outer_x_next(const gcpi_outer *o, const gcpi_share *s, ptrdiff_t chunk, int p)
+{
+    gcpi_pieces next = { 0, 0, 0 };
+    if (!gcpi_outer_x_apart(o) || p % o->taps < o->taps - 1) return next;
+    gcpi_block k = s->k;
+    if (++p == s->last) {
+        if (++chunk == o->v.chunks) return next;
+        p = s->first, k = gcpi_view_block(&o->v, chunk);
+    }
+    gcpi_panel panel = gcpi_panel_of(&o->columns, p / o->taps);
+    next.from = gcpi_outer_pixels(o, s, &k) + (uintptr_t)panel.first * sizeof(gcp_real);
+    next.pitch = (uintptr_t)(o->sx * o->v.xs[2]) * sizeof(gcp_real);
+    next.lines = gcpi_ceil(panel.width, GCPI_LINE);
+    return next;
+}
+
+/* The rows of the next chunk, where they are some of e's. */
+static gcpi_pieces gcpi_outer_e_next(const gcpi_outer *o, const gcpi_share *s, ptrdiff_t chunk)
+{
+    gcpi_pieces next = { 0, 0, 0 };
+    if (!o->simd.burst || !o->packed || s->rows == o->es[2] || chunk + 1 >= o->v.chunks) return next;
+    gcpi_block k = gcpi_view_block(&o->v, chunk + 1);
+    next.from = (uintptr_t)gcpi_outer_rows(o, s, &k);
+    next.pitch = (uintptr_t)o->es[2] * sizeof(gcp_real);
+    next.lines = gcpi_ceil(s->rows, GCPI_LINE);
+    return next;
+}
+
+/* Takes the pieces that are due in tile i of `tiles`. */
+static int gcpi_outer_piece(const gcpi_pieces *p, int i, int tiles, gcpi_tile *t)
+{
+    if (!p->lines) return 0;
+    int every = gcpi_max(1, tiles / p->lines), line = i / every;
+    if (line >= p->lines || line * every != i) return 0;
+    t->ahead = p->from + (uintptr_t)(line * GCPI_LINE) * sizeof(gcp_real), t->pace = p->pitch;
+    return 1;
+}
+
+/* What tile i of the panel-th panel prefetches. */
+static void gcpi_outer_ahead(const gcpi_share *s, int panel, int i, int tiles, gcpi_tile *t)
+{
+    const gcpi_pace *pace = &s->pace;
+    int at = panel * tiles + i;
+    if (gcpi_outer_piece(&s->x_next, i, tiles, t)) return;
+    if (gcpi_outer_piece(&s->e_next, at, (s->last - s->first) * tiles, t)) return;
+    t->pace = pace->term;
+    uintptr_t next = (uintptr_t)at * pace->tile;
+    t->ahead = next < pace->half ? pace->x + next : pace->e + next - pace->half;
+}
+
+/* The loops of a tile over a chunk, for rows of e `pixel` values apart (0: as e lies). */
+static void gcpi_outer_loops(const gcpi_outer *o, const gcpi_block *k, const gcpi_source *x, int pixel, gcpi_tile *t)
+{
+    t->n[0] = k->n, t->n[1] = k->h, t->n[2] = k->w;
+    memcpy(t->bs, x->steps, sizeof t->bs);
+    memcpy(t->as, o->es, sizeof t->as);
+    if (pixel) t->as[2] = pixel, t->as[1] = t->as[2] * k->w, t->as[0] = t->as[1] * k->h;
+    gcpi_tile_merge(t);
 }
 
 /* Adds a chunk to a share's rows of d, for one panel of x: the panel-th of the share. */
@@ -4285,37 +4412,28 @@ GCPI_FAST static void gcpi_outer_panel(const gcpi_outer *o, const gcpi_share *s,
 {
     static const gcp_real zero[GCPI_NR_MAX] = {0};
     const gcpi_block *k = &s->k;
-    const gcpi_pace *pace = &s->pace;
     const gcp_real *rows_of_e[GCPI_MR_MAX];
     gcp_real *c[GCPI_MR_MAX], *d = s->d + x->d;
     gcpi_tile t;
-    t.a = rows_of_e, t.c = c, t.first = 0, t.ahead = (uintptr_t)s->e, t.pace = pace->term;
+    t.a = rows_of_e, t.c = c, t.first = 0, t.burst = o->simd.burst;
     t.start = s->fresh ? zero : NULL, t.ss = 0;
     t.b = x->x;
-    int mr;
+    int mr, block = o->packed ? GCPI_OUTER_ROWS : s->rows;
     /* no tile may span two packed blocks, and 5 does not divide 48 */
     gcpi_kernel *kernel = gcpi_kernel_of(&o->simd, x->panel.nv, s->rows <= GCPI_OUTER_ROWS ? s->rows : 0, &mr);
-    for (int r = 0; r < s->rows; r += mr) {
-        int first = r / GCPI_OUTER_ROWS * GCPI_OUTER_ROWS;
+    const int tiles = gcpi_ceil(s->rows, mr);
+    for (int r = 0, i = 0; r < s->rows; r += mr, i++) {
+        int first = r / block * block;
         const gcp_real *a = s->e + r;
-        t.n[0] = k->n, t.n[1] = k->h, t.n[2] = k->w;
-        memcpy(t.bs, x->steps, sizeof t.bs);
-        memcpy(t.as, o->es, sizeof t.as);
-        if (o->packed) {
-            a = s->e + r / GCPI_OUTER_ROWS * gcpi_outer_block((ptrdiff_t)k->n * k->h * k->w) + (r - first);
-            t.as[2] = gcpi_min(GCPI_OUTER_ROWS, s->rows - first), t.as[1] = t.as[2] * k->w, t.as[0] = t.as[1] * k->h;
-        }
-        gcpi_tile_merge(&t);
+        if (o->packed) a += first / block * gcpi_outer_block((ptrdiff_t)k->n * k->h * k->w) - first;
+        if (r == first) gcpi_outer_loops(o, k, x, o->packed ? gcpi_min(block, s->rows - first) : 0, &t);
+        gcpi_outer_ahead(s, panel, i, tiles, &t);
         t.rows = gcpi_min(mr, s->rows - r);
-        if (pace->term) {
-            uintptr_t at = (uintptr_t)(panel * gcpi_ceil(s->rows, mr) + r / mr) * pace->tile;
-            t.ahead = at < pace->half ? pace->x + at : pace->e + at - pace->half;
+        for (int q = 0; q < mr; q++) {
+            rows_of_e[q] = q < t.rows ? a + q : a;
+            c[q] = d + (q < t.rows ? r + q : r) * s->ds;
         }
-        for (int i = 0; i < mr; i++) {
-            rows_of_e[i] = i < t.rows ? a + i : a;
-            c[i] = d + (i < t.rows ? r + i : r) * s->ds;
-        }
-        gcpi_run_tile(&o->simd, kernel, &t, &x->panel);
+        gcpi_run_tile(kernel, &t, &x->panel);
     }
 }
 
@@ -4328,10 +4446,12 @@ static void gcpi_outer_chunk(const gcpi_outer *o, gcpi_share *s, ptrdiff_t chunk
     if (o->place && (chunk + 1 < v->chunks || v->channels % o->simd.lanes == 0)) window = NULL;
     if (!o->blocked) x = gcpi_view_load(v, x, &s->k, s->first / row_panels, (s->last - 1) / row_panels + 1, window);
     s->e = gcpi_outer_rows(o, s, &s->k);
+    s->e_next = gcpi_outer_e_next(o, s, chunk);
     if (o->packed) s->e = gcpi_outer_pack(o, s->e, &s->k, s->rows, packed);
     for (int p = s->first; p < s->last; p++) {
         gcpi_source from = o->blocked ? gcpi_outer_block_source(o, x, &s->k, p, p == s->first, window)
                                       : gcpi_outer_run_source(o, x, p);
+        s->x_next = gcpi_outer_x_next(o, s, chunk, p);
         gcpi_outer_panel(o, s, &from, p - s->first);
     }
 }
@@ -4396,7 +4516,7 @@ static void gcpi_swapped_panel(const gcpi_outer *o, const gcpi_tile *loops, cons
             a[q] = x + at / v->len * v->dy * v->ws[1] + at % v->len;
             c[q] = d + (ptrdiff_t)at * o->width + panel->first;
         }
-        gcpi_run_tile(&o->simd, kernel, &t, panel);
+        gcpi_run_tile(kernel, &t, panel);
     }
 }
 
@@ -4417,7 +4537,7 @@ static void gcpi_swapped_task(void *arg, int index, int worker)
         t.start = i == begin ? zero : NULL;
         const gcp_real *x = gcpi_view_load(v, o->x, &k, 0, v->ky, window),
                        *e = gcpi_swapped_columns(o, &k, t.bs, columns);
-        t.ahead = (uintptr_t)e;
+        t.burst = o->simd.burst;
         for (int p = 0; p < o->columns.panels; p++) {
             gcpi_panel panel = gcpi_panel_of(&o->columns, p);
             t.b = e + panel.first;

@@ -115,27 +115,21 @@ static gcpi_kernel *gcpi_kernel_of(const gcpi_simd *simd, int nv, int rows, int 
     return five ? simd->five : simd->kernel[nv - 1];
 }
 
-/* Prefetches the rows of a tile to be written. */
-GCPI_BODY void gcpi_fetch_rows(const gcpi_tile *t, int width)
-{
-    for (int i = 0; i < t->rows; i++) gcpi_fetch(t->c[i] + t->first, 0, width);
-}
-
-/* Runs a kernel on a tile of a padded panel: c goes through a full-width copy. */
+/* Runs a kernel on a tile of a padded panel: c goes through a full-width copy, and the tile does not know its lines. */
 GCPI_FAST static void gcpi_run_padded(gcpi_kernel *kernel, const gcpi_tile *t, const gcpi_panel *p)
 {
     gcp_real wide[GCPI_MR_MAX][GCPI_NR_MAX], *c[GCPI_MR_MAX];
     gcpi_tile padded = *t;
-    padded.c = c, padded.first = 0;
+    padded.c = c, padded.first = 0, padded.burst = 0;
+    for (int i = 0; i < t->rows && t->burst; i++) gcpi_fetch(t->c[i] + t->first, 0, p->cols);
     for (int i = 0; i < GCPI_MR_MAX; i++) c[i] = wide[i < t->rows ? i : 0];
     for (int i = 0; i < t->rows && !t->start; i++) gcpi_copy(wide[i], t->c[i] + t->first, p->cols);
     kernel(&padded);
     for (int i = 0; i < t->rows; i++) gcpi_copy(t->c[i] + t->first, wide[i], p->cols);
 }
 
-GCPI_BODY void gcpi_run_tile(const gcpi_simd *simd, gcpi_kernel *kernel, const gcpi_tile *t, const gcpi_panel *p)
+GCPI_BODY void gcpi_run_tile(gcpi_kernel *kernel, const gcpi_tile *t, const gcpi_panel *p)
 {
-    if (simd->burst) gcpi_fetch_rows(t, p->cols);
     if (p->cols == p->width) kernel(t);
     else gcpi_run_padded(kernel, t, p);
 }

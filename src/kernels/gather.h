@@ -107,7 +107,7 @@ static void gcpi_planar_row(const gcpi_gather *g, const gcp_real *window, gcp_re
     const gcp_real *a[GCPI_MR_MAX];
     gcp_real *c[GCPI_MR_MAX];
     gcpi_tile t;
-    t.a = a, t.c = c, t.ahead = (uintptr_t)g->x, t.pace = 0;
+    t.a = a, t.c = c, t.ahead = t.pace = 0, t.burst = 0;
     /* ky and channels make one run, unless reuse across kx in L1 is worth more */
     int whole = v->dy == 1 && (ptrdiff_t)v->ky * v->channels * v->ww <= GCPI_L1_HALF;
     t.n[0] = whole ? 1 : v->ky, t.n[1] = v->kx, t.n[2] = whole ? v->ky * v->channels : v->channels;
@@ -129,7 +129,6 @@ static void gcpi_planar_row(const gcpi_gather *g, const gcp_real *window, gcp_re
                 a[i] = w + from * terms + side + row;
                 c[i] = out + (r + row) * plane;
             }
-            if (g->simd.burst) gcpi_fetch_rows(&t, panel.width);
             kernel(&t);
         }
     }
@@ -192,14 +191,17 @@ static void gcpi_gather_cut(gcpi_gather *g, const gcpi_par *par)
     } while (pixels >= 96 && (double)g->v.chunks * sets < (sets > 1 ? gcpi_par_tasks(par) : GCPI_TASKS));
 }
 
-/* Whether it pays to skip padding: what the last tiles of each kind of pixels leave empty may cost more. By the shape,
-   not by how it is cut for the threads: a sum of terms that are 0 may differ from none in the sign of zero. */
+/* Whether it pays to skip padding: what the last tiles of each kind of pixels leave empty, and what a tile and a kind
+   take beside their terms, may cost more. By the shape, not by how it is cut for the threads: a sum of terms that are 0
+   may differ from none in the sign of zero. */
 static int gcpi_gather_skips(const gcpi_gather *g)
 {
     const gcpi_view *v = &g->v;
     const gcpi_side ys = gcpi_view_rows(v), xs = gcpi_view_columns(v);
     int mr = g->simd.mr[gcpi_ceil(g->columns.vectors, g->columns.panels) - 1];
-    double images = gcpi_min(v->n, gcpi_max(1, (int)(GCPI_GATHER_PIXELS / ((int64_t)v->ho * v->wo)))), some = 0;
+    const double images = gcpi_min(v->n, gcpi_max(1, (int)(GCPI_GATHER_PIXELS / ((int64_t)v->ho * v->wo)))),
+                 all = (double)v->ky * v->kx * v->channels + GCPI_TILE_TERMS;
+    double some = 0;
     if (gcpi_view_inside(v) || gcpi_max(v->ho, v->wo) > GCPI_SKIPS_MAX || gcpi_max(v->ky, v->kx) > GCPI_SKIPS_TAPS)
         return 0;
     for (int y = 0, h; y < v->ho; y += h) {
@@ -208,10 +210,11 @@ static int gcpi_gather_skips(const gcpi_gather *g)
         for (int x = 0, w; x < v->wo; x += w) {
             gcpi_range columns = gcpi_taps_at(&xs, x);
             w = gcpi_same_taps(&xs, x, v->wo);
-            some += ceil(images * h * w / mr) * mr * (rows.end - rows.begin) * (columns.end - columns.begin);
+            double terms = (double)(rows.end - rows.begin) * (columns.end - columns.begin) * v->channels;
+            some += ceil(images * h * w / mr) * (terms + GCPI_TILE_TERMS) + GCPI_KIND_TERMS;
         }
     }
-    return some < 0.99 * ceil(images * v->ho * v->wo / mr) * mr * v->ky * v->kx;
+    return some < 0.995 * ceil(images * v->ho * v->wo / mr) * all;
 }
 
 /* Chooses all block sizes; returns the bytes of scratch. */
@@ -284,7 +287,7 @@ GCPI_FAST static void gcpi_sweep_panels(const gcpi_sweep *s, const gcp_real *con
     ptrdiff_t terms = (ptrdiff_t)k->ny * k->nx * k->nj,
               skipped = ((ptrdiff_t)(n->y - k->y) * k->nx + (n->x - k->x)) * k->nj + (n->j - k->j);
     gcpi_tile t;
-    t.ahead = (uintptr_t)s->packed, t.pace = 0;
+    t.ahead = t.pace = 0, t.burst = g->simd.burst;
     t.n[0] = n->ny, t.n[1] = n->nx, t.n[2] = n->nj;
     t.as[0] = v->dy * v->ws[1], t.as[1] = v->dx * v->ws[2], t.as[2] = v->xc;
     for (int p = s->panel; p < s->panel_end; p++) {
@@ -302,7 +305,7 @@ GCPI_FAST static void gcpi_sweep_panels(const gcpi_sweep *s, const gcp_real *con
             t.rows = gcpi_min(mr, rows - r);
             t.a = a + r, t.c = c + r;
             if (s->paced) t.ahead = (uintptr_t)a[r] + (uintptr_t)ahead;
-            gcpi_run_tile(&g->simd, kernel, &t, &panel);
+            gcpi_run_tile(kernel, &t, &panel);
         }
     }
 }
@@ -310,10 +313,10 @@ GCPI_FAST static void gcpi_sweep_panels(const gcpi_sweep *s, const gcp_real *con
 /* Where x is read in place, this prefetches the pixels after these rows: the hardware does not recognise a few short
  * rows at a time as a stream. Pixels that lie side by side are fetched in one go, with fewer instructions. Always
  * inlined, because gcc drops the call of a function that only prefetches. */
-GCPI_BODY void gcpi_sweep_ahead(const gcp_real *const *a, ptrdiff_t step, ptrdiff_t terms)
+GCPI_BODY void gcpi_sweep_ahead(const gcp_real *const *a, ptrdiff_t step, ptrdiff_t terms, ptrdiff_t more)
 {
-    const ptrdiff_t far = GCPI_ROWS * step;
-    if (step == terms) gcpi_fetch(a[0], far, far);
+    const ptrdiff_t far = GCPI_ROWS * step + more;
+    if (step == terms) gcpi_fetch(a[0], far, GCPI_ROWS * step);
     else for (int i = 0; i < GCPI_ROWS; i++) gcpi_fetch(a[i], far, terms);
 }
 
@@ -337,7 +340,7 @@ GCPI_FAST static void gcpi_sweep_pixels(gcpi_sweep *s, gcpi_block part)
         for (int px = 0; px < part.w; px++) {
             a[rows] = x + px * xstep, c[rows] = y + (part.x + px) * ystep;
             if (++rows < GCPI_ROWS) continue;
-            if (burst) gcpi_sweep_ahead(a, xstep, s->k.nj);
+            if (burst) gcpi_sweep_ahead(a, xstep, s->k.nj, (s->part.ny - 1) * v->dy * v->ws[1]);
             gcpi_sweep_panels(s, a, c, rows);
             rows = 0;
         }

@@ -1,170 +1,5 @@
 /* The outer product: convolution backward weights, transposed A times B. */
 
-typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x[p + t][j] */
-    gcpi_view v;
-    const gcp_real *x, *e;
-    gcp_real *d;
-    int rows, groups, accumulate;
-    ptrdiff_t es[3], ds; /* steps of e: image, row, pixel; step of d: row */
-    ptrdiff_t xgroup, egroup, dgroup;
-    int turned;    /* d is stored as [j][row]; for one group only */
-    /* set by gcpi_outer_plan */
-    gcpi_simd simd;
-    gcpi_columns columns;         /* of one run; blocked: of the channels */
-    /* A panel of x's channels is copied as [pixel][panel], and read at all taps. */
-    int blocked, taps, sy, sx;    /* pixels of x from one row, one pixel of the copy to the next */
-    int place;                    /* blocked, but not copied */
-    int splits, shared;           /* private sums of blocks of pixels; shared: d itself is the only one */
-    int packed;                   /* rows of e are copied side by side */
-    /* for few channels of x: rows are the elements of x under the kernel, columns are e's */
-    int swapped;
-    int height, width;            /* of a sum */
-    int part, parts, unit, units; /* rows of a task, their cuts; panels of a task, their cuts */
-    ptrdiff_t sum, worker;        /* values: in a sum; in a worker's scratch */
-    ptrdiff_t base;               /* number of the task at index 0 (gcpi_par_run) */
-    gcp_real *scratch;
-} gcpi_outer;
-
-/* e is packed as [rows / 48][pixel][48]; the last block is as wide as the rows that are left. At the pitch of e, pixels
- * would compete for the same cache sets. An extra line after each block spreads them. */
-static ptrdiff_t gcpi_outer_block(ptrdiff_t pixels) { return pixels * GCPI_OUTER_ROWS + GCPI_LINE; }
-
-/* Panels of all runs, or blocked: panels of channels at all taps. */
-static int gcpi_outer_panels(const gcpi_outer *o)
-{
-    return (o->blocked ? o->taps : o->v.ky * o->v.runs) * o->columns.panels;
-}
-
-/* Pixels of x that the units of one part read, per pixel of e. Blocked, a unit copies its own channels alone, unless
-   several share a panel. */
-static double gcpi_outer_reads(const gcpi_outer *o, int units)
-{
-    if (o->place) return 1;
-    if (o->blocked) return gcpi_max(1, units / o->columns.panels);
-    return (double)units * gcpi_min(o->v.sy, gcpi_ceil(o->v.ky, units)) * o->v.sx;
-}
-
-/* Cuts rows and panels into enough tasks, with as few repeated copies as possible: each unit of panels copies the rows
- * again, each part of the rows reads x again. The packed rows of a part fit in L2. Scratch depends on the parts, so
- * they depend on the shape and the threads, not on the pitch of x. */
-static void gcpi_outer_cut(gcpi_outer *o, const gcpi_par *par)
-{
-    double best = 0;
-    int blocks = gcpi_ceil(o->rows, GCPI_OUTER_ROWS), pixels = o->v.bn * o->v.bh * o->v.bw,
-        tasks = gcpi_ceil(gcpi_par_tasks(par), o->splits * gcpi_min(o->groups, GCPI_TASKS));
-    int fit = gcpi_max(1, gcpi_min(GCPI_OUTER_BLOCKS, GCPI_PACK_MAX / (GCPI_OUTER_ROWS * pixels)));
-    for (int most = gcpi_min(blocks, fit); most > 0; most--) {
-        int part = gcpi_even(blocks, most), parts = gcpi_ceil(blocks, part), units = gcpi_ceil(tasks, parts);
-        double copied = (double)units * o->rows + parts * gcpi_outer_reads(o, units) * o->v.channels;
-        if (best > 0 && copied >= best) continue;
-        best = copied;
-        o->part = part * GCPI_OUTER_ROWS;
-    }
-    o->parts = gcpi_ceil(o->rows, o->part);
-    int panels = gcpi_outer_panels(o);
-    o->unit = gcpi_ceil(panels, gcpi_ceil(tasks, o->parts));
-    o->units = gcpi_ceil(panels, o->unit);
-}
-
-/* Whether more lanes work once rows and columns change places: a run of x may be shorter than a vector where the rows
-   of e fill one. */
-static int gcpi_outer_swaps(const gcpi_outer *o)
-{
-    int lanes = o->simd.lanes, run = o->v.kx * o->v.channels, elements = o->v.ky * run, mr, mr_swapped;
-    gcpi_columns c = gcpi_columns_of(run, &o->simd), swapped = gcpi_columns_of(o->rows, &o->simd);
-    gcpi_kernel_of(&o->simd, gcpi_panel_of(&c, 0).nv, o->rows, &mr);
-    gcpi_kernel_of(&o->simd, gcpi_panel_of(&swapped, 0).nv, elements, &mr_swapped);
-    double now = run / ((double)c.vectors * lanes) * o->rows / ((double)gcpi_ceil(o->rows, mr) * mr);
-    double then =
-        o->rows / ((double)swapped.vectors * lanes) * elements / ((double)gcpi_ceil(elements, mr_swapped) * mr_swapped);
-    return o->v.channels <= 4 && o->v.ky * o->v.kx > 1 && o->v.dx == 1 && o->groups == 1 && !o->turned &&
-           (ptrdiff_t)elements * o->rows <= GCPI_PARTIAL_MAX / GCPI_TASKS && then > 1.3 * now;
-}
-
-/* Every task computes all rows and columns, into a private sum. */
-static size_t gcpi_swapped_plan(gcpi_outer *o, const gcpi_par *par)
-{
-    gcpi_view_cut(&o->v, 2 * GCPI_OUTER_PIXELS, 0);
-    o->columns = gcpi_columns_of(o->rows, &o->simd);
-    o->splits = (int)GCPI_MIN(o->v.chunks, (ptrdiff_t)GCPI_TASKS);
-    o->height = o->v.ky * o->v.len, o->width = o->rows, o->turned = 1;
-    o->sum = gcpi_line((ptrdiff_t)o->height * o->width);
-    o->packed = o->rows % o->simd.lanes != 0;         /* else e's rows are whole vectors: read in place */
-    o->worker =
-        (o->packed ? gcpi_line((ptrdiff_t)o->v.bn * o->v.bh * o->v.bw * o->rows) + GCPI_NR_MAX : 0) + o->v.window;
-    return gcpi_scratch_bytes(o->sum * o->splits, o->worker, par);
-}
-
-/* Whether whole channels fill as many lanes as a run of (kx, channels) would. */
-static int gcpi_outer_fills(const gcpi_outer *o)
-{
-    int lanes = o->simd.lanes, channels = o->v.channels, run = o->v.kx * (o->v.dx == 1 ? channels : 1);
-    double along = run / ((double)gcpi_ceil(run, lanes) * lanes),
-           across = channels / ((double)gcpi_ceil(channels, lanes) * lanes);
-    return channels >= lanes && across >= 0.95 * along;
-}
-
-/* Cuts the pixels, and says how x is read: blocked where channels fill the lanes; then in place where they are few and
-   all there. What is read in place is cut into half as many, so that this chunk and the next fit in L2. */
-static void gcpi_outer_view(gcpi_outer *o)
-{
-    gcpi_view *v = &o->v;
-    int channels = v->channels, lanes = o->simd.lanes;
-    o->blocked = gcpi_outer_fills(o);
-    o->place = o->blocked && gcpi_view_inside(v) &&
-               (channels <= GCPI_OUTER_NEAR ||
-                (channels <= 2 * GCPI_OUTER_NEAR && (int64_t)o->rows * channels <= GCPI_OUTER_SMALL));
-    int values = GCPI_OUTER_MAX >> o->place, least = GCPI_OUTER_PIXELS >> o->place,
-        pixels = gcpi_min(2 * GCPI_OUTER_PIXELS, (int)(values / ((int64_t)o->rows + channels)));
-    if (o->blocked) v->channels = gcpi_min(o->simd.nv, gcpi_ceil(channels, lanes)) * lanes;
-    gcpi_view_cut(v, gcpi_max(least, pixels), 0);
-    v->channels = channels;
-}
-
-/* Rows and pixels a row of the window of a block. */
-static void gcpi_outer_window(const gcpi_outer *o, const gcpi_block *k, int *rows, int *pixels)
-{
-    const gcpi_view *v = &o->v;
-    *rows = (k->h - 1) * (v->sy / o->sy) + (v->ky - 1) * v->dy + 1;
-    *pixels = (k->w - 1) * (v->sx / o->sx) + (v->kx - 1) * v->dx + 1;
-}
-
-/* The window of one panel is kept, of the widest. Read in place, only the last pixel may need a copy: the kernels read
-   whole vectors. */
-static void gcpi_outer_block_plan(gcpi_outer *o)
-{
-    gcpi_view *v = &o->v;
-    int width = gcpi_ceil(o->columns.vectors, o->columns.panels) * o->simd.lanes;
-    o->sy = v->ky == 1 ? v->sy : 1, o->sx = v->kx == 1 ? v->sx : 1;
-    o->taps = v->ky * v->kx;
-    v->runs = v->kx, v->len = v->channels;
-    gcpi_block most = { 0, 0, 0, v->bn, v->bh, v->bw };
-    gcpi_outer_window(o, &most, &v->wh, &v->ww);
-    v->window = o->place && v->channels % o->simd.lanes == 0 ? 0 : gcpi_line((ptrdiff_t)v->bn * v->wh * v->ww * width);
-}
-
-static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
-{
-    o->simd = gcpi_simd_of(par->isa);
-    o->splits = GCPI_TASKS;
-    o->swapped = gcpi_outer_swaps(o);
-    if (o->swapped) return gcpi_swapped_plan(o, par);
-    gcpi_outer_view(o);
-    o->columns = gcpi_columns_of(o->blocked ? o->v.channels : o->v.len, &o->simd);
-    if (o->blocked) gcpi_outer_block_plan(o);
-    o->height = o->groups * o->rows, o->width = o->v.ky * o->v.runs * o->v.len;
-    o->sum = gcpi_line((ptrdiff_t)o->height * o->width);
-    o->splits = (int)GCPI_MIN(GCPI_MIN(o->v.chunks, (ptrdiff_t)GCPI_TASKS), GCPI_PARTIAL_MAX / o->sum);
-    o->splits = gcpi_max(1, o->splits);
-    gcpi_outer_cut(o, par);
-    ptrdiff_t pixels = (ptrdiff_t)o->v.bn * o->v.bh * o->v.bw;
-    o->packed = o->groups * o->rows > GCPI_OUTER_PLAIN;
-    o->worker = (o->packed ? gcpi_ceil(o->part, GCPI_OUTER_ROWS) * gcpi_outer_block(pixels) : 0) + o->v.window;
-    o->shared = o->splits == 1 && !o->turned;
-    ptrdiff_t sums = o->shared ? 0 : o->sum * o->splits;
-    return gcpi_scratch_bytes(sums, o->worker, par);
-}
-
 /* Packs the rows of e at the pixels of a chunk: see gcpi_outer_block. */
 GCPI_FAST static const gcp_real *gcpi_outer_pack(const gcpi_outer *o, const gcp_real *e, const gcpi_block *k, int rows,
                                                  gcp_real *out)
@@ -273,11 +108,17 @@ static void gcpi_tile_merge(gcpi_tile *t)
     }
 }
 
-/* What a task prefetches while it sums over a chunk: the pixels of the next one in x, then in e, spread evenly over all
-   terms. They are taken to lie side by side. */
+/* What a task prefetches while it sums over a chunk. Of what lies side by side: the pixels of the next chunk in x, then
+   in e, spread evenly over all terms. */
 typedef struct gcpi_pace {
     uintptr_t x, e, half, tile, term; /* addresses; bytes of x, for each tile, for each term */
 } gcpi_pace;
+
+/* Of what lies apart: one line of each pixel during one tile, the next line during another. */
+typedef struct gcpi_pieces {
+    uintptr_t from, pitch;
+    int lines; /* of a pixel; 0: nothing is to come */
+} gcpi_pieces;
 
 /* A task: some rows and panels of d, at one chunk after the other. */
 typedef struct gcpi_share {
@@ -288,11 +129,25 @@ typedef struct gcpi_share {
     const gcp_real *e;                 /* its rows, packed or in place */
     int fresh;                         /* d is not added to */
     gcpi_pace pace;
+    gcpi_pieces x_next, e_next;        /* the next panel; the next chunk's rows */
 } gcpi_share;
 
+/* Where a share begins in e, in x, at a block's first pixel. */
 static const gcp_real *gcpi_outer_rows(const gcpi_outer *o, const gcpi_share *s, const gcpi_block *k)
 {
     return o->e + s->group * o->egroup + s->row + k->b * o->es[0] + k->y * o->es[1] + k->x * o->es[2];
+}
+static uintptr_t gcpi_outer_pixels(const gcpi_outer *o, const gcpi_share *s, const gcpi_block *k)
+{
+    const gcpi_view *v = &o->v;
+    return (uintptr_t)(o->x + s->group * o->xgroup + k->b * v->xs[0] + (ptrdiff_t)k->y * v->sy * v->xs[1] +
+                       (ptrdiff_t)k->x * v->sx * v->xs[2]);
+}
+
+/* Whether panels of x are prefetched by pieces, as there are tiles enough; then pixels are not. */
+static int gcpi_outer_x_apart(const gcpi_outer *o)
+{
+    return o->simd.burst && o->blocked && !o->near && o->rows >= 4 * GCPI_MR_MAX;
 }
 
 static gcpi_pace gcpi_outer_pace(const gcpi_outer *o, const gcpi_share *s, ptrdiff_t chunk)
@@ -302,19 +157,80 @@ static gcpi_pace gcpi_outer_pace(const gcpi_outer *o, const gcpi_share *s, ptrdi
     uintptr_t pixels = (uintptr_t)k.n * (uintptr_t)k.h * (uintptr_t)k.w,
               tiles = (uintptr_t)gcpi_ceil(s->rows, o->simd.mr[o->simd.nv - 1]) * (uintptr_t)(s->last - s->first);
     gcpi_pace p;
-    p.x = (uintptr_t)(o->x + s->group * o->xgroup + k.b * v->xs[0] + k.y * v->xs[1] + k.x * v->xs[2]);
+    p.x = gcpi_outer_pixels(o, s, &k);
     p.e = (uintptr_t)gcpi_outer_rows(o, s, &k);
-    p.half = pixels * (uintptr_t)v->xs[2] * sizeof(gcp_real);
+    p.half = gcpi_outer_x_apart(o) ? 0 : pixels * (uintptr_t)(v->sy * v->sx * v->xs[2]) * sizeof(gcp_real);
     p.tile = (p.half + (s->rows == o->es[2] ? pixels * (uintptr_t)s->rows * sizeof(gcp_real) : 0)) / tiles;
-    p.term = p.tile / pixels + 1;
+    p.term = p.tile / pixels + (p.tile > 0);
     return p;
 }
 
-/* Where what a task reads in place lies side by side from chunk to chunk, and the core does not want it at once. */
+/* Cores that fetch many lines at once gain always; others lose but where few channels of x are read in place. */
 static int gcpi_outer_paces(const gcpi_outer *o)
 {
-    return !o->simd.burst && o->place && o->taps == 1 && o->sx == 1 && o->sy == 1 && o->units == 1 &&
-           o->v.xs[2] == o->v.channels;
+    int side = o->near && o->taps == 1 && o->sx == 1 && o->sy == 1 && o->v.xs[2] == o->v.channels;
+    return o->units == 1 && (side || (o->simd.burst && o->groups == 1));
+}
+
+/* The panel after item p of a share, in this chunk or the next: prefetched while the last tap is summed. */
+static gcpi_pieces gcpi_outer_x_next(const gcpi_outer *o, const gcpi_share *s, ptrdiff_t chunk, int p)
+{
+    gcpi_pieces next = { 0, 0, 0 };
+    if (!gcpi_outer_x_apart(o) || p % o->taps < o->taps - 1) return next;
+    gcpi_block k = s->k;
+    if (++p == s->last) {
+        if (++chunk == o->v.chunks) return next;
+        p = s->first, k = gcpi_view_block(&o->v, chunk);
+    }
+    gcpi_panel panel = gcpi_panel_of(&o->columns, p / o->taps);
+    next.from = gcpi_outer_pixels(o, s, &k) + (uintptr_t)panel.first * sizeof(gcp_real);
+    next.pitch = (uintptr_t)(o->sx * o->v.xs[2]) * sizeof(gcp_real);
+    next.lines = gcpi_ceil(panel.width, GCPI_LINE);
+    return next;
+}
+
+/* The rows of the next chunk, where they are some of e's. */
+static gcpi_pieces gcpi_outer_e_next(const gcpi_outer *o, const gcpi_share *s, ptrdiff_t chunk)
+{
+    gcpi_pieces next = { 0, 0, 0 };
+    if (!o->simd.burst || !o->packed || s->rows == o->es[2] || chunk + 1 >= o->v.chunks) return next;
+    gcpi_block k = gcpi_view_block(&o->v, chunk + 1);
+    next.from = (uintptr_t)gcpi_outer_rows(o, s, &k);
+    next.pitch = (uintptr_t)o->es[2] * sizeof(gcp_real);
+    next.lines = gcpi_ceil(s->rows, GCPI_LINE);
+    return next;
+}
+
+/* Takes the pieces that are due in tile i of `tiles`. */
+static int gcpi_outer_piece(const gcpi_pieces *p, int i, int tiles, gcpi_tile *t)
+{
+    if (!p->lines) return 0;
+    int every = gcpi_max(1, tiles / p->lines), line = i / every;
+    if (line >= p->lines || line * every != i) return 0;
+    t->ahead = p->from + (uintptr_t)(line * GCPI_LINE) * sizeof(gcp_real), t->pace = p->pitch;
+    return 1;
+}
+
+/* What tile i of the panel-th panel prefetches. */
+static void gcpi_outer_ahead(const gcpi_share *s, int panel, int i, int tiles, gcpi_tile *t)
+{
+    const gcpi_pace *pace = &s->pace;
+    int at = panel * tiles + i;
+    if (gcpi_outer_piece(&s->x_next, i, tiles, t)) return;
+    if (gcpi_outer_piece(&s->e_next, at, (s->last - s->first) * tiles, t)) return;
+    t->pace = pace->term;
+    uintptr_t next = (uintptr_t)at * pace->tile;
+    t->ahead = next < pace->half ? pace->x + next : pace->e + next - pace->half;
+}
+
+/* The loops of a tile over a chunk, for rows of e `pixel` values apart (0: as e lies). */
+static void gcpi_outer_loops(const gcpi_outer *o, const gcpi_block *k, const gcpi_source *x, int pixel, gcpi_tile *t)
+{
+    t->n[0] = k->n, t->n[1] = k->h, t->n[2] = k->w;
+    memcpy(t->bs, x->steps, sizeof t->bs);
+    memcpy(t->as, o->es, sizeof t->as);
+    if (pixel) t->as[2] = pixel, t->as[1] = t->as[2] * k->w, t->as[0] = t->as[1] * k->h;
+    gcpi_tile_merge(t);
 }
 
 /* Adds a chunk to a share's rows of d, for one panel of x: the panel-th of the share. */
@@ -322,37 +238,28 @@ GCPI_FAST static void gcpi_outer_panel(const gcpi_outer *o, const gcpi_share *s,
 {
     static const gcp_real zero[GCPI_NR_MAX] = {0};
     const gcpi_block *k = &s->k;
-    const gcpi_pace *pace = &s->pace;
     const gcp_real *rows_of_e[GCPI_MR_MAX];
     gcp_real *c[GCPI_MR_MAX], *d = s->d + x->d;
     gcpi_tile t;
-    t.a = rows_of_e, t.c = c, t.first = 0, t.ahead = (uintptr_t)s->e, t.pace = pace->term;
+    t.a = rows_of_e, t.c = c, t.first = 0, t.burst = o->simd.burst;
     t.start = s->fresh ? zero : NULL, t.ss = 0;
     t.b = x->x;
-    int mr;
+    int mr, block = o->packed ? GCPI_OUTER_ROWS : s->rows;
     /* no tile may span two packed blocks, and 5 does not divide 48 */
     gcpi_kernel *kernel = gcpi_kernel_of(&o->simd, x->panel.nv, s->rows <= GCPI_OUTER_ROWS ? s->rows : 0, &mr);
-    for (int r = 0; r < s->rows; r += mr) {
-        int first = r / GCPI_OUTER_ROWS * GCPI_OUTER_ROWS;
+    const int tiles = gcpi_ceil(s->rows, mr);
+    for (int r = 0, i = 0; r < s->rows; r += mr, i++) {
+        int first = r / block * block;
         const gcp_real *a = s->e + r;
-        t.n[0] = k->n, t.n[1] = k->h, t.n[2] = k->w;
-        memcpy(t.bs, x->steps, sizeof t.bs);
-        memcpy(t.as, o->es, sizeof t.as);
-        if (o->packed) {
-            a = s->e + r / GCPI_OUTER_ROWS * gcpi_outer_block((ptrdiff_t)k->n * k->h * k->w) + (r - first);
-            t.as[2] = gcpi_min(GCPI_OUTER_ROWS, s->rows - first), t.as[1] = t.as[2] * k->w, t.as[0] = t.as[1] * k->h;
-        }
-        gcpi_tile_merge(&t);
+        if (o->packed) a += first / block * gcpi_outer_block((ptrdiff_t)k->n * k->h * k->w) - first;
+        if (r == first) gcpi_outer_loops(o, k, x, o->packed ? gcpi_min(block, s->rows - first) : 0, &t);
+        gcpi_outer_ahead(s, panel, i, tiles, &t);
         t.rows = gcpi_min(mr, s->rows - r);
-        if (pace->term) {
-            uintptr_t at = (uintptr_t)(panel * gcpi_ceil(s->rows, mr) + r / mr) * pace->tile;
-            t.ahead = at < pace->half ? pace->x + at : pace->e + at - pace->half;
+        for (int q = 0; q < mr; q++) {
+            rows_of_e[q] = q < t.rows ? a + q : a;
+            c[q] = d + (q < t.rows ? r + q : r) * s->ds;
         }
-        for (int i = 0; i < mr; i++) {
-            rows_of_e[i] = i < t.rows ? a + i : a;
-            c[i] = d + (i < t.rows ? r + i : r) * s->ds;
-        }
-        gcpi_run_tile(&o->simd, kernel, &t, &x->panel);
+        gcpi_run_tile(kernel, &t, &x->panel);
     }
 }
 
@@ -365,10 +272,12 @@ static void gcpi_outer_chunk(const gcpi_outer *o, gcpi_share *s, ptrdiff_t chunk
     if (o->place && (chunk + 1 < v->chunks || v->channels % o->simd.lanes == 0)) window = NULL;
     if (!o->blocked) x = gcpi_view_load(v, x, &s->k, s->first / row_panels, (s->last - 1) / row_panels + 1, window);
     s->e = gcpi_outer_rows(o, s, &s->k);
+    s->e_next = gcpi_outer_e_next(o, s, chunk);
     if (o->packed) s->e = gcpi_outer_pack(o, s->e, &s->k, s->rows, packed);
     for (int p = s->first; p < s->last; p++) {
         gcpi_source from = o->blocked ? gcpi_outer_block_source(o, x, &s->k, p, p == s->first, window)
                                       : gcpi_outer_run_source(o, x, p);
+        s->x_next = gcpi_outer_x_next(o, s, chunk, p);
         gcpi_outer_panel(o, s, &from, p - s->first);
     }
 }
@@ -433,7 +342,7 @@ static void gcpi_swapped_panel(const gcpi_outer *o, const gcpi_tile *loops, cons
             a[q] = x + at / v->len * v->dy * v->ws[1] + at % v->len;
             c[q] = d + (ptrdiff_t)at * o->width + panel->first;
         }
-        gcpi_run_tile(&o->simd, kernel, &t, panel);
+        gcpi_run_tile(kernel, &t, panel);
     }
 }
 
@@ -454,7 +363,7 @@ static void gcpi_swapped_task(void *arg, int index, int worker)
         t.start = i == begin ? zero : NULL;
         const gcp_real *x = gcpi_view_load(v, o->x, &k, 0, v->ky, window),
                        *e = gcpi_swapped_columns(o, &k, t.bs, columns);
-        t.ahead = (uintptr_t)e;
+        t.burst = o->simd.burst;
         for (int p = 0; p < o->columns.panels; p++) {
             gcpi_panel panel = gcpi_panel_of(&o->columns, p);
             t.b = e + panel.first;

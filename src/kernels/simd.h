@@ -27,12 +27,14 @@ typedef struct gcpi_par {
 #define GCPI_BODY static inline __attribute__((always_inline))
 #define GCPI_FAST
 #define GCPI_HOT __attribute__((noinline))
+#define GCPI_PREFETCH(p) __builtin_prefetch(p, 1)
 #define GCPI_PREFETCH_READ(p) __builtin_prefetch(p, 0)
 #define GCPI_PREFETCH_L2(p) __builtin_prefetch((const void *)(p), 0, 2)
 #define GCPI_UNROLL _Pragma("clang loop unroll(full)")
 #elif defined(__GNUC__)
 #define GCPI_BODY static inline __attribute__((always_inline))
 #define GCPI_FAST __attribute__((optimize("O2")))
+#define GCPI_PREFETCH(p) __builtin_prefetch(p, 1)
 #define GCPI_PREFETCH_READ(p) __builtin_prefetch(p, 0)
 #define GCPI_PREFETCH_L2(p) __builtin_prefetch((const void *)(p), 0, 2)
 #define GCPI_HOT __attribute__((noinline, optimize("O2", "fp-contract=fast")))
@@ -41,6 +43,7 @@ typedef struct gcpi_par {
 #define GCPI_BODY static
 #define GCPI_FAST
 #define GCPI_HOT
+#define GCPI_PREFETCH(p) ((void)0)
 #define GCPI_PREFETCH_READ(p) ((void)0)
 #define GCPI_PREFETCH_L2(p) ((void)0)
 #define GCPI_UNROLL
@@ -54,13 +57,17 @@ enum {
     GCPI_STRIPS = 3,        /* depthwise: sizes of strips */
     GCPI_OUTER_ROWS = 48,   /* rows of dy packed side by side: whole tiles of every kernel */
     GCPI_OUTER_BLOCKS = 8,  /* at most so many such blocks in a task */
-    GCPI_OUTER_PLAIN = 64,  /* up to so many channels of dy are read in place */
+    GCPI_OUTER_COPY = 24,   /* products that take as long as copying a value */
+    GCPI_OUTER_PLAIN = 64,  /* up to so many channels of dy are read in place, */
+    GCPI_OUTER_FEW = 24,    /* and on cores that fetch many lines at once */
     GCPI_OUTER_NEAR = 320,  /* up to so many channels of x are read in place; twice as many where d is small: */
     GCPI_OUTER_SMALL = 163840, /* d of at most so many values */
     GCPI_LINE = 64 / (int)sizeof(gcp_real),              /* values in a cache line */
     GCPI_NR_MAX = 4 * GCPI_LINE,                         /* widest panel of columns */
     GCPI_GATHER_PIXELS = 512,                            /* rows of a task, or fewer */
     GCPI_SKIPS_MAX = 512,                                /* a longer side has little padding */
+    GCPI_TILE_TERMS = 16,                                /* what stands around a tile's sum takes as long, */
+    GCPI_KIND_TERMS = 96,                                /* what stands around a kind of pixels */
     GCPI_SKIPS_TAPS = 16,                                /* more taps make too many kinds of pixels */
     GCPI_K_BLOCK = 1024,                                 /* terms summed in one pass */
     GCPI_PACK_MAX = 786432 / (int)sizeof(gcp_real),      /* packed weights of a worker: fit in L2 */
@@ -94,7 +101,8 @@ typedef struct gcpi_tile {        /* c[i][j] = start + sum over k of a[i][k*as] 
     const gcp_real *start; /* starting values of the first row; NULL: those in c */
     ptrdiff_t ss;          /* step of start from row to row */
     int rows;              /* rows to store; later a[] and c[] repeat one of them */
-    uintptr_t ahead, pace; /* a line is prefetched from here for each term, `pace` bytes apart */
+    uintptr_t ahead, pace; /* a line is prefetched from here for each term, `pace` bytes apart; 0: none */
+    int burst;             /* the lines of c are prefetched at once */
 } gcpi_tile;
 
 typedef void gcpi_kernel(const gcpi_tile *t);
@@ -112,17 +120,30 @@ typedef void gcpi_stripper(const gcpi_strip *s);
 
 /* Sizes are literals and every short loop unrolls, so that acc lives in registers: a tile whose size is a parameter
  * runs at a quarter of the speed. Few terms (32, 64) leave little to hide what stands around the sum: so one row of
- * starting values is loaded once, and a sum of one run pays nothing for the loops around it. */
+ * starting values is loaded once, a sum of one run pays nothing for the loops around it, and the addresses of a tile
+ * that prefetches nothing stay in registers, too. */
+#define GCPI_TERMS(VEC, MR, NV, FETCH)                                                                                 \
+    for (ptrdiff_t k = n, o = 0; k > 0; k--, o += as, at += bs) {                                                      \
+        VEC row[NV];                                                                                                   \
+        FETCH                                                                                                          \
+        GCPI_UNROLL for (int v = 0; v < NV; v++) row[v] = *(const VEC *)(at + v * lanes);                              \
+        GCPI_UNROLL for (int i = 0; i < MR; i++)                                                                       \
+            GCPI_UNROLL for (int v = 0; v < NV; v++) acc[i][v] += a[i][o] * row[v];                                    \
+    }
+
 #define GCPI_KERNEL(NAME, TARGET, VEC, MR, NV)                                                                         \
     TARGET static void NAME(const gcpi_tile *t)                                                                        \
     {                                                                                                                  \
         const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real));                                           \
         const ptrdiff_t n = t->n[2], as = t->as[2], bs = t->bs[2];                                                     \
-        ptrdiff_t runs = t->n[0] * t->n[1], inner = t->n[1], from = 0;                                                 \
-        const uintptr_t pace = t->pace;                                                                                \
+        const ptrdiff_t rounds = t->n[1] - 1, afar = t->as[0] - rounds * t->as[1], bfar = t->bs[0] - rounds * t->bs[1];\
+        ptrdiff_t runs = t->n[0] * t->n[1], inner = rounds, from = 0;                                                  \
         uintptr_t ahead = t->ahead;                                                                                    \
         const gcp_real *b = t->b;                                                                                      \
         VEC acc[MR][NV];                                                                                               \
+        if (t->burst)                                                                                                  \
+            GCPI_UNROLL for (int i = 0; i < MR; i++)                                                                   \
+                GCPI_UNROLL for (int v = 0; v < NV; v++) GCPI_PREFETCH(t->c[i] + t->first + v * lanes);                \
         if (t->start && !t->ss)                                                                                        \
             GCPI_UNROLL for (int v = 0; v < NV; v++) {                                                                 \
                 VEC value = *(const VEC *)(t->start + v * lanes);                                                      \
@@ -134,19 +155,13 @@ typedef void gcpi_stripper(const gcpi_strip *s);
         for (;;) {                                                                                                     \
             const gcp_real *a[MR], *at = b;                                                                            \
             GCPI_UNROLL for (int i = 0; i < MR; i++) a[i] = t->a[i] + from;                                            \
-            for (ptrdiff_t k = 0, o = 0; k < n; k++, o += as, at += bs) {                                              \
-                VEC row[NV];                                                                                           \
-                if (MR <= 8) GCPI_PREFETCH_L2(ahead);                                                                  \
-                ahead += pace;                                                                                         \
-                GCPI_UNROLL for (int v = 0; v < NV; v++) row[v] = *(const VEC *)(at + v * lanes);                      \
-                GCPI_UNROLL for (int i = 0; i < MR; i++)                                                               \
-                    GCPI_UNROLL for (int v = 0; v < NV; v++) acc[i][v] += a[i][o] * row[v];                            \
-            }                                                                                                          \
+            if (t->pace) GCPI_TERMS(VEC, MR, NV, GCPI_PREFETCH_L2(ahead); ahead += t->pace;)                           \
+            else GCPI_TERMS(VEC, MR, NV, )                                                                             \
             if (--runs <= 0) break;                                                                                    \
-            const int whole = --inner == 0;                                                                            \
-            from += whole ? t->as[0] - (t->n[1] - 1) * t->as[1] : t->as[1];                                            \
-            b += whole ? t->bs[0] - (t->n[1] - 1) * t->bs[1] : t->bs[1];                                               \
-            if (whole) inner = t->n[1];                                                                                \
+            const int whole = inner == 0;                                                                              \
+            from += whole ? afar : t->as[1];                                                                           \
+            b += whole ? bfar : t->bs[1];                                                                              \
+            inner = whole ? rounds : inner - 1;                                                                        \
         }                                                                                                              \
         GCPI_UNROLL for (int i = 0; i < MR; i++) {                                                                     \
             gcp_real *c = t->c[i] + t->first;                                                                          \

@@ -1,0 +1,196 @@
+/* The outer product's plan: how it is cut, and how x and e are read. */
+
+typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x[p + t][j] */
+    gcpi_view v;
+    const gcp_real *x, *e;
+    gcp_real *d;
+    int rows, groups, accumulate;
+    ptrdiff_t es[3], ds; /* steps of e: image, row, pixel; step of d: row */
+    ptrdiff_t xgroup, egroup, dgroup;
+    int turned;    /* d is stored as [j][row]; for one group only */
+    /* set by gcpi_outer_plan */
+    gcpi_simd simd;
+    gcpi_columns columns;         /* of one run; blocked: of the channels */
+    /* A panel of x's channels is copied as [pixel][panel], and read at all taps. */
+    int blocked, taps, sy, sx;    /* pixels of x from one row, one pixel of the copy to the next */
+    int near, place;              /* few channels, all there; blocked, but not copied */
+    int splits, shared;           /* private sums of blocks of pixels; shared: d itself is the only one */
+    int packed;                   /* rows of e are copied side by side */
+    /* for few channels of x: rows are the elements of x under the kernel, columns are e's */
+    int swapped;
+    int height, width;            /* of a sum */
+    int part, parts, unit, units; /* rows of a task, their cuts; panels of a task, their cuts */
+    ptrdiff_t sum, worker;        /* values: in a sum; in a worker's scratch */
+    ptrdiff_t base;               /* number of the task at index 0 (gcpi_par_run) */
+    gcp_real *scratch;
+} gcpi_outer;
+
+/* e is packed as [rows / 48][pixel][48]; the last block is as wide as the rows that are left. At the pitch of e, pixels
+ * would compete for the same cache sets. An extra line after each block spreads them. */
+static ptrdiff_t gcpi_outer_block(ptrdiff_t pixels) { return pixels * GCPI_OUTER_ROWS + GCPI_LINE; }
+
+/* Panels of all runs, or blocked: panels of channels at all taps. */
+static int gcpi_outer_panels(const gcpi_outer *o)
+{
+    return (o->blocked ? o->taps : o->v.ky * o->v.runs) * o->columns.panels;
+}
+
+/* Pixels of x that the units of one part read, per pixel of e. Blocked, a unit copies its own channels alone, unless
+   several share a panel. */
+static double gcpi_outer_reads(const gcpi_outer *o, int units)
+{
+    if (o->near) return 1;
+    if (o->blocked) return gcpi_max(1, units / o->columns.panels);
+    return (double)units * gcpi_min(o->v.sy, gcpi_ceil(o->v.ky, units)) * o->v.sx;
+}
+
+/* Time of all tasks over the time that threads would take which never wait: the last part of the rows may be smaller,
+   its tasks come last. */
+static double gcpi_outer_wait(const gcpi_outer *o, int parts, int units, int threads)
+{
+    double last = (double)(o->rows - (parts - 1) * o->part) / o->part, alike = (double)o->splits * units * o->groups,
+           whole = alike * (last < 1 ? parts - 1 : parts), few = last < 1 ? alike : 0, rounds = floor(whole / threads),
+           work = whole + few * last;
+    double time = whole > rounds * threads ? GCPI_MAX(rounds + 1, (work + (threads - 1) * last) / threads)
+                                           : rounds + ceil(few / threads) * last;
+    return time * threads / work;
+}
+
+/* Cuts rows and panels into enough tasks, so that threads neither wait nor copy much: each unit of panels copies the
+   rows again, each part of the rows reads x again, and a copied value takes as long as GCPI_OUTER_COPY products. The
+   packed rows of a part fit in L2. Scratch depends on the parts, so they depend on the shape and the threads, not on
+   the pitch of x. */
+static void gcpi_outer_cut(gcpi_outer *o, const gcpi_par *par)
+{
+    double best = 0, products = (double)o->rows * o->width;
+    int blocks = gcpi_ceil(o->rows, GCPI_OUTER_ROWS), panels = gcpi_outer_panels(o), part = 0,
+        tasks = gcpi_ceil(gcpi_par_tasks(par), o->splits * gcpi_min(o->groups, GCPI_TASKS)),
+        fit = GCPI_PACK_MAX / (GCPI_OUTER_ROWS * o->v.bn * o->v.bh * o->v.bw);
+    fit = gcpi_max(1, gcpi_min(GCPI_OUTER_BLOCKS, fit));
+    for (int most = gcpi_min(blocks, fit); most > 0; most--) {
+        o->part = gcpi_even(blocks, most) * GCPI_OUTER_ROWS;
+        int parts = gcpi_ceil(o->rows, o->part), least = gcpi_ceil(tasks, parts);
+        for (int units = least; units <= 2 * least; units++) {
+            int unit = gcpi_ceil(panels, units), all = gcpi_ceil(panels, unit);
+            double copied = (double)all * o->rows + parts * gcpi_outer_reads(o, all) * o->v.channels,
+                   wait = gcpi_outer_wait(o, parts, all, par->threads) * unit * all / panels,
+                   cost = products * wait + GCPI_OUTER_COPY * copied;
+            if (best > 0 && cost >= best) continue;
+            best = cost, part = o->part, o->unit = unit, o->units = all;
+        }
+    }
+    o->part = part;
+    o->parts = gcpi_ceil(o->rows, part);
+}
+
+/* The share of a core's products that `rows` rows by `count` columns keep busy: lanes and rows of tiles that are used,
+   and the loads that a tile's products wait for, as if half of them were seen. */
+static double gcpi_outer_fit(const gcpi_simd *simd, int count, int rows)
+{
+    gcpi_columns c = gcpi_columns_of(count, simd);
+    int nv = c.vectors / c.panels, wider = c.vectors % c.panels;
+    double cycles = 0;
+    for (int wide = 0; wide < 2; wide++, nv++) {
+        int mr, panels = wide ? wider : c.panels - wider;
+        if (!panels) continue;
+        gcpi_kernel_of(simd, nv, rows <= GCPI_OUTER_ROWS ? rows : 0, &mr);
+        cycles += (double)panels * gcpi_ceil(rows, mr) * (mr * nv + 0.5 * (mr + nv));
+    }
+    return (double)rows * count / (cycles * simd->lanes);
+}
+
+/* Whether more lanes work once rows and columns change places: a run of x may be shorter than a vector where the rows
+   of e fill one. */
+static int gcpi_outer_swaps(const gcpi_outer *o)
+{
+    int run = o->v.kx * o->v.channels, elements = o->v.ky * run;
+    return o->v.channels <= 4 && o->v.ky * o->v.kx > 1 && o->v.dx == 1 && o->groups == 1 && !o->turned &&
+           (ptrdiff_t)elements * o->rows <= GCPI_PARTIAL_MAX / GCPI_TASKS &&
+           gcpi_outer_fit(&o->simd, o->rows, elements) > 1.3 * gcpi_outer_fit(&o->simd, run, o->rows);
+}
+
+/* Every task computes all rows and columns, into a private sum. */
+static size_t gcpi_swapped_plan(gcpi_outer *o, const gcpi_par *par)
+{
+    gcpi_view_cut(&o->v, 2 * GCPI_OUTER_PIXELS, 0);
+    o->columns = gcpi_columns_of(o->rows, &o->simd);
+    o->splits = (int)GCPI_MIN(o->v.chunks, (ptrdiff_t)GCPI_TASKS);
+    o->height = o->v.ky * o->v.len, o->width = o->rows, o->turned = 1;
+    o->sum = gcpi_line((ptrdiff_t)o->height * o->width);
+    o->packed = o->rows % o->simd.lanes != 0;         /* else e's rows are whole vectors: read in place */
+    o->worker =
+        (o->packed ? gcpi_line((ptrdiff_t)o->v.bn * o->v.bh * o->v.bw * o->rows) + GCPI_NR_MAX : 0) + o->v.window;
+    return gcpi_scratch_bytes(o->sum * o->splits, o->worker, par);
+}
+
+/* Whether whole channels are as good columns as a run of (kx, channels) would be. */
+static int gcpi_outer_fills(const gcpi_outer *o)
+{
+    int channels = o->v.channels, run = (o->v.dx == 1 ? o->v.kx : 1) * channels;
+    return channels >= o->simd.lanes &&
+           gcpi_outer_fit(&o->simd, channels, o->rows) >= 0.98 * gcpi_outer_fit(&o->simd, run, o->rows);
+}
+
+/* Cuts the pixels, and says how x is read: blocked where channels fill the lanes; then in place where they are few and
+   all there, or (what no sum and no byte depends on) where the core fetches many lines at once, and no other tap reads
+   the same. Few channels are cut into half as many pixels, so that this chunk and the next fit in L2. */
+static void gcpi_outer_view(gcpi_outer *o)
+{
+    gcpi_view *v = &o->v;
+    int channels = v->channels, lanes = o->simd.lanes;
+    o->blocked = gcpi_outer_fills(o);
+    o->near = o->blocked && gcpi_view_inside(v) &&
+              (channels <= GCPI_OUTER_NEAR ||
+               (channels <= 2 * GCPI_OUTER_NEAR && (int64_t)o->rows * channels <= GCPI_OUTER_SMALL));
+    o->place = o->near || (o->blocked && gcpi_view_inside(v) && o->simd.burst && v->ky * v->kx == 1);
+    int values = GCPI_OUTER_MAX >> o->near, least = GCPI_OUTER_PIXELS >> o->near,
+        pixels = gcpi_min(2 * GCPI_OUTER_PIXELS, (int)(values / ((int64_t)o->rows + channels)));
+    if (o->blocked) v->channels = gcpi_min(o->simd.nv, gcpi_ceil(channels, lanes)) * lanes;
+    gcpi_view_cut(v, gcpi_max(least, pixels), 0);
+    v->channels = channels;
+}
+
+/* Rows and pixels a row of the window of a block. */
+static void gcpi_outer_window(const gcpi_outer *o, const gcpi_block *k, int *rows, int *pixels)
+{
+    const gcpi_view *v = &o->v;
+    *rows = (k->h - 1) * (v->sy / o->sy) + (v->ky - 1) * v->dy + 1;
+    *pixels = (k->w - 1) * (v->sx / o->sx) + (v->kx - 1) * v->dx + 1;
+}
+
+/* The window of one panel is kept, of the widest. Read in place, only the last pixel may need a copy: the kernels read
+   whole vectors. */
+static void gcpi_outer_block_plan(gcpi_outer *o)
+{
+    gcpi_view *v = &o->v;
+    int width = gcpi_ceil(o->columns.vectors, o->columns.panels) * o->simd.lanes;
+    o->sy = v->ky == 1 ? v->sy : 1, o->sx = v->kx == 1 ? v->sx : 1;
+    o->taps = v->ky * v->kx;
+    v->runs = v->kx, v->len = v->channels;
+    gcpi_block most = { 0, 0, 0, v->bn, v->bh, v->bw };
+    gcpi_outer_window(o, &most, &v->wh, &v->ww);
+    v->window = o->near && v->channels % o->simd.lanes == 0 ? 0 : gcpi_line((ptrdiff_t)v->bn * v->wh * v->ww * width);
+}
+
+static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
+{
+    o->simd = gcpi_simd_of(par->isa);
+    o->splits = GCPI_TASKS;
+    o->swapped = gcpi_outer_swaps(o);
+    if (o->swapped) return gcpi_swapped_plan(o, par);
+    gcpi_outer_view(o);
+    o->columns = gcpi_columns_of(o->blocked ? o->v.channels : o->v.len, &o->simd);
+    if (o->blocked) gcpi_outer_block_plan(o);
+    o->height = o->groups * o->rows, o->width = o->v.ky * o->v.runs * o->v.len;
+    o->sum = gcpi_line((ptrdiff_t)o->height * o->width);
+    o->splits = (int)GCPI_MIN(GCPI_MIN(o->v.chunks, (ptrdiff_t)GCPI_TASKS), GCPI_PARTIAL_MAX / o->sum);
+    o->splits = gcpi_max(1, o->splits);
+    gcpi_outer_cut(o, par);
+    int rows = o->groups * o->rows, few = o->near ? GCPI_OUTER_PLAIN : GCPI_OUTER_FEW;
+    ptrdiff_t packed = gcpi_ceil(o->part, GCPI_OUTER_ROWS) * gcpi_outer_block((ptrdiff_t)o->v.bn * o->v.bh * o->v.bw);
+    o->packed = rows > (o->simd.burst ? few : GCPI_OUTER_PLAIN);
+    o->worker = (rows > few ? packed : 0) + o->v.window;       /* the same on every core */
+    o->shared = o->splits == 1 && !o->turned;
+    ptrdiff_t sums = o->shared ? 0 : o->sum * o->splits;
+    return gcpi_scratch_bytes(sums, o->worker, par);
+}
