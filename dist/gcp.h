@@ -2872,6 +2872,7 @@ enum {
     GCPI_STRIPS = 3,        /* depthwise: sizes of strips */
     GCPI_OUTER_ROWS = 48,   /* rows of dy packed side by side: whole tiles of every kernel */
     GCPI_OUTER_BLOCKS = 8,  /* at most so many such blocks in a task */
+    GCPI_COPY_AHEAD = 8,    /* rows that are prefetched before they are copied */
     GCPI_OUTER_COPY = 24,   /* products that take as long as copying a value */
     GCPI_OUTER_PLAIN = 64,  /* up to so many channels of dy are read in place, */
     GCPI_OUTER_FEW = 24,    /* and on cores that fetch many lines at once */
@@ -2879,7 +2880,8 @@ enum {
     GCPI_OUTER_SMALL = 163840, /* d of at most so many values */
     GCPI_LINE = 64 / (int)sizeof(gcp_real),              /* values in a cache line */
     GCPI_NR_MAX = 4 * GCPI_LINE,                         /* widest panel of columns */
-    GCPI_GATHER_PIXELS = 512,                            /* rows of a task, or fewer */
+    GCPI_GATHER_PIXELS = 512,                            /* rows of a task, or fewer, */
+    GCPI_GATHER_LEAST = 96,                              /* but no fewer than these */
     GCPI_SKIPS_MAX = 512,                                /* a longer side has little padding */
     GCPI_TILE_TERMS = 16,                                /* what stands around a tile's sum takes as long, */
     GCPI_KIND_TERMS = 96,                                /* what stands around a kind of pixels */
@@ -2984,7 +2986,8 @@ typedef void gcpi_stripper(const gcpi_strip *s);
         }                                                                                                              \
     }
 
-/* Copies rows of `width` values to dense rows; the last vector of a row overlaps the one before it. */
+/* Copies rows of `width` values to dense rows; the last vector of a row overlaps the one before it. Rows may lie a page
+   apart, where no hardware prefetches them. */
 #define GCPI_COPY(NAME, TARGET, VEC)                                                                                   \
     TARGET static void NAME(gcp_real *to, const gcp_real *from, ptrdiff_t rows, ptrdiff_t pitch,              \
                                      ptrdiff_t width)                                                                  \
@@ -2993,6 +2996,7 @@ typedef void gcpi_stripper(const gcpi_strip *s);
         for (ptrdiff_t r = 0; r < rows; r++, from += pitch, to += width)                                               \
             for (ptrdiff_t j = 0; j < width; j += lanes) {                                                             \
                 ptrdiff_t at = GCPI_MIN(j, width - lanes);                                                             \
+                GCPI_PREFETCH_READ(from + GCPI_COPY_AHEAD * pitch + at);                                               \
                 *(VEC *)(to + at) = *(const VEC *)(from + at);                                                         \
             }                                                                                                          \
     }
@@ -3698,15 +3702,24 @@ typedef struct gcpi_kblock {
     int y, x, j, ny, nx, nj;
 } gcpi_kblock;
 
-/* Several sets are packed again by each worker, and for each chunk of theirs: they are cut as little as may be. */
+/* Cuts the pixels into tasks: enough of them, so that threads neither wait for the last ones nor sweep many tiles that
+   are not full. Several sets are packed again by each worker, and for each chunk of theirs: they are cut as little as
+   may be. */
 static void gcpi_gather_cut(gcpi_gather *g, const gcpi_par *par)
 {
-    int pixels = GCPI_GATHER_PIXELS;
-    double sets = (double)g->sets * g->groups;
-    do {
+    const double sets = (double)g->sets * g->groups, enough = sets > 1 ? gcpi_par_tasks(par) : GCPI_TASKS,
+                 pixels_in_all = (double)g->v.n * g->v.ho * g->v.wo;
+    double best = 0;
+    int chosen = GCPI_GATHER_PIXELS;
+    for (int pixels = chosen; pixels >= GCPI_GATHER_LEAST && pixels_in_all > GCPI_GATHER_LEAST; pixels -= pixels / 4) {
         gcpi_view_cut(&g->v, pixels, 1);
-        pixels /= 2;
-    } while (pixels >= 96 && (double)g->v.chunks * sets < (sets > 1 ? gcpi_par_tasks(par) : GCPI_TASKS));
+        double tasks = (double)g->v.chunks * sets, rest = 4.0 / ((double)g->v.bn * g->v.bh * g->v.bw),
+               cost = ceil(tasks / par->threads) * par->threads / tasks * (1 + rest) + 0.02 * (tasks < enough);
+        if (best > 0 && cost >= best) continue;
+        best = cost, chosen = pixels;
+        if (tasks >= enough && cost < 1.05) break;
+    }
+    gcpi_view_cut(&g->v, chosen, 1);
 }
 
 /* Whether it pays to skip padding: what the last tiles of each kind of pixels leave empty, and what a tile and a kind
@@ -3758,7 +3771,7 @@ static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     ptrdiff_t most = terms ? GCPI_PACK_MAX / (terms * width) : g->columns.panels;
     g->panels = gcpi_even(g->columns.panels, gcpi_max(1, most < g->columns.panels ? (int)most : g->columns.panels));
     g->sets = gcpi_ceil(g->columns.panels, g->panels);
-    gcpi_gather_cut(g, par);
+    if (g->sets > 1) gcpi_gather_cut(g, par);
     g->pack = gcpi_line((terms + 1) * g->panels * width);
     g->worker = GCPI_LINE + g->pack + g->v.window;
     return gcpi_scratch_bytes(0, g->worker, par);
@@ -4019,39 +4032,53 @@ static double gcpi_outer_reads(const gcpi_outer *o, int units)
     return (double)units * gcpi_min(o->v.sy, gcpi_ceil(o->v.ky, units)) * o->v.sx;
 }
 
-/* Time of all tasks over the time that threads would take which never wait: the last part of the rows may be smaller,
-   its tasks come last. */
-static double gcpi_outer_wait(const gcpi_outer *o, int parts, int units, int threads)
+/* Task `index` of a group: its products, in rows times panels times chunks. */
+static double gcpi_outer_work(const gcpi_outer *o, int index, int unit, int units, int panels)
 {
-    double last = (double)(o->rows - (parts - 1) * o->part) / o->part, alike = (double)o->splits * units * o->groups,
-           whole = alike * (last < 1 ? parts - 1 : parts), few = last < 1 ? alike : 0, rounds = floor(whole / threads),
-           work = whole + few * last;
-    double time = whole > rounds * threads ? GCPI_MAX(rounds + 1, (work + (threads - 1) * last) / threads)
-                                           : rounds + ceil(few / threads) * last;
-    return time * threads / work;
+    int split = index % o->splits, first = index / o->splits % units * unit, row = index / o->splits / units * o->part;
+    ptrdiff_t chunks = (split + 1) * o->v.chunks / o->splits - split * o->v.chunks / o->splits;
+    return (double)chunks * gcpi_min(unit, panels - first) * gcpi_min(o->part, o->rows - row);
+}
+
+/* Time of all tasks over the time of threads that never wait: each thread takes the next task when it is free. Many
+   tasks are not looked at. */
+static double gcpi_outer_wait(const gcpi_outer *o, int parts, int unit, int units, int threads)
+{
+    double busy[GCPI_TASKS] = { 0 }, most = 0, all = 0, tasks = (double)o->splits * units * parts * o->groups;
+    if (threads == 1) return 1;
+    if (threads > GCPI_TASKS || tasks > 8 * threads) return ceil(tasks / threads) * threads / tasks;
+    for (int i = 0; i < (int)tasks; i++) {
+        double work = gcpi_outer_work(o, i % (o->splits * units * parts), unit, units, gcpi_outer_panels(o));
+        int free = 0;
+        for (int t = 1; t < threads; t++) if (busy[t] < busy[free]) free = t;
+        busy[free] += work, all += work;
+        most = GCPI_MAX(most, busy[free]);
+    }
+    return most * threads / all;
 }
 
 /* Cuts rows and panels into enough tasks, so that threads neither wait nor copy much: each unit of panels copies the
    rows again, each part of the rows reads x again, and a copied value takes as long as GCPI_OUTER_COPY products. The
-   packed rows of a part fit in L2. Scratch depends on the parts, so they depend on the shape and the threads, not on
-   the pitch of x. */
+   packed rows of a part fit in L2, and the fewer they are, the more of the rest does. Scratch depends on the parts, so
+   they depend on the shape and the threads, not on the pitch of x. */
 static void gcpi_outer_cut(gcpi_outer *o, const gcpi_par *par)
 {
     double best = 0, products = (double)o->rows * o->width;
     int blocks = gcpi_ceil(o->rows, GCPI_OUTER_ROWS), panels = gcpi_outer_panels(o), part = 0,
         tasks = gcpi_ceil(gcpi_par_tasks(par), o->splits * gcpi_min(o->groups, GCPI_TASKS)),
-        fit = GCPI_PACK_MAX / (GCPI_OUTER_ROWS * o->v.bn * o->v.bh * o->v.bw);
-    fit = gcpi_max(1, gcpi_min(GCPI_OUTER_BLOCKS, fit));
+        all = GCPI_PACK_MAX / (GCPI_OUTER_ROWS * o->v.bn * o->v.bh * o->v.bw),
+        fit = gcpi_max(1, gcpi_min(GCPI_OUTER_BLOCKS, all));
     for (int most = gcpi_min(blocks, fit); most > 0; most--) {
         o->part = gcpi_even(blocks, most) * GCPI_OUTER_ROWS;
-        int parts = gcpi_ceil(o->rows, o->part), least = gcpi_ceil(tasks, parts);
-        for (int units = least; units <= 2 * least; units++) {
-            int unit = gcpi_ceil(panels, units), all = gcpi_ceil(panels, unit);
-            double copied = (double)all * o->rows + parts * gcpi_outer_reads(o, all) * o->v.channels,
-                   wait = gcpi_outer_wait(o, parts, all, par->threads) * unit * all / panels,
-                   cost = products * wait + GCPI_OUTER_COPY * copied;
+        int parts = gcpi_ceil(o->rows, o->part), least = gcpi_min(panels, gcpi_ceil(tasks, parts));
+        for (int wish = least; wish <= gcpi_min(panels, 2 * least); wish++) {
+            int unit = gcpi_ceil(panels, wish), units = gcpi_ceil(panels, unit);
+            double copied = (double)units * o->rows + parts * gcpi_outer_reads(o, units) * o->v.channels,
+                   full = 0.02 * o->part / GCPI_OUTER_ROWS / gcpi_max(1, all),
+                   cost = products * (gcpi_outer_wait(o, parts, unit, units, par->threads) + full) +
+                          GCPI_OUTER_COPY * copied;
             if (best > 0 && cost >= best) continue;
-            best = cost, part = o->part, o->unit = unit, o->units = all;
+            best = cost, part = o->part, o->unit = unit, o->units = units;
         }
     }
     o->part = part;
@@ -4147,6 +4174,15 @@ static void gcpi_outer_block_plan(gcpi_outer *o)
     v->window = o->near && v->channels % o->simd.lanes == 0 ? 0 : gcpi_line((ptrdiff_t)v->bn * v->wh * v->ww * width);
 }
 
+/* As many private sums as fit; or a few less, if then all are of as many chunks. */
+static int gcpi_outer_splits(const gcpi_outer *o)
+{
+    int most = (int)GCPI_MIN(GCPI_MIN(o->v.chunks, (ptrdiff_t)GCPI_TASKS), GCPI_PARTIAL_MAX / o->sum);
+    for (int n = most; n > 0 && n >= most / 2; n--)
+        if (o->v.chunks % n == 0) return n;
+    return gcpi_max(1, most);
+}
+
 static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
 {
     o->simd = gcpi_simd_of(par->isa);
@@ -4158,8 +4194,7 @@ static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
     if (o->blocked) gcpi_outer_block_plan(o);
     o->height = o->groups * o->rows, o->width = o->v.ky * o->v.runs * o->v.len;
     o->sum = gcpi_line((ptrdiff_t)o->height * o->width);
-    o->splits = (int)GCPI_MIN(GCPI_MIN(o->v.chunks, (ptrdiff_t)GCPI_TASKS), GCPI_PARTIAL_MAX / o->sum);
-    o->splits = gcpi_max(1, o->splits);
+    o->splits = gcpi_outer_splits(o);
     gcpi_outer_cut(o, par);
     int rows = o->groups * o->rows, few = o->near ? GCPI_OUTER_PLAIN : GCPI_OUTER_FEW;
     ptrdiff_t packed = gcpi_ceil(o->part, GCPI_OUTER_ROWS) * gcpi_outer_block((ptrdiff_t)o->v.bn * o->v.bh * o->v.bw);

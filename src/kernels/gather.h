@@ -180,15 +180,24 @@ typedef struct gcpi_kblock {
     int y, x, j, ny, nx, nj;
 } gcpi_kblock;
 
-/* Several sets are packed again by each worker, and for each chunk of theirs: they are cut as little as may be. */
+/* Cuts the pixels into tasks: enough of them, so that threads neither wait for the last ones nor sweep many tiles that
+   are not full. Several sets are packed again by each worker, and for each chunk of theirs: they are cut as little as
+   may be. */
 static void gcpi_gather_cut(gcpi_gather *g, const gcpi_par *par)
 {
-    int pixels = GCPI_GATHER_PIXELS;
-    double sets = (double)g->sets * g->groups;
-    do {
+    const double sets = (double)g->sets * g->groups, enough = sets > 1 ? gcpi_par_tasks(par) : GCPI_TASKS,
+                 pixels_in_all = (double)g->v.n * g->v.ho * g->v.wo;
+    double best = 0;
+    int chosen = GCPI_GATHER_PIXELS;
+    for (int pixels = chosen; pixels >= GCPI_GATHER_LEAST && pixels_in_all > GCPI_GATHER_LEAST; pixels -= pixels / 4) {
         gcpi_view_cut(&g->v, pixels, 1);
-        pixels /= 2;
-    } while (pixels >= 96 && (double)g->v.chunks * sets < (sets > 1 ? gcpi_par_tasks(par) : GCPI_TASKS));
+        double tasks = (double)g->v.chunks * sets, rest = 4.0 / ((double)g->v.bn * g->v.bh * g->v.bw),
+               cost = ceil(tasks / par->threads) * par->threads / tasks * (1 + rest) + 0.02 * (tasks < enough);
+        if (best > 0 && cost >= best) continue;
+        best = cost, chosen = pixels;
+        if (tasks >= enough && cost < 1.05) break;
+    }
+    gcpi_view_cut(&g->v, chosen, 1);
 }
 
 /* Whether it pays to skip padding: what the last tiles of each kind of pixels leave empty, and what a tile and a kind
@@ -240,7 +249,7 @@ static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     ptrdiff_t most = terms ? GCPI_PACK_MAX / (terms * width) : g->columns.panels;
     g->panels = gcpi_even(g->columns.panels, gcpi_max(1, most < g->columns.panels ? (int)most : g->columns.panels));
     g->sets = gcpi_ceil(g->columns.panels, g->panels);
-    gcpi_gather_cut(g, par);
+    if (g->sets > 1) gcpi_gather_cut(g, par);
     g->pack = gcpi_line((terms + 1) * g->panels * width);
     g->worker = GCPI_LINE + g->pack + g->v.window;
     return gcpi_scratch_bytes(0, g->worker, par);

@@ -57,6 +57,7 @@ enum {
     GCPI_STRIPS = 3,        /* depthwise: sizes of strips */
     GCPI_OUTER_ROWS = 48,   /* rows of dy packed side by side: whole tiles of every kernel */
     GCPI_OUTER_BLOCKS = 8,  /* at most so many such blocks in a task */
+    GCPI_COPY_AHEAD = 8,    /* rows that are prefetched before they are copied */
     GCPI_OUTER_COPY = 24,   /* products that take as long as copying a value */
     GCPI_OUTER_PLAIN = 64,  /* up to so many channels of dy are read in place, */
     GCPI_OUTER_FEW = 24,    /* and on cores that fetch many lines at once */
@@ -64,7 +65,8 @@ enum {
     GCPI_OUTER_SMALL = 163840, /* d of at most so many values */
     GCPI_LINE = 64 / (int)sizeof(gcp_real),              /* values in a cache line */
     GCPI_NR_MAX = 4 * GCPI_LINE,                         /* widest panel of columns */
-    GCPI_GATHER_PIXELS = 512,                            /* rows of a task, or fewer */
+    GCPI_GATHER_PIXELS = 512,                            /* rows of a task, or fewer, */
+    GCPI_GATHER_LEAST = 96,                              /* but no fewer than these */
     GCPI_SKIPS_MAX = 512,                                /* a longer side has little padding */
     GCPI_TILE_TERMS = 16,                                /* what stands around a tile's sum takes as long, */
     GCPI_KIND_TERMS = 96,                                /* what stands around a kind of pixels */
@@ -169,7 +171,8 @@ typedef void gcpi_stripper(const gcpi_strip *s);
         }                                                                                                              \
     }
 
-/* Copies rows of `width` values to dense rows; the last vector of a row overlaps the one before it. */
+/* Copies rows of `width` values to dense rows; the last vector of a row overlaps the one before it. Rows may lie a page
+   apart, where no hardware prefetches them. */
 #define GCPI_COPY(NAME, TARGET, VEC)                                                                                   \
     TARGET static void NAME(gcp_real *to, const gcp_real *from, ptrdiff_t rows, ptrdiff_t pitch,              \
                                      ptrdiff_t width)                                                                  \
@@ -178,6 +181,7 @@ typedef void gcpi_stripper(const gcpi_strip *s);
         for (ptrdiff_t r = 0; r < rows; r++, from += pitch, to += width)                                               \
             for (ptrdiff_t j = 0; j < width; j += lanes) {                                                             \
                 ptrdiff_t at = GCPI_MIN(j, width - lanes);                                                             \
+                GCPI_PREFETCH_READ(from + GCPI_COPY_AHEAD * pitch + at);                                               \
                 *(VEC *)(to + at) = *(const VEC *)(from + at);                                                         \
             }                                                                                                          \
     }
