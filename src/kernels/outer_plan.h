@@ -152,11 +152,13 @@ static void gcpi_outer_view(gcpi_outer *o)
 {
     gcpi_view *v = &o->v;
     int channels = v->channels, lanes = o->simd.lanes;
+    /* pixels at a pitch of whole pages share few sets of a cache, and many rows read them often */
+    int crowded = v->xs[2] * (ptrdiff_t)sizeof(gcp_real) % 4096 == 0 && o->rows > 512;
     o->blocked = gcpi_outer_fills(o);
     o->near = o->blocked && gcpi_view_inside(v) &&
               (channels <= GCPI_OUTER_NEAR ||
                (channels <= 2 * GCPI_OUTER_NEAR && (int64_t)o->rows * channels <= GCPI_OUTER_SMALL));
-    o->place = o->near || (o->blocked && gcpi_view_inside(v) && o->simd.burst && v->ky * v->kx == 1);
+    o->place = o->near || (o->blocked && gcpi_view_inside(v) && o->simd.burst && v->ky * v->kx == 1 && !crowded);
     int values = GCPI_OUTER_MAX >> o->near, least = GCPI_OUTER_PIXELS >> o->near,
         pixels = gcpi_min(2 * GCPI_OUTER_PIXELS, (int)(values / ((int64_t)o->rows + channels)));
     if (o->blocked) v->channels = gcpi_min(o->simd.nv, gcpi_ceil(channels, lanes)) * lanes;
