@@ -2883,9 +2883,9 @@ enum {
     GCPI_GATHER_PIXELS = 512,                            /* rows of a task, or fewer, */
     GCPI_GATHER_LEAST = 96,                              /* but no fewer than these */
     GCPI_SKIPS_MAX = 512,                                /* a longer side has little padding */
-    GCPI_TILE_TERMS = 16,                                /* what stands around a tile's sum takes as long, */
-    GCPI_KIND_TERMS = 96,                                /* what stands around a kind of pixels */
     GCPI_SKIPS_TAPS = 16,                                /* more taps make too many kinds of pixels */
+    GCPI_TILE_TERMS = 16,                                /* a tile takes as long beside its terms, */
+    GCPI_KIND_TERMS = 96,                                /* a kind of pixels beside its tiles */
     GCPI_K_BLOCK = 1024,                                 /* terms summed in one pass */
     GCPI_PACK_MAX = 786432 / (int)sizeof(gcp_real),      /* packed weights of a worker: fit in L2 */
     GCPI_L1_HALF = 16384 / (int)sizeof(gcp_real),        /* values that fill half of L1 */
@@ -3175,7 +3175,8 @@ typedef struct gcpi_simd {
       ISA##_copy, ISA##_turn, GCPI_STRIPPERS(ISA), NULL, 0 }
 
 /* Whether a core likes a tile's lines prefetched at once (AMD's: up to 10 % of a 1x1 convolution), or loses by it. On
-   Intel's so many requests hold up the loads of the sum; what gains there is one line a term of what comes next. */
+   Intel's so many requests hold up the loads of the sum; what gains there is one line a term of what comes next,
+   and less of it (outer.h). */
 static int gcpi_core_bursts(void)
 {
 #if GCPI_X86
@@ -3703,8 +3704,8 @@ typedef struct gcpi_kblock {
 } gcpi_kblock;
 
 /* Cuts the pixels into tasks: enough of them, so that threads neither wait for the last ones nor sweep many tiles that
-   are not full. Several sets are packed again by each worker, and for each chunk of theirs: they are cut as little as
-   may be. */
+   are not full (about 4 rows of a task). Several sets are packed again by each worker, and for each chunk of theirs:
+   they are cut as little as may be. */
 static void gcpi_gather_cut(gcpi_gather *g, const gcpi_par *par)
 {
     const double sets = (double)g->sets * g->groups, enough = sets > 1 ? gcpi_par_tasks(par) : GCPI_TASKS,
@@ -3842,11 +3843,12 @@ GCPI_FAST static void gcpi_sweep_panels(const gcpi_sweep *s, const gcp_real *con
 }
 
 /* Where x is read in place, this prefetches the pixels after these rows: the hardware does not recognise a few short
- * rows at a time as a stream. Pixels that lie side by side are fetched in one go, with fewer instructions. Always
- * inlined, because gcc drops the call of a function that only prefetches. */
-GCPI_BODY void gcpi_sweep_ahead(const gcp_real *const *a, ptrdiff_t step, ptrdiff_t terms, ptrdiff_t more)
+ * rows at a time as a stream. Pixels that lie side by side are fetched in one go, with fewer instructions. down: to the
+ * last kernel row, since earlier pixels have read the others. Always inlined, because gcc drops the call of a function
+ * that only prefetches. */
+GCPI_BODY void gcpi_sweep_ahead(const gcp_real *const *a, ptrdiff_t step, ptrdiff_t terms, ptrdiff_t down)
 {
-    const ptrdiff_t far = GCPI_ROWS * step + more;
+    const ptrdiff_t far = GCPI_ROWS * step + down;
     if (step == terms) gcpi_fetch(a[0], far, GCPI_ROWS * step);
     else for (int i = 0; i < GCPI_ROWS; i++) gcpi_fetch(a[i], far, terms);
 }
@@ -4049,10 +4051,10 @@ static double gcpi_outer_wait(const gcpi_outer *o, int parts, int unit, int unit
     if (threads > GCPI_TASKS || tasks > 8 * threads) return ceil(tasks / threads) * threads / tasks;
     for (int i = 0; i < (int)tasks; i++) {
         double work = gcpi_outer_work(o, i % (o->splits * units * parts), unit, units, gcpi_outer_panels(o));
-        int free = 0;
-        for (int t = 1; t < threads; t++) if (busy[t] < busy[free]) free = t;
-        busy[free] += work, all += work;
-        most = GCPI_MAX(most, busy[free]);
+        int idle = 0;
+        for (int t = 1; t < threads; t++) if (busy[t] < busy[idle]) idle = t;
+        busy[idle] += work, all += work;
+        most = GCPI_MAX(most, busy[idle]);
     }
     return most * threads / all;
 }
@@ -4201,7 +4203,7 @@ static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
     int rows = o->groups * o->rows, few = o->near ? GCPI_OUTER_PLAIN : GCPI_OUTER_FEW;
     ptrdiff_t packed = gcpi_ceil(o->part, GCPI_OUTER_ROWS) * gcpi_outer_block((ptrdiff_t)o->v.bn * o->v.bh * o->v.bw);
     o->packed = rows > (o->simd.burst ? few : GCPI_OUTER_PLAIN);
-    o->worker = (rows > few ? packed : 0) + o->v.window;       /* the same on every core */
+    o->worker = (rows > few ? packed : 0) + o->v.window; /* bytes are the same on every core, packed or not */
     o->shared = o->splits == 1 && !o->turned;
     ptrdiff_t sums = o->shared ? 0 : o->sum * o->splits;
     return gcpi_scratch_bytes(sums, o->worker, par);

@@ -181,8 +181,8 @@ typedef struct gcpi_kblock {
 } gcpi_kblock;
 
 /* Cuts the pixels into tasks: enough of them, so that threads neither wait for the last ones nor sweep many tiles that
-   are not full. Several sets are packed again by each worker, and for each chunk of theirs: they are cut as little as
-   may be. */
+   are not full (about 4 rows of a task). Several sets are packed again by each worker, and for each chunk of theirs:
+   they are cut as little as may be. */
 static void gcpi_gather_cut(gcpi_gather *g, const gcpi_par *par)
 {
     const double sets = (double)g->sets * g->groups, enough = sets > 1 ? gcpi_par_tasks(par) : GCPI_TASKS,
@@ -320,11 +320,12 @@ GCPI_FAST static void gcpi_sweep_panels(const gcpi_sweep *s, const gcp_real *con
 }
 
 /* Where x is read in place, this prefetches the pixels after these rows: the hardware does not recognise a few short
- * rows at a time as a stream. Pixels that lie side by side are fetched in one go, with fewer instructions. Always
- * inlined, because gcc drops the call of a function that only prefetches. */
-GCPI_BODY void gcpi_sweep_ahead(const gcp_real *const *a, ptrdiff_t step, ptrdiff_t terms, ptrdiff_t more)
+ * rows at a time as a stream. Pixels that lie side by side are fetched in one go, with fewer instructions. down: to the
+ * last kernel row, since earlier pixels have read the others. Always inlined, because gcc drops the call of a function
+ * that only prefetches. */
+GCPI_BODY void gcpi_sweep_ahead(const gcp_real *const *a, ptrdiff_t step, ptrdiff_t terms, ptrdiff_t down)
 {
-    const ptrdiff_t far = GCPI_ROWS * step + more;
+    const ptrdiff_t far = GCPI_ROWS * step + down;
     if (step == terms) gcpi_fetch(a[0], far, GCPI_ROWS * step);
     else for (int i = 0; i < GCPI_ROWS; i++) gcpi_fetch(a[i], far, terms);
 }

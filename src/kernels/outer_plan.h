@@ -61,10 +61,10 @@ static double gcpi_outer_wait(const gcpi_outer *o, int parts, int unit, int unit
     if (threads > GCPI_TASKS || tasks > 8 * threads) return ceil(tasks / threads) * threads / tasks;
     for (int i = 0; i < (int)tasks; i++) {
         double work = gcpi_outer_work(o, i % (o->splits * units * parts), unit, units, gcpi_outer_panels(o));
-        int free = 0;
-        for (int t = 1; t < threads; t++) if (busy[t] < busy[free]) free = t;
-        busy[free] += work, all += work;
-        most = GCPI_MAX(most, busy[free]);
+        int idle = 0;
+        for (int t = 1; t < threads; t++) if (busy[t] < busy[idle]) idle = t;
+        busy[idle] += work, all += work;
+        most = GCPI_MAX(most, busy[idle]);
     }
     return most * threads / all;
 }
@@ -213,7 +213,7 @@ static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
     int rows = o->groups * o->rows, few = o->near ? GCPI_OUTER_PLAIN : GCPI_OUTER_FEW;
     ptrdiff_t packed = gcpi_ceil(o->part, GCPI_OUTER_ROWS) * gcpi_outer_block((ptrdiff_t)o->v.bn * o->v.bh * o->v.bw);
     o->packed = rows > (o->simd.burst ? few : GCPI_OUTER_PLAIN);
-    o->worker = (rows > few ? packed : 0) + o->v.window;       /* the same on every core */
+    o->worker = (rows > few ? packed : 0) + o->v.window; /* bytes are the same on every core, packed or not */
     o->shared = o->splits == 1 && !o->turned;
     ptrdiff_t sums = o->shared ? 0 : o->sum * o->splits;
     return gcpi_scratch_bytes(sums, o->worker, par);

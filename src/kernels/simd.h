@@ -68,9 +68,9 @@ enum {
     GCPI_GATHER_PIXELS = 512,                            /* rows of a task, or fewer, */
     GCPI_GATHER_LEAST = 96,                              /* but no fewer than these */
     GCPI_SKIPS_MAX = 512,                                /* a longer side has little padding */
-    GCPI_TILE_TERMS = 16,                                /* what stands around a tile's sum takes as long, */
-    GCPI_KIND_TERMS = 96,                                /* what stands around a kind of pixels */
     GCPI_SKIPS_TAPS = 16,                                /* more taps make too many kinds of pixels */
+    GCPI_TILE_TERMS = 16,                                /* a tile takes as long beside its terms, */
+    GCPI_KIND_TERMS = 96,                                /* a kind of pixels beside its tiles */
     GCPI_K_BLOCK = 1024,                                 /* terms summed in one pass */
     GCPI_PACK_MAX = 786432 / (int)sizeof(gcp_real),      /* packed weights of a worker: fit in L2 */
     GCPI_L1_HALF = 16384 / (int)sizeof(gcp_real),        /* values that fill half of L1 */
@@ -360,7 +360,8 @@ typedef struct gcpi_simd {
       ISA##_copy, ISA##_turn, GCPI_STRIPPERS(ISA), NULL, 0 }
 
 /* Whether a core likes a tile's lines prefetched at once (AMD's: up to 10 % of a 1x1 convolution), or loses by it. On
-   Intel's so many requests hold up the loads of the sum; what gains there is one line a term of what comes next. */
+   Intel's so many requests hold up the loads of the sum; what gains there is one line a term of what comes next,
+   and less of it (outer.h). */
 static int gcpi_core_bursts(void)
 {
 #if GCPI_X86
