@@ -2882,6 +2882,10 @@ enum {
     GCPI_NR_MAX = 4 * GCPI_LINE,                         /* widest panel of columns */
     GCPI_GATHER_PIXELS = 512,                            /* rows of a task, or fewer, */
     GCPI_GATHER_LEAST = 96,                              /* but no fewer than these */
+    GCPI_PLACE_PIXELS = 384,                             /* up to so many do not pay for packing w; */
+    GCPI_PLACE_FEW = 32,                                 /* so few never */
+    GCPI_L2_MIN = 1048576, GCPI_L2_WAY = 65536,          /* bytes of the smallest L2, of one of its ways; */
+    GCPI_L1_CROWDED = 1024,                              /* a pitch of so many has few sets of L1 */
     GCPI_SKIPS_MAX = 512,                                /* a longer side has little padding */
     GCPI_SKIPS_TAPS = 16,                                /* more taps make too many kinds of pixels */
     GCPI_TILE_TERMS = 16,                                /* a tile takes as long beside its terms, */
@@ -3548,6 +3552,7 @@ typedef struct gcpi_gather {
     int by, bx, bj;           /* a block of the sum: kernel rows, runs, terms of a run */
     int panels, sets;         /* panels packed together (a set); how many sets */
     int resident;             /* a set is packed for the whole sum, and kept for the next tasks */
+    int place;                /* panels of w that are full are read in place */
     ptrdiff_t pack, worker;   /* values: packed; in all of a worker's scratch */
     ptrdiff_t base;           /* number of the task at index 0 (gcpi_par_run) */
     gcp_real *scratch;
@@ -3749,6 +3754,27 @@ static int gcpi_gather_skips(const gcpi_gather *g)
     return some < 0.995 * ceil(images * v->ho * v->wo / mr) * all;
 }
 
+/* Whether rows of w compete for the same sets of a cache: of L2, if a panel is so wide that each line is read whole;
+   else of L1. */
+static int gcpi_gather_crowded(const gcpi_gather *g, ptrdiff_t terms)
+{
+    ptrdiff_t pitch = g->ws[2] * (ptrdiff_t)sizeof(gcp_real), power = GCPI_MAX(pitch & -pitch, 1); /* of two */
+    if (g->simd.nv * g->simd.lanes < GCPI_NR_MAX) return power >= GCPI_L1_CROWDED;
+    return terms > GCPI_L2_MIN / GCPI_MIN(power, (ptrdiff_t)GCPI_L2_WAY);
+}
+
+/* Few pixels do not pay for packing w where its columns lie side by side. */
+static int gcpi_gather_place(const gcpi_gather *g, ptrdiff_t terms)
+{
+    const gcpi_view *v = &g->v;
+    int few = g->simd.nv * g->simd.lanes < GCPI_NR_MAX ? GCPI_PLACE_FEW / 4 : GCPI_PLACE_FEW,
+        most = gcpi_gather_crowded(g, terms) ? few : GCPI_PLACE_PIXELS;
+    return g->ws[3] == 1 && v->runs == v->kx && (double)v->n * v->ho * v->wo <= most;
+}
+
+/* Whether a panel of w is read in place: kernels read whole vectors. */
+static int gcpi_panel_place(const gcpi_gather *g, const gcpi_panel *p) { return g->place && p->cols == p->width; }
+
 /* Chooses all block sizes; returns the bytes of scratch. */
 static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
 {
@@ -3773,7 +3799,8 @@ static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     g->panels = gcpi_even(g->columns.panels, gcpi_max(1, most < g->columns.panels ? (int)most : g->columns.panels));
     g->sets = gcpi_ceil(g->columns.panels, g->panels);
     if (g->sets > 1) gcpi_gather_cut(g, par);
-    g->pack = gcpi_line((terms + 1) * g->panels * width);
+    g->place = gcpi_gather_place(g, g->by * g->bx * g->bj);
+    g->pack = gcpi_line((terms + 1) * g->panels * width); /* not less in place: a plan asks before it knows pitches */
     g->worker = GCPI_LINE + g->pack + g->v.window;
     return gcpi_scratch_bytes(0, g->worker, par);
 }
@@ -3800,8 +3827,8 @@ typedef struct gcpi_sweep {
     const gcpi_gather *g;
     gcpi_block block;
     gcpi_kblock k, part; /* what is packed, and the part of it that reaches these pixels */
-    const gcp_real *x, *packed, *start; /* start: see gcpi_tile */
-    ptrdiff_t first;                    /* from x to the block's first tap, which may not be there */
+    const gcp_real *x, *w, *packed, *start; /* start: see gcpi_tile */
+    ptrdiff_t first;                        /* from x to the block's first tap, which may not be there */
     gcp_real *y;
     int panel, panel_end, paced; /* paced: the tiles prefetch the rows after them */
 } gcpi_sweep;
@@ -3825,8 +3852,14 @@ GCPI_FAST static void gcpi_sweep_panels(const gcpi_sweep *s, const gcp_real *con
     for (int p = s->panel; p < s->panel_end; p++) {
         gcpi_panel panel = gcpi_panel_of(&g->columns, p);
         int mr = g->simd.mr[panel.nv - 1];
-        t.bs[2] = panel.width, t.bs[1] = t.bs[2] * k->nj, t.bs[0] = t.bs[1] * k->nx;
-        t.b = s->packed + terms * (panel.first - base) + skipped * panel.width;
+        if (gcpi_panel_place(g, &panel)) {
+            memcpy(t.bs, g->ws, sizeof t.bs);
+            t.b = s->w + n->y * g->ws[0] + n->x * g->ws[1] + n->j * g->ws[2] + panel.first;
+        }
+        else {
+            t.bs[2] = panel.width, t.bs[1] = t.bs[2] * k->nj, t.bs[0] = t.bs[1] * k->nx;
+            t.b = s->packed + terms * (panel.first - base) + skipped * panel.width;
+        }
         t.start = s->start ? s->start + (panel.first - base) : NULL, t.ss = 0;
         t.first = panel.first;
         gcpi_kernel *kernel = g->simd.kernel[panel.nv - 1];
@@ -3916,11 +3949,11 @@ static void gcpi_sweep_block(gcpi_sweep *s)
 }
 
 /* Packs the panels of a set for the block s->k, at `out`. */
-static void gcpi_gather_pack_set(const gcpi_gather *g, const gcpi_sweep *s, const gcp_real *w, gcp_real *out)
+static void gcpi_gather_pack_set(const gcpi_gather *g, const gcpi_sweep *s, gcp_real *out)
 {
     for (int p = s->panel; p < s->panel_end; p++) {
         gcpi_panel panel = gcpi_panel_of(&g->columns, p);
-        gcpi_gather_pack(g, w, &s->k, &panel, out);
+        if (!gcpi_panel_place(g, &panel)) gcpi_gather_pack(g, s->w, &s->k, &panel, out);
         out += (ptrdiff_t)s->k.ny * s->k.nx * s->k.nj * panel.width;
     }
 }
@@ -3940,9 +3973,9 @@ static void gcpi_gather_task(void *arg, int index, int worker)
     /* last: the set whose weights this worker has packed */
     ptrdiff_t chunk = (g->base + index) % v->chunks, set = (g->base + index) / v->chunks, last;
     int group = (int)(set / g->sets);
-    const gcp_real *w = g->w + g->wfirst + group * g->wgroup;
     gcpi_sweep s;
     s.g = g;
+    s.w = g->w + g->wfirst + group * g->wgroup;
     s.panel = (int)(set % g->sets * g->columns.panels / g->sets);
     s.panel_end = (int)((set % g->sets + 1) * g->columns.panels / g->sets);
     int first = gcpi_panel_of(&g->columns, s.panel).first;
@@ -3965,7 +3998,7 @@ static void gcpi_gather_task(void *arg, int index, int worker)
                 s.k.ny = gcpi_min(g->by, v->ky - s.k.y);
                 s.k.nx = gcpi_min(g->bx, v->runs - s.k.x);
                 s.k.nj = gcpi_min(g->bj, v->len - s.k.j);
-                if (!packed) gcpi_gather_pack_set(g, &s, w, out);
+                if (!packed) gcpi_gather_pack_set(g, &s, out);
                 s.packed = out;
                 gcpi_sweep_block(&s);
                 s.start = NULL;
@@ -4289,16 +4322,17 @@ GCPI_FAST static void gcpi_outer_load(const gcpi_outer *o, const gcp_real *x, co
 }
 
 /* Item p of the panels at their taps: all taps of a panel, then the next panel. Its window is loaded where it differs
-   from that of the item before; x is read in place where `window` is NULL. */
+   from that of the item before. In place, vectors past the last channel would end behind the last pixel: `last`, of all
+   chunks. */
 static gcpi_source gcpi_outer_block_source(const gcpi_outer *o, const gcp_real *x, const gcpi_block *k, int p, int load,
-                                           gcp_real *window)
+                                           int last, gcp_real *window)
 {
     const gcpi_view *v = &o->v;
     int tap = p % o->taps, ky = tap / v->kx, kx = tap % v->kx, rows, pixels;
     gcpi_source s;
     s.panel = gcpi_panel_of(&o->columns, p / o->taps);
     s.d = tap * (ptrdiff_t)v->channels + s.panel.first;
-    if (!window) {
+    if (o->place && !(last && s.panel.cols < s.panel.width)) {
         s.x = x + k->b * v->xs[0] + (v->oy + k->y * v->sy + ky * v->dy) * v->xs[1] +
               (v->ox + k->x * v->sx + kx * v->dx) * v->xs[2] + s.panel.first;
         s.steps[0] = v->xs[0], s.steps[1] = gcpi_stride(v->sy, v->xs[1]), s.steps[2] = gcpi_stride(v->sx, v->xs[2]);
@@ -4482,14 +4516,14 @@ static void gcpi_outer_chunk(const gcpi_outer *o, gcpi_share *s, ptrdiff_t chunk
     const gcpi_view *v = &o->v;
     const gcp_real *x = o->x + s->group * o->xgroup;
     int row_panels = v->runs * o->columns.panels;
-    if (o->place && (chunk + 1 < v->chunks || v->channels % o->simd.lanes == 0)) window = NULL;
     if (!o->blocked) x = gcpi_view_load(v, x, &s->k, s->first / row_panels, (s->last - 1) / row_panels + 1, window);
     s->e = gcpi_outer_rows(o, s, &s->k);
     s->e_next = gcpi_outer_e_next(o, s, chunk);
     if (o->packed) s->e = gcpi_outer_pack(o, s->e, &s->k, s->rows, packed);
     for (int p = s->first; p < s->last; p++) {
-        gcpi_source from = o->blocked ? gcpi_outer_block_source(o, x, &s->k, p, p == s->first, window)
-                                      : gcpi_outer_run_source(o, x, p);
+        gcpi_source from =
+            o->blocked ? gcpi_outer_block_source(o, x, &s->k, p, p == s->first, chunk + 1 == v->chunks, window)
+                       : gcpi_outer_run_source(o, x, p);
         s->x_next = gcpi_outer_x_next(o, s, chunk, p);
         gcpi_outer_panel(o, s, &from, p - s->first);
     }

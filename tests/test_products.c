@@ -315,6 +315,26 @@ static void directed(void)
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) on_every_isa(&shapes[i]);
 }
 
+/* Backward weights alone, of more pixels than are summed in one pass. */
+static void directed_weights(void)
+{
+    static const gcpi_conv shapes[] = { /* the next panel of x is prefetched while this one is summed */
+                                        { 1, 34, 33, 64, 64, 34, 33, 48, 48, 1, 3, 1, 1, 0, 1, 1, 1, 1 },
+                                        /* rows of dy in two parts */
+                                        { 1, 20, 30, 48, 48, 20, 30, 400, 403, 1, 1, 1, 1, 0, 0, 1, 1, 1 },
+                                        /* 18 chunks: fewer private sums, of as many chunks; 19: not */
+                                        { 1, 126, 132, 16, 16, 126, 132, 16, 16, 1, 1, 1, 1, 0, 0, 1, 1, 1 },
+                                        { 1, 133, 132, 16, 17, 133, 132, 16, 16, 1, 1, 1, 1, 0, 0, 1, 1, 1 },
+                                        /* channels that fill no tile: runs */
+                                        { 2, 40, 31, 16, 16, 40, 31, 12, 12, 3, 3, 1, 1, 1, 1, 1, 1, 1 } };
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int isa = GCP_ISA_SCALAR; isa <= gcpi_isa_best(); isa++) {
+            operands o = operands_of(&shapes[i], 0);
+            conv_pass(&shapes[i], GCPI_BACKWARD_WEIGHTS, &o, isa);
+            operands_free(&o);
+        }
+}
+
 /* A plan asks for scratch before it knows pitches, so that of a pitched tensor is no larger. */
 static void scratch_sweep(int shapes)
 {
@@ -361,12 +381,12 @@ static void watched(void *context, int tasks, void (*task)(void *arg, int index,
 }
 #endif
 
-static void product(int isa)
+/* spare: rows of a, b and c are up to so many values longer than they need be. */
+static void product(int isa, int ta, int tb, int m, int n, int k, int spare)
 {
-    int m = between(1, 90), n = between(1, 90), k = between(1, 300), ta = below(2), tb = below(2),
-        accumulate = below(2), with_bias = below(2);
-    if (ta && tb) tb = 0;                              /* no op multiplies two transposed matrices */
-    ptrdiff_t lda = (ta ? m : k) + between(0, 3), ldb = (tb ? k : n) + between(0, 3), ldc = n + between(0, 3);
+    int accumulate = below(2), with_bias = below(2);
+    ptrdiff_t lda = (ta ? m : k) + between(0, spare), ldb = (tb ? k : n) + between(0, spare),
+              ldc = n + between(0, spare);
     buffer a = random_buffer((size_t)((ta ? k : m) * lda)), b = random_buffer((size_t)((tb ? n : k) * ldb)),
            c = random_buffer((size_t)(m * ldc)), bias = random_buffer((size_t)n);
     buffer before = copy_of(c), first = before;
@@ -400,14 +420,37 @@ static void product(int isa)
     free(s.sum); free(s.size);
 }
 
+static void random_product(int isa)
+{
+    int m = between(1, 90), n = between(1, 90), k = between(1, 300), ta = below(2), tb = below(2);
+    product(isa, ta, tb && !ta, m, n, k, 3);           /* no op multiplies two transposed matrices */
+}
+
+/* b is read in place for few rows of a, if its own do not compete for a cache; of its last panel the columns that are
+   there are packed. Transposed, b is read in place unless many rows compete. */
+static void directed_products(void)
+{
+    static const int shapes[][5] = { { 0, 0, 40, 70, 1100 }, { 0, 0, 40, 1024, 300 }, { 0, 0, 9, 1024, 300 },
+                                     { 0, 0, 1, 130, 70 },   { 0, 0, 384, 64, 20 },   { 0, 0, 385, 64, 20 },
+                                     { 1, 0, 520, 1024, 9 }, { 1, 0, 512, 1024, 9 },  { 1, 0, 530, 1000, 17 },
+                                     { 1, 0, 60, 1000, 33 } };
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int isa = GCP_ISA_SCALAR; isa <= gcpi_isa_best(); isa++) {
+            const int *s = shapes[i];
+            product(isa, s[0], s[1], s[2], s[3], s[4], 0);
+        }
+}
+
 int main(int argc, char **argv)
 {
     int shapes = argc > 1 ? atoi(argv[1]) : 500;
     convolutions(shapes);
     wide();
     directed();
+    directed_weights();
     scratch_sweep(40 * shapes);
-    for (int i = 0; i < shapes / 2; i++) product(1 + i % gcpi_isa_best());
+    for (int i = 0; i < shapes / 2; i++) random_product(1 + i % gcpi_isa_best());
+    directed_products();
 #ifdef GCP_USE_CBLAS
     CHECK_INT(blas_most, ==, 1);
 #endif

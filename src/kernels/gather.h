@@ -25,6 +25,7 @@ typedef struct gcpi_gather {
     int by, bx, bj;           /* a block of the sum: kernel rows, runs, terms of a run */
     int panels, sets;         /* panels packed together (a set); how many sets */
     int resident;             /* a set is packed for the whole sum, and kept for the next tasks */
+    int place;                /* panels of w that are full are read in place */
     ptrdiff_t pack, worker;   /* values: packed; in all of a worker's scratch */
     ptrdiff_t base;           /* number of the task at index 0 (gcpi_par_run) */
     gcp_real *scratch;
@@ -226,6 +227,27 @@ static int gcpi_gather_skips(const gcpi_gather *g)
     return some < 0.995 * ceil(images * v->ho * v->wo / mr) * all;
 }
 
+/* Whether rows of w compete for the same sets of a cache: of L2, if a panel is so wide that each line is read whole;
+   else of L1. */
+static int gcpi_gather_crowded(const gcpi_gather *g, ptrdiff_t terms)
+{
+    ptrdiff_t pitch = g->ws[2] * (ptrdiff_t)sizeof(gcp_real), power = GCPI_MAX(pitch & -pitch, 1); /* of two */
+    if (g->simd.nv * g->simd.lanes < GCPI_NR_MAX) return power >= GCPI_L1_CROWDED;
+    return terms > GCPI_L2_MIN / GCPI_MIN(power, (ptrdiff_t)GCPI_L2_WAY);
+}
+
+/* Few pixels do not pay for packing w where its columns lie side by side. */
+static int gcpi_gather_place(const gcpi_gather *g, ptrdiff_t terms)
+{
+    const gcpi_view *v = &g->v;
+    int few = g->simd.nv * g->simd.lanes < GCPI_NR_MAX ? GCPI_PLACE_FEW / 4 : GCPI_PLACE_FEW,
+        most = gcpi_gather_crowded(g, terms) ? few : GCPI_PLACE_PIXELS;
+    return g->ws[3] == 1 && v->runs == v->kx && (double)v->n * v->ho * v->wo <= most;
+}
+
+/* Whether a panel of w is read in place: kernels read whole vectors. */
+static int gcpi_panel_place(const gcpi_gather *g, const gcpi_panel *p) { return g->place && p->cols == p->width; }
+
 /* Chooses all block sizes; returns the bytes of scratch. */
 static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
 {
@@ -250,7 +272,8 @@ static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     g->panels = gcpi_even(g->columns.panels, gcpi_max(1, most < g->columns.panels ? (int)most : g->columns.panels));
     g->sets = gcpi_ceil(g->columns.panels, g->panels);
     if (g->sets > 1) gcpi_gather_cut(g, par);
-    g->pack = gcpi_line((terms + 1) * g->panels * width);
+    g->place = gcpi_gather_place(g, g->by * g->bx * g->bj);
+    g->pack = gcpi_line((terms + 1) * g->panels * width); /* not less in place: a plan asks before it knows pitches */
     g->worker = GCPI_LINE + g->pack + g->v.window;
     return gcpi_scratch_bytes(0, g->worker, par);
 }
@@ -277,8 +300,8 @@ typedef struct gcpi_sweep {
     const gcpi_gather *g;
     gcpi_block block;
     gcpi_kblock k, part; /* what is packed, and the part of it that reaches these pixels */
-    const gcp_real *x, *packed, *start; /* start: see gcpi_tile */
-    ptrdiff_t first;                    /* from x to the block's first tap, which may not be there */
+    const gcp_real *x, *w, *packed, *start; /* start: see gcpi_tile */
+    ptrdiff_t first;                        /* from x to the block's first tap, which may not be there */
     gcp_real *y;
     int panel, panel_end, paced; /* paced: the tiles prefetch the rows after them */
 } gcpi_sweep;
@@ -302,8 +325,14 @@ GCPI_FAST static void gcpi_sweep_panels(const gcpi_sweep *s, const gcp_real *con
     for (int p = s->panel; p < s->panel_end; p++) {
         gcpi_panel panel = gcpi_panel_of(&g->columns, p);
         int mr = g->simd.mr[panel.nv - 1];
-        t.bs[2] = panel.width, t.bs[1] = t.bs[2] * k->nj, t.bs[0] = t.bs[1] * k->nx;
-        t.b = s->packed + terms * (panel.first - base) + skipped * panel.width;
+        if (gcpi_panel_place(g, &panel)) {
+            memcpy(t.bs, g->ws, sizeof t.bs);
+            t.b = s->w + n->y * g->ws[0] + n->x * g->ws[1] + n->j * g->ws[2] + panel.first;
+        }
+        else {
+            t.bs[2] = panel.width, t.bs[1] = t.bs[2] * k->nj, t.bs[0] = t.bs[1] * k->nx;
+            t.b = s->packed + terms * (panel.first - base) + skipped * panel.width;
+        }
         t.start = s->start ? s->start + (panel.first - base) : NULL, t.ss = 0;
         t.first = panel.first;
         gcpi_kernel *kernel = g->simd.kernel[panel.nv - 1];
@@ -393,11 +422,11 @@ static void gcpi_sweep_block(gcpi_sweep *s)
 }
 
 /* Packs the panels of a set for the block s->k, at `out`. */
-static void gcpi_gather_pack_set(const gcpi_gather *g, const gcpi_sweep *s, const gcp_real *w, gcp_real *out)
+static void gcpi_gather_pack_set(const gcpi_gather *g, const gcpi_sweep *s, gcp_real *out)
 {
     for (int p = s->panel; p < s->panel_end; p++) {
         gcpi_panel panel = gcpi_panel_of(&g->columns, p);
-        gcpi_gather_pack(g, w, &s->k, &panel, out);
+        if (!gcpi_panel_place(g, &panel)) gcpi_gather_pack(g, s->w, &s->k, &panel, out);
         out += (ptrdiff_t)s->k.ny * s->k.nx * s->k.nj * panel.width;
     }
 }
@@ -417,9 +446,9 @@ static void gcpi_gather_task(void *arg, int index, int worker)
     /* last: the set whose weights this worker has packed */
     ptrdiff_t chunk = (g->base + index) % v->chunks, set = (g->base + index) / v->chunks, last;
     int group = (int)(set / g->sets);
-    const gcp_real *w = g->w + g->wfirst + group * g->wgroup;
     gcpi_sweep s;
     s.g = g;
+    s.w = g->w + g->wfirst + group * g->wgroup;
     s.panel = (int)(set % g->sets * g->columns.panels / g->sets);
     s.panel_end = (int)((set % g->sets + 1) * g->columns.panels / g->sets);
     int first = gcpi_panel_of(&g->columns, s.panel).first;
@@ -442,7 +471,7 @@ static void gcpi_gather_task(void *arg, int index, int worker)
                 s.k.ny = gcpi_min(g->by, v->ky - s.k.y);
                 s.k.nx = gcpi_min(g->bx, v->runs - s.k.x);
                 s.k.nj = gcpi_min(g->bj, v->len - s.k.j);
-                if (!packed) gcpi_gather_pack_set(g, &s, w, out);
+                if (!packed) gcpi_gather_pack_set(g, &s, out);
                 s.packed = out;
                 gcpi_sweep_block(&s);
                 s.start = NULL;

@@ -76,16 +76,17 @@ GCPI_FAST static void gcpi_outer_load(const gcpi_outer *o, const gcp_real *x, co
 }
 
 /* Item p of the panels at their taps: all taps of a panel, then the next panel. Its window is loaded where it differs
-   from that of the item before; x is read in place where `window` is NULL. */
+   from that of the item before. In place, vectors past the last channel would end behind the last pixel: `last`, of all
+   chunks. */
 static gcpi_source gcpi_outer_block_source(const gcpi_outer *o, const gcp_real *x, const gcpi_block *k, int p, int load,
-                                           gcp_real *window)
+                                           int last, gcp_real *window)
 {
     const gcpi_view *v = &o->v;
     int tap = p % o->taps, ky = tap / v->kx, kx = tap % v->kx, rows, pixels;
     gcpi_source s;
     s.panel = gcpi_panel_of(&o->columns, p / o->taps);
     s.d = tap * (ptrdiff_t)v->channels + s.panel.first;
-    if (!window) {
+    if (o->place && !(last && s.panel.cols < s.panel.width)) {
         s.x = x + k->b * v->xs[0] + (v->oy + k->y * v->sy + ky * v->dy) * v->xs[1] +
               (v->ox + k->x * v->sx + kx * v->dx) * v->xs[2] + s.panel.first;
         s.steps[0] = v->xs[0], s.steps[1] = gcpi_stride(v->sy, v->xs[1]), s.steps[2] = gcpi_stride(v->sx, v->xs[2]);
@@ -269,14 +270,14 @@ static void gcpi_outer_chunk(const gcpi_outer *o, gcpi_share *s, ptrdiff_t chunk
     const gcpi_view *v = &o->v;
     const gcp_real *x = o->x + s->group * o->xgroup;
     int row_panels = v->runs * o->columns.panels;
-    if (o->place && (chunk + 1 < v->chunks || v->channels % o->simd.lanes == 0)) window = NULL;
     if (!o->blocked) x = gcpi_view_load(v, x, &s->k, s->first / row_panels, (s->last - 1) / row_panels + 1, window);
     s->e = gcpi_outer_rows(o, s, &s->k);
     s->e_next = gcpi_outer_e_next(o, s, chunk);
     if (o->packed) s->e = gcpi_outer_pack(o, s->e, &s->k, s->rows, packed);
     for (int p = s->first; p < s->last; p++) {
-        gcpi_source from = o->blocked ? gcpi_outer_block_source(o, x, &s->k, p, p == s->first, window)
-                                      : gcpi_outer_run_source(o, x, p);
+        gcpi_source from =
+            o->blocked ? gcpi_outer_block_source(o, x, &s->k, p, p == s->first, chunk + 1 == v->chunks, window)
+                       : gcpi_outer_run_source(o, x, p);
         s->x_next = gcpi_outer_x_next(o, s, chunk, p);
         gcpi_outer_panel(o, s, &from, p - s->first);
     }

@@ -67,6 +67,10 @@ enum {
     GCPI_NR_MAX = 4 * GCPI_LINE,                         /* widest panel of columns */
     GCPI_GATHER_PIXELS = 512,                            /* rows of a task, or fewer, */
     GCPI_GATHER_LEAST = 96,                              /* but no fewer than these */
+    GCPI_PLACE_PIXELS = 384,                             /* up to so many pixels read w in place; where its */
+    GCPI_PLACE_FEW = 32,                                 /* rows compete, so few, or a quarter of it */
+    GCPI_L2_MIN = 1048576, GCPI_L2_WAY = 65536,          /* bytes of the smallest L2, of one of its ways; a */
+    GCPI_L1_CROWDED = 1024,                              /* pitch of so many has few sets of L1 */
     GCPI_SKIPS_MAX = 512,                                /* a longer side has little padding */
     GCPI_SKIPS_TAPS = 16,                                /* more taps make too many kinds of pixels */
     GCPI_TILE_TERMS = 16,                                /* a tile takes as long beside its terms, */
