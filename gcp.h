@@ -806,7 +806,8 @@ GCP_API gcp_tensor gcp_ids_at(gcp_tape *tape, const char *name, gcp_shape shape,
 GCP_API gcp_tensor gcp_want_grad_at(gcp_tensor input, gcp_at at);
 
 /* A parameter to share among ops; layers make their own. Its values are in the tape's state, and found again by path
-   after a reset. A name, as all names: no space, '/', '[', '#' or '*'; dots are fine. */
+   after a reset. A name, as all names: no space, '/', '[', '#' or '*'; dots are fine. One '/' before
+   it: the parameter is not that of the open segment, but of the tape. */
 GCP_API gcp_tensor gcp_param_at(gcp_tape *tape, const char *name, gcp_shape shape, gcp_param_opts opts);
 /* Until the tape is reset, plans made from now on compute no gradient for it; plans made before still train it. */
 GCP_API gcp_tensor gcp_freeze_at(gcp_tensor parameter, gcp_at at);
@@ -1171,6 +1172,10 @@ GCP_API gcp_writer gcp_file(void *stdio_file);
 GCP_API void gcp_list_print(const gcp_plan *plan, gcp_writer out);
 /* The plan's problem as text: gcp-graph 3, which gcp_graph_plan reads. */
 GCP_API void gcp_graph_print(const gcp_plan *plan, gcp_writer out);
+/* The tape as C: a function record(net), which records the same again, with the same names, and returns the one output,
+   or takes an array for several. Outermost segments that are alike are a loop, and so are parameters whose names differ
+   in a number. A custom op's row is called by its name, which is yours to define; .keep_named is left out. */
+GCP_API gcp_code gcp_print_c_at(const gcp_tensor *outputs, int count, gcp_writer out, gcp_at at);
 /* A line an instruction, with the live bytes. */
 GCP_API void gcp_plan_print(const gcp_plan *plan, gcp_writer out);
 /* A line an op: shape, parameters, activation bytes, kept or recomputed. */
@@ -1386,6 +1391,7 @@ typedef struct gcpi_elements_are_gcp_real_or_int32_t { int wrong; } gcpi_element
 #define gcp_profile(...)             GCPI_F1(gcp_profile_at, gcp_profile_opts, __VA_ARGS__, )
 #define gcp_measure(...)             GCPI_F3(gcp_measure_at, gcp_step_opts, __VA_ARGS__, )
 #define gcp_gradcheck(...)           GCPI_F1(gcp_gradcheck_at, gcp_gradcheck_opts, __VA_ARGS__, )
+#define gcp_print_c(...)             gcp_print_c_at(__VA_ARGS__, GCP_AT)    /* GCP_TENSORS(loss) or list, count; out */
 
 /* GCP_SEGMENT(net, "residual", .keep = GCP_KEEP_PRODUCTS) { ... } is
    for (scope s = begin(); s.state; end(s)) for (; s.state == 1; s.state = 2) { ... }
@@ -1438,6 +1444,7 @@ GCPI_WARM                              /* again at the user's level of optimisat
 #include "src/ops/target.h"            /* What every op uses: the target, and helpers for shape rules */
 GCPI_COLD
 #include "src/ops/row.h"               /* What stands for an op: its row, its facts, and how it is recorded */
+#include "src/ops/code.h"              /* How an op is written in C: the call that records it */
 GCPI_WARM
 #include "src/ops/map.h"               /* A pass over all elements; copies of views */
 #include "src/ops/exponential.h"       /* exp, log, square root, tanh and the normal distribution, without a branch */
@@ -1539,6 +1546,8 @@ GCPI_COLD                              /* at -Og: code that runs once per plan o
 #include "src/report/page.h"           /* The style and script of gcp_memory_html */
 #include "src/report/curve.h"          /* Text in markup; the curve of a sweep, as SVG */
 #include "src/report/pictures.h"       /* Pictures: memory over time, traces, graphs */
+#include "src/report/repeats.h"        /* Repeats: outermost segments that are alike */
+#include "src/report/program.h"        /* gcp_print_c: a tape as a C program, a function that records it again */
 GCPI_WARM                              /* again at the user's level of optimisation */
 #include "src/end.h"
 #endif /* GCP_IMPLEMENTATION */

@@ -100,9 +100,14 @@ GCP_API gcp_code gcp_onnx_save_at(gcp_tape *tape, gcp_onnx *model, const char *p
 GCP_API gcp_code gcp_onnx_write_at(gcp_plan *plan, gcp_onnx *model, int input, const gcp_real *data, gcp_at at);
 GCP_API gcp_code gcp_onnx_read_at(gcp_plan *plan, gcp_onnx *model, int output, gcp_real *data, gcp_at at);
 
+/* The network as C: gcp_print_c of the outputs. What it prints records the same with gcp.h alone; gcp_load takes the
+   weights there that gcp_save wrote here, after gcp_onnx_load. */
+GCP_API gcp_code gcp_onnx_print_c_at(gcp_tape *tape, gcp_onnx *model, gcp_writer out, gcp_at at);
+
 #define gcp_onnx_open(...)   GCPI_F2(gcp_onnx_open_at, gcp_onnx_open_opts, __VA_ARGS__, )        /* arena, path */
 #define gcp_onnx_record(...) GCPI_F2(gcp_onnx_record_at, gcp_onnx_record_opts, __VA_ARGS__, )    /* tape, model */
 #define gcp_onnx_save(...)   GCPI_F3(gcp_onnx_save_at, gcp_onnx_save_opts, __VA_ARGS__, )        /* tape, model, path */
+#define gcp_onnx_print_c(tape, model, out)       gcp_onnx_print_c_at((tape), (model), (out), GCP_AT)
 #define gcp_onnx_load(tape, model)               gcp_onnx_load_at((tape), (model), GCP_AT)
 #define gcp_onnx_tensor(tape, model, name)       gcp_onnx_tensor_at((tape), (model), (name), GCP_AT)
 #define gcp_onnx_write(plan, model, input, data) gcp_onnx_write_at((plan), (model), (input), (data), GCP_AT)

@@ -905,7 +905,8 @@ GCP_API gcp_tensor gcp_ids_at(gcp_tape *tape, const char *name, gcp_shape shape,
 GCP_API gcp_tensor gcp_want_grad_at(gcp_tensor input, gcp_at at);
 
 /* A parameter to share among ops; layers make their own. Its values are in the tape's state, and found again by path
-   after a reset. A name, as all names: no space, '/', '[', '#' or '*'; dots are fine. */
+   after a reset. A name, as all names: no space, '/', '[', '#' or '*'; dots are fine. One '/' before
+   it: the parameter is not that of the open segment, but of the tape. */
 GCP_API gcp_tensor gcp_param_at(gcp_tape *tape, const char *name, gcp_shape shape, gcp_param_opts opts);
 /* Until the tape is reset, plans made from now on compute no gradient for it; plans made before still train it. */
 GCP_API gcp_tensor gcp_freeze_at(gcp_tensor parameter, gcp_at at);
@@ -1270,6 +1271,10 @@ GCP_API gcp_writer gcp_file(void *stdio_file);
 GCP_API void gcp_list_print(const gcp_plan *plan, gcp_writer out);
 /* The plan's problem as text: gcp-graph 3, which gcp_graph_plan reads. */
 GCP_API void gcp_graph_print(const gcp_plan *plan, gcp_writer out);
+/* The tape as C: a function record(net), which records the same again, with the same names, and returns the one output,
+   or takes an array for several. Outermost segments that are alike are a loop, and so are parameters whose names differ
+   in a number. A custom op's row is called by its name, which is yours to define; .keep_named is left out. */
+GCP_API gcp_code gcp_print_c_at(const gcp_tensor *outputs, int count, gcp_writer out, gcp_at at);
 /* A line an instruction, with the live bytes. */
 GCP_API void gcp_plan_print(const gcp_plan *plan, gcp_writer out);
 /* A line an op: shape, parameters, activation bytes, kept or recomputed. */
@@ -1485,6 +1490,7 @@ typedef struct gcpi_elements_are_gcp_real_or_int32_t { int wrong; } gcpi_element
 #define gcp_profile(...)             GCPI_F1(gcp_profile_at, gcp_profile_opts, __VA_ARGS__, )
 #define gcp_measure(...)             GCPI_F3(gcp_measure_at, gcp_step_opts, __VA_ARGS__, )
 #define gcp_gradcheck(...)           GCPI_F1(gcp_gradcheck_at, gcp_gradcheck_opts, __VA_ARGS__, )
+#define gcp_print_c(...)             gcp_print_c_at(__VA_ARGS__, GCP_AT)    /* GCP_TENSORS(loss) or list, count; out */
 
 /* GCP_SEGMENT(net, "residual", .keep = GCP_KEEP_PRODUCTS) { ... } is
    for (scope s = begin(); s.state; end(s)) for (; s.state == 1; s.state = 2) { ... }
@@ -1965,14 +1971,17 @@ static int *gcpi_name_bucket(gcp_tape *t, uint64_t hash)
     return &t->names[hash % (unsigned)t->name_capacity].newest;
 }
 
+static void gcpi_name_take_back(gcp_tape *t)     /* the last one */
+{
+    const gcpi_name *last = &t->names[--t->name_count];
+    *gcpi_name_bucket(t, last->hash) = last->before;
+}
+
 static void gcpi_take_back(gcp_tape *t)
 {
     t->op_count = t->good.ops; t->edge_count = t->good.edges;
     t->tensor_count = t->good.tensors; t->parameter_count = t->good.parameters;
-    for (; t->name_count > t->good.names; t->name_count--) {
-        const gcpi_name *last = &t->names[t->name_count - 1];
-        *gcpi_name_bucket(t, last->hash) = last->before;
-    }
+    while (t->name_count > t->good.names) gcpi_name_take_back(t);
     t->text_used = t->good.text_used; t->text_mark = t->good.text_mark;
     for (int i = 0; i < t->parameter_count; i++)
         if (t->parameters[i].tensor >= t->tensor_count) t->parameters[i].tensor = 0;
@@ -2454,8 +2463,9 @@ GCPI_DEF gcp_tensor gcp_param_at(gcp_tape *t, const char *name, gcp_shape shape,
                   o.fan_in, o.fan_out, o.std);
     if (o.init == GCP_INIT_DEFAULT && (shape.rank == 1 || o.std == GCP_ZERO))
         o.init = o.std > 0 ? GCP_INIT_HE : GCP_INIT_ZEROS;
-    gcp_tensor x =
-        gcpi_parameter_of(t, GCPI_PARAMETER, t && t->segments ? t->segments[t->open].name : 0, name, shape, o);
+    const int top = name && *name == '/';
+    const int parent = t && t->segments && !top ? t->segments[t->open].name : 0;
+    gcp_tensor x = gcpi_parameter_of(t, GCPI_PARAMETER, parent, name ? name + top : NULL, shape, o);
     if (x.id) gcpi_recorded(t);
     return x;
 }
@@ -2882,10 +2892,10 @@ enum {
     GCPI_NR_MAX = 4 * GCPI_LINE,                         /* widest panel of columns */
     GCPI_GATHER_PIXELS = 512,                            /* rows of a task, or fewer, */
     GCPI_GATHER_LEAST = 96,                              /* but no fewer than these */
-    GCPI_PLACE_PIXELS = 384,                             /* up to so many do not pay for packing w; */
-    GCPI_PLACE_FEW = 32,                                 /* so few never */
-    GCPI_L2_MIN = 1048576, GCPI_L2_WAY = 65536,          /* bytes of the smallest L2, of one of its ways; */
-    GCPI_L1_CROWDED = 1024,                              /* a pitch of so many has few sets of L1 */
+    GCPI_PLACE_PIXELS = 384,                             /* up to so many pixels read w in place; where its */
+    GCPI_PLACE_FEW = 32,                                 /* rows compete, so few, or a quarter of it */
+    GCPI_L2_MIN = 1048576, GCPI_L2_WAY = 65536,          /* bytes of the smallest L2, of one of its ways; a */
+    GCPI_L1_CROWDED = 1024,                              /* pitch of so many has few sets of L1 */
     GCPI_SKIPS_MAX = 512,                                /* a longer side has little padding */
     GCPI_SKIPS_TAPS = 16,                                /* more taps make too many kinds of pixels */
     GCPI_TILE_TERMS = 16,                                /* a tile takes as long beside its terms, */
@@ -5383,6 +5393,7 @@ enum { GCPI_CHANNELS_UNKNOWN, GCPI_CHANNELS_SAME, GCPI_CHANNELS_WEIGHED, GCPI_CH
 /* The labels or ids that an op's input may hold: 0 to count - 1, or the ignored one. count 0: not checked. Where the
    user ignores none, -1 is left out of losses all the same, but only gcp_write_some writes it. */
 typedef struct gcpi_label_range { int count, ignores, ignore; } gcpi_label_range;
+struct gcpi_code;
 
 /* What only some ops have. A fact that is not given is the careful answer. */
 typedef struct gcpi_facts {
@@ -5406,6 +5417,11 @@ typedef struct gcpi_facts {
     void (*with_group)(const gcp_call *c, gcp_call *group);
     void (*with_stats)(const gcp_call *c, const gcp_call *stats);
     size_t (*stats_workspace)(const gcpi_conv_attr *a, gcp_shape out, const gcp_target *target);
+    /* writes the call that records it, but for its name and the last bracket (code.h); bits of inputs through which
+       that call stops gradients; it is recorded by the call of the op behind it */
+    void (*call)(struct gcpi_code *c, const gcpi_op *op);
+    unsigned stops;
+    int silent;
 } gcpi_facts;
 
 typedef struct gcpi_op_row {
@@ -5526,6 +5542,190 @@ static int gcpi_given_ok(gcp_tensor x, gcp_tensor bias, const char *what, gcp_in
                                                       : NULL;
     if (vain) gcpi_fail(x.tape, GCP_E_ARGUMENT, at, what, "%s", vain);
     return !vain;
+}
+
+/* ==== src/ops/code.h ==== */
+
+/* How an op is written in C: the call that records it. An op with options, or whose call has another name or other
+   inputs than its row, writes it (.call of its facts); for all others it is the row's name and its inputs. */
+
+/* What a tensor is called: x, and t, p with a number. 0: it is found by its path. */
+typedef struct gcpi_variable {
+    char kind;
+    int number;
+} gcpi_variable;
+
+/* variables: of each tensor. next: how many ops behind this one its call records, too. */
+typedef struct gcpi_code {
+    gcp_writer w;
+    const gcp_tape *t;
+    const gcpi_variable *variables;
+    int next;
+} gcpi_code;
+
+/* ---- values ---- */
+
+static void gcpi_code_text(const gcpi_code *c, const char *text)
+{
+    gcpi_say(c->w, "\"");
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\') gcpi_say(c->w, "\\");
+        if ((unsigned char)*text < ' ')
+            gcpi_say(c->w, "\\%c%c%c", '0' + (*text >> 6), '0' + (*text >> 3 & 7), '0' + (*text & 7));
+        else gcpi_say(c->w, "%c", *text);
+    }
+    gcpi_say(c->w, "\"");
+}
+static void gcpi_code_shape(const gcpi_code *c, gcp_shape s)
+{
+    gcpi_say(c->w, "GCP_SHAPE(");
+    if (s.rank > 1) gcpi_say(c->w, "%d, ", s.d[0]);
+    if (s.rank > 3) gcpi_say(c->w, "%d, ", s.d[1]);
+    if (s.rank > 2) gcpi_say(c->w, "%d, ", s.d[2]);
+    gcpi_say(c->w, "%d)", s.d[3]);
+}
+/* The shortest text that reads as the same number. */
+static void gcpi_code_number(const gcpi_code *c, double value)
+{
+    char text[340] = "";
+    if (value == 0) gcpi_say(c->w, "GCP_ZERO");
+    else if (!gcpi_finite(value)) gcpi_say(c->w, value > 0 ? "HUGE_VAL" : "-HUGE_VAL");
+    else {
+        int digits = 3;
+        do snprintf(text, sizeof text, "%.*g", digits++, value);
+        while (digits < 18 && strtod(text, NULL) != value);
+        snprintf(text, sizeof text, "%%.%dg", digits - 1);
+        gcpi_say_real(c->w, text, value);
+    }
+}
+static void gcpi_code_tensor(const gcpi_code *c, int id)
+{
+    const gcpi_variable v = c->variables[id];
+    char path[256];
+    if (v.kind == 'x') gcpi_say(c->w, "x");
+    else if (v.kind) gcpi_say(c->w, "%c%d", v.kind, v.number);
+    else {
+        gcpi_say(c->w, "gcp_find(net, ");
+        gcpi_name_text(c->t, c->t->tensors[id].name, path, sizeof path);
+        gcpi_code_text(c, path);
+        gcpi_say(c->w, ")");
+    }
+}
+
+/* ---- calls ---- */
+
+/* Input i of an op; GCP_NIL where it has none. */
+static void gcpi_code_input(const gcpi_code *c, const gcpi_op *op, int i)
+{
+    if (i < op->inputs) gcpi_code_tensor(c, c->t->edges[op->in + i]);
+    else gcpi_say(c->w, "GCP_NIL");
+}
+/* A call's beginning: its name without gcp_, and inputs first .. end - 1. */
+static void gcpi_code_call(const gcpi_code *c, const gcpi_op *op, const char *name, int first, int end)
+{
+    gcpi_say(c->w, "gcp_%s(", name);
+    for (int i = first; i < end; i++) {
+        if (i > first) gcpi_say(c->w, ", ");
+        gcpi_code_input(c, op, i);
+    }
+}
+/* A call of an array of all inputs. */
+static void gcpi_code_list(const gcpi_code *c, const gcpi_op *op, const char *name)
+{
+    gcpi_say(c->w, "gcp_%s(GCP_TENSORS(", name);
+    for (int i = 0; i < op->inputs; i++) {
+        if (i) gcpi_say(c->w, ", ");
+        gcpi_code_input(c, op, i);
+    }
+    gcpi_say(c->w, ")");
+}
+/* Whether the op's call made input i: its name lies below the op's. */
+static int gcpi_code_makes(const gcp_tape *t, const gcpi_op *op, int i)
+{
+    return i < op->inputs && t->names[t->tensors[t->edges[op->in + i]].name].parent == op->name;
+}
+/* A layer's call, gcp_NAME(x, or gcp_NAME_op(x, weights. 1: it makes its weights. */
+static int gcpi_code_layer(const gcpi_code *c, const gcpi_op *op, int inputs)
+{
+    const int makes = gcpi_code_makes(c->t, op, 1);
+    char name[40];
+    snprintf(name, sizeof name, makes ? "%s" : "%s_op", op->row->name);
+    gcpi_code_call(c, op, name, 0, makes ? 1 : inputs);
+    return makes;
+}
+static gcp_shape gcpi_code_input_shape(const gcpi_code *c, const gcpi_op *op, int i)
+{
+    return c->t->tensors[c->t->edges[op->in + i]].shape;
+}
+
+/* A loss that is recorded as several ops, of which this is the first: with a mean behind it, or with what weights take,
+   from stop_gradient to a division. */
+static void gcpi_code_loss(gcpi_code *c, const gcpi_op *op, const char *name)
+{
+    const gcpi_op *next = op + 1, *end = c->t->ops + c->t->op_count;
+    const int weighted = next < end && !strcmp(next->row->name, "stop_gradient");
+    gcpi_code_call(c, op, name, 0, 2);
+    if (weighted) {
+        gcpi_say(c->w, ", .weights = ");
+        gcpi_code_input(c, next, 0);
+    }
+    while (next < end && strcmp(next->row->name, weighted ? "div" : "mean")) next++;
+    c->next = (int)(next - op);
+}
+
+/* ---- options: nothing where it is the default ---- */
+
+static void gcpi_code_int(const gcpi_code *c, const char *option, int value, int otherwise)
+{
+    if (value != otherwise && value) gcpi_say(c->w, ", .%s = %d", option, value);
+    else if (value != otherwise) gcpi_say(c->w, ", .%s = GCP_ZERO", option);
+}
+static void gcpi_code_real(const gcpi_code *c, const char *option, double value, double otherwise)
+{
+    if (value == otherwise) return;
+    gcpi_say(c->w, ", .%s = ", option);
+    gcpi_code_number(c, value);
+}
+static void gcpi_code_word(const gcpi_code *c, const char *option, const char *word)
+{
+    gcpi_say(c->w, ", .%s = %s", option, word);
+}
+static void gcpi_code_init(const gcpi_code *c, gcp_init init, gcp_init otherwise)
+{
+    static const char *const words[] = { "DEFAULT", "HE", "GLOROT", "ZEROS", "ONES" };
+    if (init != otherwise) gcpi_say(c->w, ", .init = GCP_INIT_%s", words[init]);
+}
+/* How a layer began its weights, input 1. */
+static void gcpi_code_layer_init(const gcpi_code *c, const gcpi_op *op, gcp_init otherwise)
+{
+    const gcpi_tensor *e = &c->t->tensors[c->t->edges[op->in + 1]];
+    gcpi_code_init(c, c->t->parameters[e->parameter].init, otherwise);
+}
+/* An option of rows and of columns, as .stride: one where they are equal. */
+static void gcpi_code_both(const gcpi_code *c, const char *option, const char *rows, const char *columns, int h, int w,
+                           int otherwise)
+{
+    if (h == w) gcpi_code_int(c, option, h, otherwise);
+    else {
+        gcpi_code_int(c, rows, h, otherwise);
+        gcpi_code_int(c, columns, w, otherwise);
+    }
+}
+static void gcpi_code_pads(const gcpi_code *c, const gcpi_conv_attr *a)
+{
+    if (a->same) gcpi_code_word(c, "padding", "GCP_PADDING_SAME");
+    else if (a->pt == a->pb && a->pt == a->pl && a->pt == a->pr) gcpi_code_int(c, "pad", a->pt, 0);
+    else {
+        gcpi_code_int(c, "pad_top", a->pt, 0);
+        gcpi_code_int(c, "pad_bottom", a->pb, 0);
+        gcpi_code_int(c, "pad_left", a->pl, 0);
+        gcpi_code_int(c, "pad_right", a->pr, 0);
+    }
+}
+static void gcpi_code_axis(const gcpi_code *c, int axis)
+{
+    static const char *const words[] = { "GCP_AXIS_SAMPLES", "GCP_AXIS_HEIGHT", "GCP_AXIS_WIDTH" };
+    if (axis < 3) gcpi_code_word(c, "axis", words[axis]);
 }
 GCPI_WARM
 
@@ -5964,22 +6164,33 @@ static gcp_tensor gcpi_pointwise(const gcpi_op_row *row, gcp_tensor x, double p,
 #define GCPI_READS_X GCPI_IN(0), 0
 #define GCPI_READS_Y 0, GCPI_OUT(0)
 #define GCPI_READS_NOTHING 0, 0
-#define GCPI_POINTWISE_ROW(NAME, name, reads, value, derivative)                                                    \
+#define GCPI_POINTWISE_ROW(NAME, name, reads, value, derivative, facts)                                             \
     GCPI_POINTWISE_KERNELS(name, value, derivative)                                                                 \
     static const gcpi_op_row gcpi_##name##_row = {                                                                  \
         GCP_OP_##NAME, { #name, gcpi_unary_shape, gcpi_##name##_forward, gcpi_##name##_backward, NULL, reads,       \
-                         GCPI_OVER, 1, NULL }, NULL };
+                         GCPI_OVER, 1, NULL }, facts };
 #define GCPI_POINTWISE_NUMBER(name, field, otherwise, least, most)                                                  \
     if (!gcpi_number_given(x, o.at, #name, "." #field, otherwise, &o.field) ||                                      \
         !gcpi_number_ok(x, o.at, #name, "." #field, o.field, least, most)) return gcpi_nil(x.tape);
+static void gcpi_pointwise_call(gcpi_code *c, const gcpi_op *op, const char *p, double p_otherwise, const char *q,
+                                double q_otherwise)
+{
+    gcpi_code_call(c, op, op->row->name, 0, 1);
+    gcpi_code_real(c, p, op->attributes.pointwise[0], p_otherwise);
+    if (q) gcpi_code_real(c, q, op->attributes.pointwise[1], q_otherwise);
+}
+#define GCPI_POINTWISE_CALL(name, ...)                                                                              \
+    static void gcpi_##name##_call(gcpi_code *c, const gcpi_op *op) { gcpi_pointwise_call(c, op, __VA_ARGS__); }    \
+    static void gcpi_##name##_facts(const gcpi_op *op, gcpi_facts *f) { (void)op; f->call = gcpi_##name##_call; }
 #define GCPI_PLAIN_OP(NAME, op, reads, value, derivative)                                                         \
-    GCPI_POINTWISE_ROW(NAME, op, GCPI_READS_##reads, value, derivative)                                           \
+    GCPI_POINTWISE_ROW(NAME, op, GCPI_READS_##reads, value, derivative, NULL)                                     \
     GCPI_DEF gcp_tensor gcp_##op##_at(gcp_tensor x, gcp_op_opts o)                                                \
     {                                                                                                               \
         return gcpi_pointwise(&gcpi_##op##_row, x, 0, 0, o.name, o.at);                                           \
     }
 #define GCPI_ONE_OP(NAME, op, reads, value, derivative, p, p_otherwise, p_least, p_most, p_test)                  \
-    GCPI_POINTWISE_ROW(NAME, op, GCPI_READS_##reads, value, derivative)                                           \
+    GCPI_POINTWISE_CALL(op, #p, p_otherwise, NULL, 0)                                                               \
+    GCPI_POINTWISE_ROW(NAME, op, GCPI_READS_##reads, value, derivative, gcpi_##op##_facts)                        \
     GCPI_DEF gcp_tensor gcp_##op##_at(gcp_tensor x, gcp_##op##_opts o)                                          \
     {                                                                                                               \
         GCPI_POINTWISE_NUMBER(op, p, p_otherwise, p_least, p_most)                                                \
@@ -5987,7 +6198,8 @@ static gcp_tensor gcpi_pointwise(const gcpi_op_row *row, gcp_tensor x, double p,
     }
 #define GCPI_TWO_OP(NAME, op, reads, value, derivative, p, p_otherwise, p_least, p_most, p_test, q, q_otherwise,  \
                     q_least, q_most, q_test)                                                                        \
-    GCPI_POINTWISE_ROW(NAME, op, GCPI_READS_##reads, value, derivative)                                           \
+    GCPI_POINTWISE_CALL(op, #p, p_otherwise, #q, q_otherwise)                                                       \
+    GCPI_POINTWISE_ROW(NAME, op, GCPI_READS_##reads, value, derivative, gcpi_##op##_facts)                        \
     GCPI_DEF gcp_tensor gcp_##op##_at(gcp_tensor x, gcp_##op##_opts o)                                          \
     {                                                                                                               \
         GCPI_POINTWISE_NUMBER(op, p, p_otherwise, p_least, p_most)                                                \
@@ -6160,7 +6372,20 @@ static int gcpi_rectify_shape(gcp_shape_call *s)
 #define GCPI_RECTIFIER_ROW(name) \
     { name, gcpi_rectify_shape, gcpi_rectify_forward, gcpi_rectify_backward, NULL, 0, GCPI_OUT(0), \
       GCPI_OVER | GCP_FLAG_SIGN_OR_MASK, 2, NULL }
-static void gcpi_rectifier_facts(const gcpi_op *op, gcpi_facts *f) { (void)op; f->part = GCPI_PART_RECTIFIER; }
+static void gcpi_rectifier_call(gcpi_code *c, const gcpi_op *op)
+{
+    gcpi_code_call(c, op, op->row->name, 0, 1);
+    if (op->kind == GCP_OP_LEAKY_RELU) gcpi_code_real(c, "slope", op->attributes.rectifier.slope, 0.01);
+    if (op->kind != GCP_OP_CLAMP) return;
+    gcpi_code_real(c, "low", op->attributes.rectifier.low, GCP_ZERO);
+    gcpi_code_real(c, "high", op->attributes.rectifier.high, GCP_ZERO);
+}
+static void gcpi_rectifier_facts(const gcpi_op *op, gcpi_facts *f)
+{
+    (void)op;
+    f->part = GCPI_PART_RECTIFIER;
+    f->call = gcpi_rectifier_call;
+}
 #define GCPI_RECTIFIER(NAME, name) \
     static const gcpi_op_row gcpi_##name##_row = { GCP_OP_##NAME, GCPI_RECTIFIER_ROW(#name), gcpi_rectifier_facts };
 GCPI_RECTIFIER(RELU, relu)
@@ -6575,8 +6800,22 @@ static void gcpi_pair_cost(const gcp_cost_call *c, gcp_cost *cost)
         if (j.blocks > 1) cost->workspace = GCPI_MAX(cost->workspace, j.units * j.blocks * j.width * sizeof(double));
     }
 }
+/* expand and two parts of losses are no ops of two operands to the user; the others are. */
+static void gcpi_pair_call(gcpi_code *c, const gcpi_op *op)
+{
+    const int fn = op->attributes.pair.fn;
+    if (fn == GCPI_PAIR_HUBER) gcpi_code_loss(c, op, op->attributes.pair.p == 0 ? "l1" : "smooth_l1");
+    else if (fn == GCPI_PAIR_LOGITS) gcpi_code_loss(c, op, "binary_cross_entropy");
+    else gcpi_code_call(c, op, op->row->name, 0, op->inputs);
+    if (fn == GCPI_PAIR_HUBER && op->attributes.pair.p != 0) gcpi_code_real(c, "beta", op->attributes.pair.p, 1);
+    if (fn == GCPI_PAIR_LOGITS) gcpi_code_real(c, "positive", op->attributes.pair.p, 1);
+    if (fn != GCPI_PAIR_EXPAND) return;
+    gcpi_say(c->w, ", ");
+    gcpi_code_shape(c, op->attributes.pair.to);
+}
 static void gcpi_pair_facts(const gcpi_op *op, gcpi_facts *f)
 {
+    f->call = gcpi_pair_call;
     f->shared = op->attributes.pair.whole;
     f->dense_on_device = op->attributes.pair.spread;
 }
@@ -7261,13 +7500,34 @@ static void gcpi_layer_norm_backward(const gcp_call *c)
         gcpi_norm_rows(c, c->din[0].shape, NULL, gcpi_layer_norm_task_back);
 }
 
+static void gcpi_batch_norm_call(gcpi_code *c, const gcpi_op *op)
+{
+    gcpi_say(c->w, gcpi_code_makes(c->t, op, 3) ? "gcp_batch_norm(" : "gcp_batch_norm_op(");
+    gcpi_code_input(c, op, 0);
+    for (int i = 3; i < 5 && !gcpi_code_makes(c->t, op, i); i++) {
+        gcpi_say(c->w, ", ");
+        gcpi_code_input(c, op, i);
+    }
+    gcpi_code_real(c, "epsilon", op->attributes.norm.epsilon, 1e-5);
+    gcpi_code_real(c, "momentum", op->attributes.norm.momentum, 0.1);
+    gcpi_code_int(c, "frozen", op->attributes.norm.frozen, 0);
+}
+static void gcpi_layer_norm_call(gcpi_code *c, const gcpi_op *op)
+{
+    gcpi_code_layer(c, op, op->inputs);
+    gcpi_code_int(c, "groups", op->attributes.norm.groups, 0);
+    gcpi_code_real(c, "epsilon", op->attributes.norm.epsilon, 1e-5);
+}
+
 static void gcpi_batch_stats_facts(const gcpi_op *op, gcpi_facts *f)
 {
+    f->silent = 1;
     f->stats = 1;
     f->fixed = op->attributes.norm.frozen;
 }
 static void gcpi_batch_norm_facts(const gcpi_op *op, gcpi_facts *f)
 {
+    f->call = gcpi_batch_norm_call;
     f->fixed = op->attributes.norm.frozen;
     f->part = GCPI_PART_NORM;
     f->early = GCPI_IN(3) | GCPI_IN(GCPI_NORM_BETA);
@@ -7276,6 +7536,7 @@ static void gcpi_batch_norm_facts(const gcpi_op *op, gcpi_facts *f)
 static void gcpi_layer_norm_facts(const gcpi_op *op, gcpi_facts *f)
 {
     (void)op;
+    f->call = gcpi_layer_norm_call;
     f->shared = f->dense = f->early = GCPI_IN(1) | GCPI_IN(2);
 }
 static const gcpi_op_row gcpi_batch_stats_row = {
@@ -7849,8 +8110,17 @@ static void gcpi_max_backward(const gcp_call *c)
     if (c->din[0].data) gcpi_max_run(c, gcpi_max_task_back);
 }
 
+static void gcpi_reduce_call(gcpi_code *c, const gcpi_op *op)
+{
+    static const char *const names[] = { "samples", "height", "width", "channels" };
+    const int axes = op->attributes.reduce.axes;
+    gcpi_code_call(c, op, "reduce", 0, 1);
+    gcpi_code_word(c, "by", op->kind == GCP_OP_SUM ? "GCP_REDUCE_SUM" : "GCP_REDUCE_MAX");
+    for (int k = 0; k < 4 && axes != 15; k++) gcpi_code_int(c, names[k], axes >> k & 1, 0);
+}
 static void gcpi_reduce_facts(const gcpi_op *op, gcpi_facts *f)
 {
+    f->call = gcpi_reduce_call;
     f->apart = !(op->attributes.reduce.axes & 1);
     f->channels = op->attributes.reduce.axes & 8 ? GCPI_CHANNELS_UNKNOWN : GCPI_CHANNELS_SAME;
 }
@@ -8164,13 +8434,27 @@ static int gcpi_global_avg_pool_shape(gcp_shape_call *s)     /* the window is th
     return 1;
 }
 
+static void gcpi_pool_call(gcpi_code *c, const gcpi_op *op)
+{
+    const gcpi_conv_attr *a = &op->attributes.conv;
+    const int whole = a->sh == a->kh && a->sw == a->kw;
+    gcpi_code_call(c, op, op->row->name, 0, 1);
+    gcpi_code_both(c, "k", "kh", "kw", a->kh, a->kw, 0);
+    if (!whole) gcpi_code_both(c, "stride", "stride_h", "stride_w", a->sh, a->sw, 0);
+    gcpi_code_pads(c, a);
+}
 static void gcpi_max_pool_facts(const gcpi_op *op, gcpi_facts *f)
 {
+    f->call = gcpi_pool_call;
     f->window = &op->attributes.conv;
     f->in_place = gcpi_pool_copies(f->window);          /* larger windows read neighbours, too */
     f->indexed = f->window->kh * f->window->kw > 1;
 }
-static void gcpi_avg_pool_facts(const gcpi_op *op, gcpi_facts *f) { f->window = &op->attributes.conv; }
+static void gcpi_avg_pool_facts(const gcpi_op *op, gcpi_facts *f)
+{
+    f->window = &op->attributes.conv;
+    f->call = gcpi_pool_call;
+}
 static const gcpi_op_row gcpi_max_pool_row = {
     GCP_OP_MAX_POOL,
     { "max_pool", gcpi_max_pool_shape, gcpi_max_pool_forward, gcpi_max_pool_backward, NULL, 0, GCPI_OUT(1), GCPI_OVER,
@@ -8278,11 +8562,21 @@ static void gcpi_resize_backward(const gcp_call *c)
     if (c->din[0].data) gcpi_images(c, c->din[0].shape.d[0], gcpi_resize_image_back);
 }
 
+static void gcpi_resize_call(gcpi_code *c, const gcpi_op *op)
+{
+    gcpi_code_call(c, op, op->row->name, 0, 1);
+    gcpi_code_int(c, "factor", op->attributes.resize.factor, 0);
+    gcpi_code_int(c, "height", op->attributes.resize.h, 0);
+    gcpi_code_int(c, "width", op->attributes.resize.w, 0);
+    if (op->attributes.resize.mode == GCP_UPSAMPLING_BILINEAR) gcpi_code_word(c, "mode", "GCP_UPSAMPLING_BILINEAR");
+    gcpi_code_int(c, "corners", op->attributes.resize.corners, 0);
+}
+static void gcpi_resize_facts(const gcpi_op *op, gcpi_facts *f) { (void)op; f->call = gcpi_resize_call; }
 #define GCPI_RESIZE_ROW(NAME, name)                                                                                 \
     static const gcpi_op_row gcpi_##name##_row = {                                                                  \
         GCP_OP_##NAME,                                                                                              \
         { #name, gcpi_resize_shape, gcpi_resize_forward, gcpi_resize_backward, NULL, 0, 0, GCPI_EACH_ONE, 1, NULL }, \
-        NULL                                                                                                        \
+        gcpi_resize_facts                                                                                          \
     };
 GCPI_RESIZE_ROW(UPSAMPLE, upsample)
 GCPI_RESIZE_ROW(RESIZE, resize)
@@ -8518,8 +8812,23 @@ static void gcpi_conv_transpose2d_backward(const gcp_call *c)
     }
 }
 
+static void gcpi_conv_call(gcpi_code *c, const gcpi_op *op)
+{
+    const gcpi_conv_attr *a = &op->attributes.conv;
+    if (gcpi_code_layer(c, op, 3)) {
+        gcpi_code_int(c, "out", op->kind == GCP_OP_CONV2D ? a->co : a->ci, 0);
+        gcpi_code_both(c, "k", "kh", "kw", a->kh, a->kw, 0);
+        gcpi_code_int(c, "no_bias", op->inputs < 3, 0);
+        gcpi_code_layer_init(c, op, GCP_INIT_HE);
+    }
+    gcpi_code_both(c, "stride", "stride_h", "stride_w", a->sh, a->sw, 1);
+    gcpi_code_pads(c, a);
+    gcpi_code_both(c, "dilation", "dilation_h", "dilation_w", a->dh, a->dw, 1);
+    gcpi_code_int(c, "groups", a->groups, 1);
+}
 static void gcpi_conv_facts(const gcpi_op *op, gcpi_facts *f)
 {
+    f->call = gcpi_conv_call;
     f->window = &op->attributes.conv;
     f->channels = GCPI_CHANNELS_WEIGHED;
     f->dense = f->shared = GCPI_IN(1) | GCPI_IN(2);
@@ -8691,9 +9000,17 @@ static void gcpi_linear_backward(const gcp_call *c)
                   c->din[1].pitch, c->din[1].accumulate, c->workspace, &par);
 }
 
+static void gcpi_linear_call(gcpi_code *c, const gcpi_op *op)
+{
+    if (!gcpi_code_layer(c, op, 3)) return;
+    gcpi_code_int(c, "out", op->attributes.linear.out, 0);
+    gcpi_code_int(c, "no_bias", op->inputs < 3, 0);
+    gcpi_code_layer_init(c, op, GCP_INIT_HE);
+}
 static void gcpi_linear_facts(const gcpi_op *op, gcpi_facts *f)
 {
     (void)op;
+    f->call = gcpi_linear_call;
     f->channels = GCPI_CHANNELS_WEIGHED;
     f->shared = GCPI_IN(1) | GCPI_IN(2);
     f->dense = f->early = GCPI_IN(2);
@@ -8878,8 +9195,15 @@ static void gcpi_matmul_cost(const gcp_cost_call *c, gcp_cost *cost)
         cost->workspace = GCPI_MAX(cost->workspace, j.scratch * (many ? (size_t)c->target->threads : 1));
     }
 }
+static void gcpi_matmul_call(gcpi_code *c, const gcpi_op *op)
+{
+    gcpi_code_call(c, op, "matmul", 0, 2);
+    gcpi_code_int(c, "transpose_a", op->attributes.matmul.ta, 0);
+    gcpi_code_int(c, "transpose_b", op->attributes.matmul.tb, 0);
+}
 static void gcpi_matmul_facts(const gcpi_op *op, gcpi_facts *f)
 {
+    f->call = gcpi_matmul_call;
     f->apart = op->attributes.matmul.many || !op->attributes.matmul.ta;
     f->shared = op->attributes.matmul.shared;
     f->dense_on_device = GCPI_IN(1);
@@ -9364,8 +9688,24 @@ static gcpi_label_range gcpi_attention_lengths(const gcpi_attributes *a, gcp_sha
     (void)other;
     return range;
 }
+static void gcpi_attention_call(gcpi_code *c, const gcpi_op *op)
+{
+    const gcp_shape q = gcpi_code_input_shape(c, op, 0);
+    const int heads = op->attributes.attention.heads, given[2] = { op->attributes.attention.lengths,
+                                                                   op->attributes.attention.bias };
+    gcpi_code_call(c, op, "attention", 0, 3);
+    gcpi_code_int(c, "heads", heads, 1);
+    gcpi_code_int(c, "causal", op->attributes.attention.causal, 0);
+    gcpi_code_real(c, "scale", op->attributes.attention.scale, 1 / sqrt((double)(q.d[3] / heads)));
+    for (int i = 0; i < 2; i++) {
+        if (!given[i]) continue;
+        gcpi_say(c->w, i ? ", .bias = " : ", .lengths = ");
+        gcpi_code_input(c, op, given[i]);
+    }
+}
 static void gcpi_attention_facts(const gcpi_op *op, gcpi_facts *f)
 {
+    f->call = gcpi_attention_call;
     const int bias = op->attributes.attention.bias;
     if (bias && op->attributes.attention.shared) f->shared = GCPI_IN(bias);
     if (op->attributes.attention.lengths) f->labels = gcpi_attention_lengths;
@@ -9483,10 +9823,38 @@ static void gcpi_reshape_backward(const gcp_call *c)
     if (c->din[0].data) gcpi_reshape_copy(&c->din[0], &c->dout[0], c->din[0].accumulate);
 }
 
-static void gcpi_concat_facts(const gcpi_op *op, gcpi_facts *f) { (void)op; f->view = GCPI_VIEW_JOINED; }
-static void gcpi_reshape_facts(const gcpi_op *op, gcpi_facts *f) { (void)op; f->view = GCPI_VIEW_WHOLE; }
+static void gcpi_concat_call(gcpi_code *c, const gcpi_op *op)
+{
+    gcpi_code_list(c, op, "concat");
+    gcpi_code_axis(c, op->attributes.axes.axis);
+}
+static void gcpi_reshape_call(gcpi_code *c, const gcpi_op *op)
+{
+    gcpi_code_call(c, op, "reshape", 0, 1);
+    gcpi_say(c->w, ", ");
+    gcpi_code_shape(c, op->attributes.shape);
+}
+static void gcpi_slice_call(gcpi_code *c, const gcpi_op *op)
+{
+    gcpi_code_call(c, op, "slice", 0, 1);
+    gcpi_code_int(c, "first", op->attributes.slice.first, 0);
+    gcpi_code_int(c, "count", op->attributes.slice.count, 0);
+}
+
+static void gcpi_concat_facts(const gcpi_op *op, gcpi_facts *f)
+{
+    (void)op;
+    f->view = GCPI_VIEW_JOINED;
+    f->call = gcpi_concat_call;
+}
+static void gcpi_reshape_facts(const gcpi_op *op, gcpi_facts *f)
+{
+    f->view = GCPI_VIEW_WHOLE;
+    if (!(op->row->flags & GCP_FLAG_NO_GRADIENT)) f->call = gcpi_reshape_call;
+}
 static void gcpi_slice_facts(const gcpi_op *op, gcpi_facts *f)
 {
+    f->call = gcpi_slice_call;
     f->view = GCPI_VIEW_PART;
     f->first = op->attributes.slice.first;
 }
@@ -9799,18 +10167,44 @@ static void gcpi_transpose_backward(const gcp_call *c) { gcpi_transpose_run(c, 1
 
 /* ---- rows ---- */
 
+static void gcpi_cut_call(gcpi_code *c, const gcpi_op *op)
+{
+    gcpi_code_call(c, op, "slice", 0, 1);
+    gcpi_code_int(c, "first", op->attributes.axes.first, 0);
+    gcpi_code_int(c, "count", op->attributes.axes.count, 0);
+    gcpi_code_int(c, "step", op->attributes.axes.step, 1);
+    gcpi_code_axis(c, op->attributes.axes.axis);
+}
+static void gcpi_pad_call(gcpi_code *c, const gcpi_op *op)
+{
+    static const char *const modes[] = { "GCP_PAD_ZEROS", "GCP_PAD_EDGE", "GCP_PAD_REFLECT" };
+    gcpi_code_call(c, op, "pad", 0, 1);
+    gcpi_code_int(c, "before", op->attributes.pad.before, 0);
+    gcpi_code_int(c, "after", op->attributes.pad.after, 0);
+    gcpi_code_axis(c, op->attributes.pad.axis);
+    if (op->attributes.pad.mode) gcpi_code_word(c, "mode", modes[op->attributes.pad.mode]);
+}
+static void gcpi_transpose_call(gcpi_code *c, const gcpi_op *op)
+{
+    const int *from = op->attributes.axes.from;
+    gcpi_code_call(c, op, "transpose", 0, 1);
+    gcpi_say(c->w, ", %d, %d, %d, %d", from[0], from[1], from[2], from[3]);
+}
 static void gcpi_join_facts(const gcpi_op *op, gcpi_facts *f)
 {
+    f->call = op->kind == GCP_OP_JOIN ? gcpi_concat_call : gcpi_cut_call;
     f->apart = op->attributes.axes.axis != 0;
     f->channels = op->attributes.axes.axis != 3 ? GCPI_CHANNELS_SAME : GCPI_CHANNELS_UNKNOWN;
 }
 static void gcpi_pad_facts(const gcpi_op *op, gcpi_facts *f)
 {
+    f->call = gcpi_pad_call;
     f->apart = op->attributes.pad.axis != 0;
     f->channels = op->attributes.pad.axis != 3 ? GCPI_CHANNELS_SAME : GCPI_CHANNELS_UNKNOWN;
 }
 static void gcpi_transpose_facts(const gcpi_op *op, gcpi_facts *f)
 {
+    f->call = gcpi_transpose_call;
     f->apart = op->attributes.axes.from[0] == 0;
     f->channels = op->attributes.axes.from[3] == 3 ? GCPI_CHANNELS_SAME : GCPI_CHANNELS_UNKNOWN;
 }
@@ -9994,10 +10388,21 @@ static void gcpi_dropout_backward(const gcp_call *c)
     if (c->din[0].data) gcpi_images(c, c->din[0].shape.d[0], gcpi_dropout_image_back);
 }
 
+static void gcpi_dropout_call(gcpi_code *c, const gcpi_op *op)
+{
+    gcpi_code_call(c, op, "dropout", 0, 1);
+    gcpi_code_real(c, "rate", op->attributes.dropout.rate, 0);
+    gcpi_code_int(c, "per_sample", op->attributes.dropout.per_sample, 0);
+}
+static void gcpi_dropout_facts(const gcpi_op *op, gcpi_facts *f)
+{
+    (void)op;
+    f->call = gcpi_dropout_call;
+}
 static const gcpi_op_row gcpi_dropout_row = { GCP_OP_DROPOUT,
                                               { "dropout", gcpi_unary_shape, gcpi_dropout_forward,
                                                 gcpi_dropout_backward, NULL, 0, 0, GCPI_OVER, 1, NULL },
-                                              NULL };
+                                              gcpi_dropout_facts };
 GCPI_DEF gcp_tensor gcp_dropout_at(gcp_tensor x, gcp_dropout_opts o)
 {
     gcpi_attributes a = gcpi_no_attributes();
@@ -10054,9 +10459,17 @@ static gcpi_label_range gcpi_embedding_ids(const gcpi_attributes *a, gcp_shape t
     (void)a;
     return r;
 }
+static void gcpi_embedding_call(gcpi_code *c, const gcpi_op *op)
+{
+    const gcp_shape table = gcpi_code_input_shape(c, op, 1);
+    if (!gcpi_code_layer(c, op, 2)) return;
+    gcpi_code_int(c, "entries", (int)gcpi_pixels(table), 0);
+    gcpi_code_int(c, "out", table.d[3], 0);
+}
 static void gcpi_embedding_facts(const gcpi_op *op, gcpi_facts *f)
 {
     (void)op;
+    f->call = gcpi_embedding_call;
     f->channels = GCPI_CHANNELS_LOOKED_UP;
     f->shared = GCPI_IN(1);
     f->labels = gcpi_embedding_ids;
@@ -10368,8 +10781,23 @@ static gcpi_label_range gcpi_cross_entropy_labels(const gcpi_attributes *a, gcp_
     gcpi_label_range r = { logits.d[3], a->labels.ignores, a->labels.ignores ? a->labels.ignore : -1 };
     return r;
 }
+static void gcpi_cross_entropy_call(gcpi_code *c, const gcpi_op *op)
+{
+    static const char *const names[2] = { ", .class_weights = ", ", .sample_weights = " };
+    const int given[2] = { op->attributes.labels.classes, op->attributes.labels.samples };
+    gcpi_code_call(c, op, "cross_entropy", 0, 2);
+    if (op->attributes.labels.ignores) gcpi_code_int(c, "ignore", op->attributes.labels.ignore, INT32_MIN);
+    gcpi_code_real(c, "smoothing", op->attributes.labels.smoothing, 0);
+    for (int i = 0; i < 2; i++) {
+        if (!given[i]) continue;
+        gcpi_say(c->w, "%s", names[i]);
+        gcpi_code_input(c, op, given[i]);
+    }
+}
 static void gcpi_cross_entropy_facts(const gcpi_op *op, gcpi_facts *f)
 {
+    f->call = gcpi_cross_entropy_call;
+    f->stops = (op->attributes.labels.soft ? GCPI_IN(1) : 0) | GCPI_IN(2) | GCPI_IN(3);
     const int classes = op->attributes.labels.classes;
     f->labels = op->attributes.labels.soft ? NULL : gcpi_cross_entropy_labels;
     f->leaves_out = !op->attributes.labels.soft;
@@ -10442,7 +10870,9 @@ static gcp_tensor gcpi_weighted(gcp_tensor x, gcp_tensor weights, const char *na
     if (gcpi_count(gcp_shape_of(weights)) < gcpi_count(gcp_shape_of(x)))
         weights = gcp_expand_at(weights, gcp_shape_of(x), plain);
     some.at = at; some.name = NULL; some.low = 1e-30; some.high = HUGE_VAL;
-    return gcp_div_at(gcp_reduce_at(x, sum), gcp_clamp_at(gcp_reduce_at(weights, sum), some), o);
+    x = gcp_reduce_at(x, sum);
+    weights = gcp_reduce_at(weights, sum);
+    return gcp_div_at(x, gcp_clamp_at(weights, some), o);
 }
 /* How many ops gcpi_weighted records. */
 static int gcpi_weighted_ops(gcp_tensor x, gcp_tensor weights)
@@ -10638,7 +11068,18 @@ GCPI_COLD                              /* at -Og: code that runs once per plan o
 
 /* ---- custom: the user's row ---- */
 
-static void gcpi_custom_facts(const gcpi_op *op, gcpi_facts *f) { (void)op; f->custom = 1; }
+/* The row and its context are the user's: the row's name stands for both. */
+static void gcpi_custom_call(gcpi_code *c, const gcpi_op *op)
+{
+    gcpi_code_list(c, op, "custom");
+    gcpi_say(c->w, ", &%s", op->row->name);
+}
+static void gcpi_custom_facts(const gcpi_op *op, gcpi_facts *f)
+{
+    (void)op;
+    f->custom = 1;
+    f->call = gcpi_custom_call;
+}
 static const gcpi_op_row gcpi_custom_row = {
     GCP_OP_CUSTOM, { "custom", NULL, NULL, NULL, NULL, 0, 0, 0, 1, NULL }, gcpi_custom_facts
 };
@@ -25054,6 +25495,614 @@ GCPI_DEF void gcp_dot(const gcp_plan *plan, gcp_writer w)
     if (!gcpi_is_graph(p)) gcpi_dot_enter(p->tape, segment, 0, w);
     for (int f = 0; f < p->forward; f++) gcpi_dot_edges(p, f, w);
     gcpi_say(w, "}\n");
+}
+
+/* ==== src/report/repeats.h ==== */
+
+/* Repeats: outermost segments that are alike. They lie one behind the other, each reading what the one before it made,
+   and can be written as a loop. */
+
+/* Alike segments, one behind the other. base, tensors: of the first one's tensors, and how many each has. What the
+   first reads as tensor from[k], each other reads as what stands for to[k] in the one before it: it is carried. */
+typedef struct gcpi_repeat {
+    int segment, first, ops, base, tensors, times, carried, from[4], to[4];
+} gcpi_repeat;
+
+static int gcpi_repeat_base(const gcp_tape *t, int op) { return op ? t->ops[op - 1].out + t->ops[op - 1].outputs : 1; }
+static int gcpi_repeat_outer(const gcp_tape *t, int op) { return t->segments[t->ops[op].segment].outer; }
+
+/* The ops of the outermost segment that begins with this op; 0: none does. */
+static int gcpi_repeat_length(const gcp_tape *t, int op)
+{
+    int n = 0;
+    const int outer = op < t->op_count ? gcpi_repeat_outer(t, op) : 0;
+    if (!outer || (op && gcpi_repeat_outer(t, op - 1) == outer)) return 0;
+    while (op + n < t->op_count && gcpi_repeat_outer(t, op + n) == outer) n++;
+    return n;
+}
+/* The name's text with its one number that differs in the other as %d; 0: more than a number differs. */
+static int gcpi_repeat_numbers(const char *a, const char *b, char *format, size_t size, int *number, int *step)
+{
+    size_t at = 0, n = 0;
+    char *rest, *other;
+    while (a[at] && a[at] == b[at]) at++;
+    while (at && strchr("0123456789", a[at - 1])) at--;
+    if (!a[at] || !b[at] || !strchr("0123456789", a[at]) || !strchr("0123456789", b[at])) return 0;
+    const long first = strtol(a + at, &rest, 10), second = strtol(b + at, &other, 10);
+    if (strcmp(rest, other) || first > INT32_MAX / 2 || second > INT32_MAX / 2) return 0;
+    *number = (int)first;
+    *step = (int)(second - first);
+    for (const char *c = a; *c && n + 4 < size; c++) {
+        if (c == a + at) {
+            format[n++] = '%';
+            format[n++] = 'd';
+            c = rest;
+        }
+        if (*c == '%') format[n++] = '%';
+        if (!*c) break;
+        format[n++] = *c;
+    }
+    format[n] = 0;
+    return n + 4 < size;
+}
+/* Whether name k of a row of names follows from its first two. */
+static int gcpi_repeat_follows(const char *a, const char *b, const char *name, int k)
+{
+    char format[256], text[256];
+    int number, step;
+    if (!strcmp(a, b)) return !strcmp(a, name);
+    if (!gcpi_repeat_numbers(a, b, format, sizeof format, &number, &step)) return 0;
+    if ((int64_t)number + (int64_t)step * k > INT32_MAX || (int64_t)number + (int64_t)step * k < 0) return 0;
+    snprintf(text, sizeof text, format, number + step * k);
+    return !strcmp(text, name);
+}
+static const char *gcpi_repeat_label(const gcp_tape *t, int tensor) { return t->names[t->tensors[tensor].name].label; }
+
+/* Whether tensor i of copy k is what the loop's body makes there. */
+static int gcpi_repeat_tensor_alike(const gcp_tape *t, const gcpi_repeat *r, int k, int i)
+{
+    const int a = r->base + i, b = a + r->tensors, c = a + k * r->tensors;
+    const gcpi_tensor *x = &t->tensors[a], *y = &t->tensors[c];
+    const int owned = t->names[x->name].parent == 0;
+    if (x->kind != y->kind || x->dtype != y->dtype || x->flags != y->flags || !gcpi_same_shape(x->shape, y->shape) ||
+        x->shape.rank != y->shape.rank || x->kind == GCPI_INPUT || t->names[x->name].named != t->names[y->name].named ||
+        owned != (t->names[y->name].parent == 0))
+        return 0;
+    if (x->kind == GCPI_PARAMETER) {
+        const gcpi_parameter *p = &t->parameters[x->parameter], *q = &t->parameters[y->parameter];
+        if (p->init != q->init || p->deviation != q->deviation || p->fan_in != q->fan_in || p->fan_out != q->fan_out)
+            return 0;
+    }
+    if (owned && x->kind == GCPI_PARAMETER)
+        return gcpi_repeat_follows(gcpi_repeat_label(t, a), gcpi_repeat_label(t, b), gcpi_repeat_label(t, c), k);
+    return !strcmp(gcpi_repeat_label(t, a), gcpi_repeat_label(t, c));
+}
+/* What copy k reads where the first reads tensor x. */
+static int gcpi_repeat_stands_for(const gcpi_repeat *r, int x, int k)
+{
+    if (x >= r->base) return x + k * r->tensors;
+    for (int i = 0; i < r->carried; i++)
+        if (r->from[i] == x) return r->to[i] + (k - 1) * r->tensors;
+    return x;
+}
+static int gcpi_repeat_op_alike(const gcp_tape *t, const gcpi_repeat *r, int k, int j)
+{
+    const gcpi_op *x = &t->ops[r->first + j], *y = x + k * r->ops;
+    const int segments = gcpi_repeat_outer(t, r->first + k * r->ops) - r->segment;
+    const gcpi_segment *s = &t->segments[x->segment], *u = &t->segments[y->segment];
+    int same = x->row == y->row && x->inputs == y->inputs && x->outputs == y->outputs && x->kept == y->kept &&
+               y->out - x->out == k * r->tensors && y->segment - x->segment == segments && s->keep == u->keep &&
+               (!x->context || x->context == y->context) && t->names[x->name].named == t->names[y->name].named &&
+               !strcmp(t->names[x->name].label, t->names[y->name].label) &&
+               !strcmp(t->names[s->name].label, t->names[u->name].label) &&
+               !memcmp(&x->attributes, &y->attributes, sizeof x->attributes);
+    for (int i = 0; same && i < x->inputs; i++)
+        same = gcpi_repeat_stands_for(r, t->edges[x->in + i], k) == t->edges[y->in + i];
+    return same;
+}
+/* What the second copy reads of the first, where the first reads what was before it. */
+static int gcpi_repeat_carried(const gcp_tape *t, gcpi_repeat *r)
+{
+    r->carried = 0;
+    for (int j = 0; j < r->ops; j++) {
+        const gcpi_op *x = &t->ops[r->first + j], *y = x + r->ops;
+        for (int i = 0; i < x->inputs && i < y->inputs; i++) {
+            const int a = t->edges[x->in + i], b = t->edges[y->in + i];
+            if (a >= r->base || b < r->base || gcpi_repeat_stands_for(r, a, 1) == b) continue;
+            if (r->carried == 4) return 0;
+            r->from[r->carried] = a;
+            r->to[r->carried++] = b;
+        }
+    }
+    return 1;
+}
+static int gcpi_repeat_copy_alike(const gcp_tape *t, const gcpi_repeat *r, int k)
+{
+    const int op = r->first + k * r->ops;
+    if (gcpi_repeat_length(t, op) != r->ops || gcpi_repeat_base(t, op) != r->base + k * r->tensors) return 0;
+    for (int j = 0; j < r->ops; j++)
+        if (!gcpi_repeat_op_alike(t, r, k, j)) return 0;
+    for (int i = 0; i < r->tensors; i++)
+        if (!gcpi_repeat_tensor_alike(t, r, k, i)) return 0;
+    return 1;
+}
+/* Whether a tensor that the copies made is read where only the last one's carried ones have names. */
+static int gcpi_repeat_lost(const gcpi_repeat *r, int tensor)
+{
+    const int last = tensor - (r->times - 1) * r->tensors;
+    if (tensor < r->base || tensor >= r->base + r->times * r->tensors) return 0;
+    for (int i = 0; i < r->carried; i++)
+        if (r->to[i] == last) return 0;
+    return 1;
+}
+static int gcpi_repeat_loses(const gcp_tape *t, const gcpi_repeat *r, const gcp_tensor *outputs, int count)
+{
+    const int end = r->first + r->times * r->ops;
+    for (int e = end < t->op_count ? t->ops[end].in : t->edge_count; e < t->edge_count; e++)
+        if (gcpi_repeat_lost(r, t->edges[e])) return 1;
+    for (int i = 0; i < count; i++)
+        if (gcpi_repeat_lost(r, outputs[i].id)) return 1;
+    return 0;
+}
+/* The repeat that begins with this op; times 1: none does. */
+static gcpi_repeat gcpi_repeat_of(const gcp_tape *t, int op, const gcp_tensor *outputs, int count)
+{
+    gcpi_repeat r;
+    memset(&r, 0, sizeof r);
+    r.segment = gcpi_repeat_outer(t, op);
+    r.first = op;
+    r.ops = gcpi_repeat_length(t, op);
+    r.base = gcpi_repeat_base(t, op);
+    r.times = 1;
+    if (!r.ops || gcpi_repeat_length(t, op + r.ops) != r.ops) return r;
+    r.tensors = gcpi_repeat_base(t, op + r.ops) - r.base;
+    if (!gcpi_repeat_carried(t, &r)) return r;
+    while (op + (r.times + 1) * r.ops <= t->op_count && gcpi_repeat_copy_alike(t, &r, r.times)) r.times++;
+    if (gcpi_repeat_loses(t, &r, outputs, count)) r.times = 1;
+    return r;
+}
+
+/* ==== src/report/program.h ==== */
+
+/* gcp_print_c: a tape as a C program, a function that records it again. */
+
+/* What is known of a tensor's readers: their first and last place, and whether all lie in the segment of its maker. */
+typedef struct gcpi_readers {
+    int first, last, inside;
+} gcpi_readers;
+
+typedef struct gcpi_program {
+    gcpi_code c;
+    gcp_tape *t;
+    const gcp_tensor *outputs;
+    int output_count;
+    gcpi_variable *variables; /* a tensor each */
+    gcpi_readers *readers;
+    int *places; /* an op each: number of its call; calls that record several ops count once */
+    gcpi_repeat *repeats;
+    int repeat_count, numbered; /* numbered: a loop has names with numbers */
+    const gcpi_repeat *loop;    /* what is printed now */
+    int segment;                /* open */
+} gcpi_program;
+
+static void gcpi_program_repeats(gcpi_program *p)
+{
+    for (int op = 0; op < p->t->op_count; op++) {
+        const gcpi_repeat r = gcpi_repeat_of(p->t, op, p->outputs, p->output_count);
+        if (r.times == 1) continue;
+        p->repeats[p->repeat_count++] = r;
+        op += r.times * r.ops - 1;
+    }
+}
+static const gcpi_repeat *gcpi_program_repeat_at(const gcpi_program *p, int op)
+{
+    for (int i = 0; i < p->repeat_count; i++)
+        if (p->repeats[i].first == op) return &p->repeats[i];
+    return NULL;
+}
+
+/* ---- variables ---- */
+
+static int gcpi_program_within(const gcp_tape *t, int segment, int around)
+{
+    while (segment && segment != around) segment = t->segments[segment].parent;
+    return segment == around;
+}
+static int gcpi_program_place(const gcpi_program *p, int op)
+{
+    return op < p->t->op_count ? p->places[op] : p->places[p->t->op_count - 1] + 1;
+}
+/* The op that makes a tensor or, for what no op makes, the first op behind it. */
+static int gcpi_program_maker(const gcp_tape *t, int tensor)
+{
+    if (t->tensors[tensor].producer >= 0) return t->tensors[tensor].producer;
+    int low = 0, high = t->op_count;
+    while (low < high) {
+        const int middle = (low + high) / 2;
+        if (t->ops[middle].out > tensor) high = middle;
+        else low = middle + 1;
+    }
+    return low;
+}
+static void gcpi_program_reads(gcpi_program *p, int tensor, int place, int segment)
+{
+    gcpi_readers *r = &p->readers[tensor];
+    const int maker = gcpi_program_maker(p->t, tensor), input = p->t->tensors[tensor].kind == GCPI_INPUT,
+              made = input || maker == p->t->op_count ? 0 : p->t->ops[maker].segment;
+    if (!r->first) {
+        r->first = place;
+        r->inside = !input;
+    }
+    r->last = GCPI_MAX(r->last, place);
+    r->first = GCPI_MIN(r->first, place);
+    r->inside &= gcpi_program_within(p->t, segment, made);
+}
+/* How many ops behind this one its call records. */
+static int gcpi_program_next(gcpi_program *p, const gcpi_op *op)
+{
+    const gcpi_facts facts = gcpi_facts_of(op);
+    gcpi_code silent = p->c;
+    silent.w.write = NULL;
+    silent.next = 0;
+    if (facts.call) facts.call(&silent, op);
+    return silent.next;
+}
+/* An op that the call of the op behind it records: statistics, and what makes targets and weights of a loss constant.
+   */
+static int gcpi_program_silent(const gcp_tape *t, int op)
+{
+    const gcpi_op *x = &t->ops[op];
+    if (gcpi_facts_of(x).silent) return 1;
+    if (strcmp(x->row->name, "stop_gradient")) return 0;
+    for (int next = op + 1; next < t->op_count; next++) {
+        const gcpi_op *y = &t->ops[next];
+        for (int i = 0; i < y->inputs && i < 32; i++)
+            if (t->edges[y->in + i] == x->out) return (gcpi_facts_of(y).stops >> i & 1) && next - op <= y->inputs;
+        if (strcmp(y->row->name, "stop_gradient")) return 0;
+    }
+    return 0;
+}
+static void gcpi_program_places(gcpi_program *p)
+{
+    int place = 1;
+    for (int op = 0; op < p->t->op_count; op++) {
+        const int next = gcpi_program_next(p, &p->t->ops[op]);
+        for (int k = 0; k <= next; k++) p->places[op + k] = place;
+        op += next;
+        place += !gcpi_program_silent(p->t, op);
+    }
+}
+static void gcpi_program_readers(gcpi_program *p)
+{
+    const gcp_tape *t = p->t;
+    for (int op = 0; op < t->op_count; op++) {
+        const gcpi_repeat *r = gcpi_program_repeat_at(p, op);
+        for (int k = 0; r && k < r->carried; k++) {
+            gcpi_program_reads(p, r->from[k], p->places[op], 0);
+            gcpi_program_reads(p, r->to[k], gcpi_program_place(p, op + r->ops), r->segment);
+        }
+        const int body = r ? r->ops : 1;
+        for (int j = 0; j < body; j++) {
+            const gcpi_op *x = &t->ops[op + j];
+            for (int i = 0; i < x->inputs && !gcpi_facts_of(x).silent; i++) {
+                const int id = t->edges[x->in + i];
+                int carried = 0;
+                for (int k = 0; r && k < r->carried; k++) carried |= r->from[k] == id;
+                if (!carried) gcpi_program_reads(p, id, p->places[op + j], x->segment);
+            }
+        }
+        if (r) op += r->times * r->ops - 1;
+    }
+    for (int i = 0; i < p->output_count; i++)
+        gcpi_program_reads(p, p->outputs[i].id, gcpi_program_place(p, t->op_count), 0);
+}
+/* The segment that a name lies in: 0, the tape itself; -1: it lies below an op, whose call made it. */
+static int gcpi_program_owner(const gcp_tape *t, int name)
+{
+    const int parent = t->names[name].parent;
+    for (int s = 0; s < t->segment_count; s++)
+        if (t->segments[s].name == parent) return s;
+    return -1;
+}
+/* x: what only the next call reads; p0, p1, ...: parameters that only the call behind them reads; t1, t2, ...: others.
+   What a call makes on the way has readers only in that call, and no name. */
+static void gcpi_program_name(gcpi_program *p)
+{
+    int number = 0, waiting = 0, before = -1;
+    for (int id = 1; id < p->t->tensor_count; id++) {
+        const gcpi_readers *r = &p->readers[id];
+        gcpi_variable *v = &p->variables[id];
+        const int maker = gcpi_program_maker(p->t, id), place = gcpi_program_place(p, maker),
+                  made = p->t->tensors[id].producer >= 0;
+        if (place != before) waiting = 0;
+        before = place;
+        if (!r->first || (made && r->last == place)) continue;
+        if (p->t->tensors[id].parameter >= 0 && gcpi_program_owner(p->t, p->t->tensors[id].name) < 0) continue;
+        v->kind = 't';
+        if (r->first == r->last && r->first == place + made)
+            v->kind = made || p->t->tensors[id].kind == GCPI_INPUT ? 'x' : 'p';
+        v->number = v->kind == 't' ? ++number : v->kind == 'p' ? waiting++ : 0;
+    }
+    for (int i = 0; i < p->repeat_count; i++) {
+        const gcpi_repeat *r = &p->repeats[i];
+        for (int k = 0; k < r->carried; k++) {
+            gcpi_variable *v = &p->variables[r->to[k] + (r->times - 1) * r->tensors];
+            v->kind = 't';
+            v->number = ++number;
+        }
+    }
+    for (int op = 0; op < p->t->op_count; op++)
+        if (gcpi_program_silent(p->t, op))
+            p->variables[p->t->ops[op].out] = p->variables[p->t->edges[p->t->ops[op].in]];
+}
+
+static int gcpi_program_alias(const gcp_tape *t, int id)
+{
+    return t->tensors[id].producer >= 0 && gcpi_program_silent(t, t->tensors[id].producer);
+}
+
+/* ---- printing ---- */
+
+static void gcpi_program_indent(const gcpi_program *p)
+{
+    for (int i = 0; i <= p->t->segments[p->segment].depth; i++) gcpi_say(p->c.w, "    ");
+}
+static void gcpi_program_close(gcpi_program *p)
+{
+    const int parent = p->t->segments[p->segment].parent;
+    p->segment = parent;
+    gcpi_program_indent(p);
+    gcpi_say(p->c.w, "}\n");
+}
+static void gcpi_program_keeps(const gcpi_program *p, unsigned keep)
+{
+    static const char *const words[] = { "PRODUCTS", "ATTENTION", "NORMS", "POOLS",
+                                         "PAIRS",    "POINTWISE", "MOVES", "CUSTOM" };
+    int count = 0;
+    for (int k = 0; k < 8; k++)
+        if (keep >> k & 1) gcpi_say(p->c.w, "%sGCP_KEEP_%s", count++ ? " | " : ", .keep = ", words[k]);
+}
+static void gcpi_program_open(gcpi_program *p, int segment)
+{
+    const gcpi_segment *s = &p->t->segments[segment];
+    if (p->segment != s->parent) gcpi_program_open(p, s->parent);
+    gcpi_program_indent(p);
+    if (p->loop && p->loop->segment == segment) gcpi_say(p->c.w, "for (int i = 0; i < %d; i++) ", p->loop->times);
+    gcpi_say(p->c.w, "GCP_SEGMENT(net, ");
+    gcpi_code_text(&p->c, p->t->names[s->name].label);
+    gcpi_program_keeps(p, s->keep & ~p->t->segments[s->parent].keep);
+    gcpi_say(p->c.w, ") {\n");
+    p->segment = segment;
+}
+static void gcpi_program_enter(gcpi_program *p, int segment)
+{
+    while (!gcpi_program_within(p->t, segment, p->segment)) gcpi_program_close(p);
+    if (p->segment != segment) gcpi_program_open(p, segment);
+}
+/* "x = ", or "gcp_tensor t1 = " where all that read it stand in this block. */
+static void gcpi_program_assign(gcpi_program *p, int tensor)
+{
+    const gcpi_variable v = p->variables[tensor];
+    gcpi_program_indent(p);
+    if (!v.kind) return;
+    gcpi_say(p->c.w, v.kind == 't' && p->readers[tensor].inside ? "gcp_tensor " : "");
+    gcpi_code_tensor(&p->c, tensor);
+    gcpi_say(p->c.w, " = ");
+}
+static void gcpi_program_input(gcpi_program *p, int id)
+{
+    const gcpi_tensor *e = &p->t->tensors[id];
+    int loss = 0;
+    for (int op = 0; op < p->t->op_count; op++)
+        for (int i = 0; i < p->t->ops[op].inputs; i++)
+            loss |= p->t->edges[p->t->ops[op].in + i] == id && gcpi_facts_of(&p->t->ops[op]).leaves_out;
+    gcpi_program_assign(p, id);
+    gcpi_say(p->c.w, "%s(net, ", e->dtype == GCP_DTYPE_REAL ? "gcp_input" : loss ? "gcp_labels" : "gcp_ids");
+    gcpi_code_text(&p->c, gcpi_repeat_label(p->t, id));
+    gcpi_say(p->c.w, ", ");
+    gcpi_code_shape(&p->c, e->shape);
+    gcpi_say(p->c.w, "%s);\n", e->flags & GCPI_WANTED ? ", .want_grad = 1" : "");
+    if (e->flags & GCPI_KEPT && p->variables[id].kind) {
+        gcpi_program_indent(p);
+        gcpi_say(p->c.w, "gcp_keep(");
+        gcpi_code_tensor(&p->c, id);
+        gcpi_say(p->c.w, ");\n");
+    }
+}
+/* A parameter's options, where they are not gcp_param's defaults or what a matmul gives. */
+static void gcpi_program_begins(const gcpi_program *p, const gcpi_parameter *q)
+{
+    const int flat = q->shape.rank == 1, rows = q->shape.d[0],
+              rest = (int)GCPI_MIN(gcpi_count(q->shape) / (size_t)rows, (size_t)INT32_MAX),
+              usual = (!q->fan_in || q->fan_in == rest) && (!q->fan_out || q->fan_out == rows),
+              factor = q->shape.rank == 2 && q->fan_in == rows && q->fan_out == rest;
+    gcpi_code_real(&p->c, "std", q->deviation, 0);
+    if (q->deviation == 0) gcpi_code_init(&p->c, q->init, flat ? GCP_INIT_ZEROS : GCP_INIT_DEFAULT);
+    if (usual || factor || flat) return;
+    gcpi_code_int(&p->c, "fan_in", q->fan_in, 0);
+    gcpi_code_int(&p->c, "fan_out", q->fan_out, 0);
+}
+/* A name of the tape's own, whatever segment is open, begins with '/'. In a loop it may have the loop's number. */
+static void gcpi_program_path(gcpi_program *p, int id)
+{
+    const gcp_tape *t = p->t;
+    const char *label = gcpi_repeat_label(t, id),
+               *slash = p->segment && !t->names[t->tensors[id].name].parent ? "/" : "";
+    char format[256], text[260];
+    int number, step;
+    const int numbers =
+        p->loop && *slash &&
+        gcpi_repeat_numbers(label, gcpi_repeat_label(t, id + p->loop->tensors), format, sizeof format, &number, &step);
+    snprintf(text, sizeof text, "%s%.250s", slash, numbers ? format : label);
+    if (numbers) gcpi_say(p->c.w, "numbered(");
+    gcpi_code_text(&p->c, text);
+    if (numbers && step == 1 && number == 0) gcpi_say(p->c.w, ", i)");
+    else if (numbers && step == 1) gcpi_say(p->c.w, ", %d + i)", number);
+    else if (numbers) gcpi_say(p->c.w, ", %d + %d * i)", number, step);
+}
+static void gcpi_program_parameter(gcpi_program *p, int id)
+{
+    const gcpi_tensor *e = &p->t->tensors[id];
+    const int frozen = e->flags & GCPI_FROZEN;
+    gcpi_program_assign(p, id);
+    gcpi_say(p->c.w, "%sgcp_param(net, ", frozen ? "gcp_freeze(" : "");
+    gcpi_program_path(p, id);
+    gcpi_say(p->c.w, ", ");
+    gcpi_code_shape(&p->c, e->shape);
+    gcpi_program_begins(p, &p->t->parameters[e->parameter]);
+    gcpi_say(p->c.w, "%s);\n", frozen ? ")" : "");
+}
+/* What stands on the tape between the op before this one and this one. */
+static void gcpi_program_before(gcpi_program *p, int op)
+{
+    const gcp_tape *t = p->t;
+    const int end = op < t->op_count ? t->ops[op].out : t->tensor_count;
+    for (int id = gcpi_repeat_base(t, op); id < end; id++) {
+        const gcpi_tensor *e = &t->tensors[id];
+        const int owner = gcpi_program_owner(t, e->name);
+        if (e->kind == GCPI_INPUT) gcpi_program_input(p, id);
+        if (e->kind != GCPI_PARAMETER || owner < 0) continue;
+        if (owner && gcpi_program_within(t, op < t->op_count ? t->ops[op].segment : 0, owner))
+            gcpi_program_enter(p, owner);
+        else gcpi_program_enter(p, op < t->op_count ? t->ops[op].segment : 0);
+        gcpi_program_parameter(p, id);
+    }
+}
+static int gcpi_program_call(gcpi_program *p, int op)
+{
+    const gcpi_op *x = &p->t->ops[op];
+    const gcpi_facts facts = gcpi_facts_of(x);
+    gcpi_program_before(p, op);
+    if (gcpi_program_silent(p->t, op)) return 1;
+    const int next = gcpi_program_next(p, x), result = p->t->ops[op + next].out, name = p->t->ops[op + next].name,
+              kept = p->t->tensors[result].flags & GCPI_KEPT;
+    gcpi_program_enter(p, x->segment);
+    gcpi_program_assign(p, result);
+    gcpi_say(p->c.w, kept ? "gcp_keep(" : "");
+    if (facts.call) facts.call(&p->c, x);
+    else gcpi_code_call(&p->c, x, x->row->name, 0, x->inputs);
+    if (p->t->names[name].named) {
+        gcpi_say(p->c.w, ", .name = ");
+        gcpi_code_text(&p->c, p->t->names[name].label);
+    }
+    gcpi_say(p->c.w, kept ? "));\n" : ");\n");
+    return 1 + next;
+}
+static void gcpi_program_loop(gcpi_program *p, const gcpi_repeat *r)
+{
+    const int ahead = (r->times - 1) * r->tensors;
+    gcpi_variable was[4];
+    gcpi_program_enter(p, 0);
+    for (int k = 0; k < r->carried; k++) {
+        gcpi_program_assign(p, r->to[k] + ahead);
+        gcpi_code_tensor(&p->c, r->from[k]);
+        gcpi_say(p->c.w, ";\n");
+        was[k] = p->variables[r->from[k]];
+    }
+    for (int k = 0; k < r->carried; k++) p->variables[r->from[k]] = p->variables[r->to[k] + ahead];
+    p->loop = r;
+    for (int j = 0; j < r->ops;) j += gcpi_program_call(p, r->first + j);
+    gcpi_program_enter(p, r->segment);
+    for (int k = 0; k < r->carried; k++) {
+        gcpi_program_indent(p);
+        gcpi_code_tensor(&p->c, r->to[k] + ahead);
+        gcpi_say(p->c.w, " = ");
+        gcpi_code_tensor(&p->c, r->to[k]);
+        gcpi_say(p->c.w, ";\n");
+        p->variables[r->from[k]] = was[k];
+    }
+    gcpi_program_enter(p, 0);
+    p->loop = NULL;
+}
+/* Variables that are declared first: those that several blocks share. */
+static void gcpi_program_declare(const gcpi_program *p)
+{
+    int params = 0, x = 0, count = 0;
+    for (int id = 1; id < p->t->tensor_count; id++) {
+        const gcpi_variable v = p->variables[id];
+        if (v.kind == 'p') params = GCPI_MAX(params, v.number + 1);
+        x |= v.kind == 'x';
+    }
+    if (x) gcpi_say(p->c.w, "%sx", count++ ? ", " : "    gcp_tensor ");
+    for (int i = 0; i < params; i++) gcpi_say(p->c.w, "%sp%d", count++ ? ", " : "    gcp_tensor ", i);
+    for (int id = 1; id < p->t->tensor_count; id++)
+        if (p->variables[id].kind == 't' && !p->readers[id].inside && !gcpi_program_alias(p->t, id))
+            gcpi_say(p->c.w, "%st%d",
+                     count++ % 16 ? ", "
+                     : count > 1  ? ";\n    gcp_tensor "
+                                  : "    gcp_tensor ",
+                     p->variables[id].number);
+    gcpi_say(p->c.w, count ? ";\n" : "");
+}
+static void gcpi_program_head(gcpi_program *p)
+{
+    const char *const several = p->output_count > 1 ? "void record(gcp_tape *net, gcp_tensor *outputs)" : NULL,
+                      *const head = several ? several : "gcp_tensor record(gcp_tape *net)";
+    for (int i = 0; i < p->repeat_count; i++)
+        for (int k = 0; k < p->repeats[i].tensors; k++) {
+            const int id = p->repeats[i].base + k;
+            p->numbered |= strcmp(gcpi_repeat_label(p->t, id), gcpi_repeat_label(p->t, id + p->repeats[i].tensors));
+        }
+    gcpi_say(
+        p->c.w,
+        "/* %d ops, recorded by gcp_print_c. Parameters have the names that they had: gcp_load takes what gcp_save "
+        "wrote. */\n#include <math.h>\n%s#include \"gcp.h\"\n\n",
+        p->t->op_count, p->numbered ? "#include <stdio.h>\n" : "");
+    if (p->numbered)
+        gcpi_say(
+            p->c.w,
+            "/* gcp_param copies it. */\nstatic const char *numbered(const char *format, int number)\n{\n"
+            "    static char name[256];\n    snprintf(name, sizeof name, format, number);\n    return name;\n}\n\n");
+    gcpi_say(p->c.w, "%s;\n%s\n{\n", head, head);
+    gcpi_program_declare(p);
+}
+static void gcpi_program_print(gcpi_program *p)
+{
+    gcpi_program_head(p);
+    for (int op = 0; op < p->t->op_count;) {
+        const gcpi_repeat *r = gcpi_program_repeat_at(p, op);
+        if (r) gcpi_program_loop(p, r);
+        op += r ? r->times * r->ops : gcpi_program_call(p, op);
+    }
+    gcpi_program_before(p, p->t->op_count);
+    gcpi_program_enter(p, 0);
+    for (int i = 0; i < p->output_count; i++) {
+        if (p->output_count > 1) gcpi_say(p->c.w, "    outputs[%d] = ", i);
+        else gcpi_say(p->c.w, "    return ");
+        gcpi_code_tensor(&p->c, p->outputs[i].id);
+        gcpi_say(p->c.w, ";\n");
+    }
+    gcpi_say(p->c.w, "}\n");
+}
+GCPI_DEF gcp_code gcp_print_c_at(const gcp_tensor *outputs, int count, gcp_writer w, gcp_at at)
+{
+    gcp_tape *t = outputs && count > 0 ? outputs[0].tape : NULL;
+    gcpi_program p;
+    for (int i = 0; i < count && t; i++)
+        if (!gcpi_usable(t, outputs[i], at, "gcp_print_c")) return gcp_error_code(t);
+    if (!t || !t->op_count) return gcp_error_code(t);
+    const ptrdiff_t scratch = t->arena->scratch;
+    memset(&p, 0, sizeof p);
+    p.t = t;
+    p.outputs = outputs;
+    p.output_count = count;
+    p.variables = GCPI_SCRATCH(t->arena, gcpi_variable, t->tensor_count);
+    p.readers = GCPI_SCRATCH(t->arena, gcpi_readers, t->tensor_count);
+    p.places = GCPI_SCRATCH(t->arena, int, t->op_count);
+    p.repeats = GCPI_SCRATCH(t->arena, gcpi_repeat, t->segment_count);
+    p.c.w = w;
+    p.c.t = t;
+    p.c.variables = p.variables;
+    if (p.variables && p.readers && p.places && p.repeats) {
+        gcpi_program_repeats(&p);
+        gcpi_program_places(&p);
+        gcpi_program_readers(&p);
+        gcpi_program_name(&p);
+        gcpi_program_print(&p);
+    } else
+        gcpi_fail(t, GCP_E_NOMEM, at, "gcp_print_c", "the arena has no room for a list of %d tensors", t->tensor_count);
+    t->arena->scratch = scratch;
+    return t->code;
 }
 GCPI_WARM                              /* again at the user's level of optimisation */
 

@@ -103,9 +103,14 @@ GCP_API gcp_code gcp_onnx_save_at(gcp_tape *tape, gcp_onnx *model, const char *p
 GCP_API gcp_code gcp_onnx_write_at(gcp_plan *plan, gcp_onnx *model, int input, const gcp_real *data, gcp_at at);
 GCP_API gcp_code gcp_onnx_read_at(gcp_plan *plan, gcp_onnx *model, int output, gcp_real *data, gcp_at at);
 
+/* The network as C: gcp_print_c of the outputs. What it prints records the same with gcp.h alone; gcp_load takes the
+   weights there that gcp_save wrote here, after gcp_onnx_load. */
+GCP_API gcp_code gcp_onnx_print_c_at(gcp_tape *tape, gcp_onnx *model, gcp_writer out, gcp_at at);
+
 #define gcp_onnx_open(...)   GCPI_F2(gcp_onnx_open_at, gcp_onnx_open_opts, __VA_ARGS__, )        /* arena, path */
 #define gcp_onnx_record(...) GCPI_F2(gcp_onnx_record_at, gcp_onnx_record_opts, __VA_ARGS__, )    /* tape, model */
 #define gcp_onnx_save(...)   GCPI_F3(gcp_onnx_save_at, gcp_onnx_save_opts, __VA_ARGS__, )        /* tape, model, path */
+#define gcp_onnx_print_c(tape, model, out)       gcp_onnx_print_c_at((tape), (model), (out), GCP_AT)
 #define gcp_onnx_load(tape, model)               gcp_onnx_load_at((tape), (model), GCP_AT)
 #define gcp_onnx_tensor(tape, model, name)       gcp_onnx_tensor_at((tape), (model), (name), GCP_AT)
 #define gcp_onnx_write(plan, model, input, data) gcp_onnx_write_at((plan), (model), (input), (data), GCP_AT)
@@ -337,8 +342,6 @@ static int gcpi_onnx_is_real(int type)
     return type == GCPI_ONNX_FLOAT || type == GCPI_ONNX_DOUBLE || type == GCPI_ONNX_FLOAT16 ||
            type == GCPI_ONNX_BFLOAT16;
 }
-
-enum { GCPI_FRESH_WEIGHT = 1, GCPI_FRESH_BIAS };
 
 /* A TensorProto. raw: its elements in little-endian order, in the file or beside it; none: they are in fields. fresh:
    it is of a new head (src/onnx/head.h), its elements are not those of the file. */
@@ -2525,10 +2528,8 @@ static gcpi_onnx_weight *gcpi_onnx_weight_of(gcpi_onnx *m, int source)
 /* A new parameter for a source. It is the tape's, whatever segment is open. */
 static gcp_tensor gcpi_onnx_parameter(gcpi_onnx *m, int source, const gcpi_onnx_order *order, gcp_shape shape)
 {
-    char name[200];
-    const int fresh = source >= 0 && source < m->data_count && m->data[source].fresh == GCPI_FRESH_WEIGHT;
-    gcp_param_opts o = gcpi_weight_options(fresh ? GCP_INIT_HE : GCP_INIT_ZEROS, GCP_INIT_ZEROS,
-                                           (double)shape.d[1] * shape.d[2] * shape.d[3], shape.d[0], m->at);
+    char name[200], path[204];
+    gcp_param_opts o = GCP_OPTS(gcp_param_opts, );
     const int constant = source < 0 || source >= m->data_count || !gcpi_onnx_trains(m, source);
     gcpi_excerpt text = source < 0             ? gcpi_excerpt_of("number", 6)
                       : source < m->data_count ? m->data[source].name
@@ -2538,9 +2539,10 @@ static gcp_tensor gcpi_onnx_parameter(gcpi_onnx *m, int source, const gcpi_onnx_
         return gcpi_nil(m->tape);
     }
     gcpi_onnx_free_name(m->tape, text, name, sizeof name);
-    gcp_tensor x = gcpi_parameter_of(m->tape, GCPI_PARAMETER, 0, name, gcpi_onnx_rank(shape), o);
+    snprintf(path, sizeof path, "/%s", name);
+    o.at = m->at;
+    gcp_tensor x = gcp_param_at(m->tape, path, gcpi_onnx_rank(shape), o);
     if (gcp_is_nil(x)) return x;
-    gcpi_recorded(m->tape);
     gcpi_onnx_weight *w = &m->weights[m->weight_count++];
     w->source = source;
     w->order = *order;
@@ -3460,8 +3462,8 @@ static int gcpi_onnx_conv(gcpi_onnx *m, gcpi_onnx_node *n)
     gcpi_onnx_window_options(&w, &o);
     o.groups = (int)gcpi_onnx_integer(n, "group", 1);
     o.no_bias = b == NULL;
-    const gcp_tensor y =
-        gcp_conv2d_op_at(gcpi_onnx_get(m, x, layout), gcpi_onnx_kernel(m, k), gcpi_onnx_channels(m, b), o);
+    const gcp_tensor image = gcpi_onnx_get(m, x, layout), weight = gcpi_onnx_kernel(m, k),
+                     bias = gcpi_onnx_channels(m, b), y = gcp_conv2d_op_at(image, weight, bias, o);
     return gcpi_onnx_put_layout(m, n, 0, y, layout);
 }
 static int gcpi_onnx_conv_transpose(gcpi_onnx *m, gcpi_onnx_node *n)
@@ -3479,9 +3481,9 @@ static int gcpi_onnx_conv_transpose(gcpi_onnx *m, gcpi_onnx_node *n)
     gcpi_onnx_window_options(&w, &o);
     o.groups = (int)gcpi_onnx_integer(n, "group", 1);
     o.no_bias = b == NULL || cut[0] < 0 || cut[1] < 0;
-    gcp_tensor bias = gcpi_onnx_channels(m, b);
-    gcp_tensor y = gcp_conv_transpose2d_op_at(gcpi_onnx_get(m, x, layout), gcpi_onnx_kernel(m, k),
-                                              o.no_bias ? gcpi_nil(NULL) : bias, o);
+    const gcp_tensor image = gcpi_onnx_get(m, x, layout), weight = gcpi_onnx_kernel(m, k),
+                     bias = gcpi_onnx_channels(m, b);
+    gcp_tensor y = gcp_conv_transpose2d_op_at(image, weight, o.no_bias ? gcpi_nil(NULL) : bias, o);
     for (int i = 0; i < 2; i++) {
         GCPI_ONNX_OPTS(pad, p);
         p.axis = i ? GCP_AXIS_WIDTH : GCP_AXIS_HEIGHT;
@@ -3798,8 +3800,9 @@ static gcp_tensor gcpi_onnx_attended(gcpi_onnx *m, const gcpi_onnx_attend *a)
     o.causal = a->causal;
     o.scale = a->scale;
     if (a->bias) o.bias = gcpi_onnx_bias_tensor(m, a->bias, a->q->d[0], o.heads, a->q->d[2], a->k->d[2]);
-    return gcp_attention_at(gcpi_onnx_get(m, a->q, "0||2|13"), gcpi_onnx_get(m, a->k, "0||2|13"),
-                            gcpi_onnx_get(m, a->v, "0||2|13"), o);
+    const gcp_tensor q = gcpi_onnx_get(m, a->q, "0||2|13"), k = gcpi_onnx_get(m, a->k, "0||2|13"),
+                     v = gcpi_onnx_get(m, a->v, "0||2|13");
+    return gcp_attention_at(q, k, v, o);
 }
 /* The op of opset 23. */
 static int gcpi_onnx_attention(gcpi_onnx *m, gcpi_onnx_node *n)
@@ -4664,7 +4667,7 @@ static int gcpi_onnx_ends(gcpi_onnx *m, int value, int depth)
     return ends;
 }
 /* The size of an axis becomes `classes`. What was is kept for the next recording. */
-static int gcpi_onnx_head_resize(gcpi_onnx *m, gcpi_onnx_data *d, int axis, int classes, int bias)
+static int gcpi_onnx_head_resize(gcpi_onnx *m, gcpi_onnx_data *d, int axis, int classes)
 {
     const size_t rest = d->count / (size_t)d->d[axis];
     if (rest > (size_t)INT32_MAX / (size_t)classes) return 0;
@@ -4672,7 +4675,7 @@ static int gcpi_onnx_head_resize(gcpi_onnx *m, gcpi_onnx_data *d, int axis, int 
     m->head_was[m->head_count++] = *d;
     d->d[axis] = classes;
     d->count = rest * (size_t)classes;
-    d->fresh = bias ? GCPI_FRESH_BIAS : GCPI_FRESH_WEIGHT;
+    d->fresh = 1;
     return 1;
 }
 static void gcpi_onnx_head_restore(gcpi_onnx *m)
@@ -4697,8 +4700,8 @@ static int gcpi_onnx_head_set(gcpi_onnx *m, int output, int classes)
     if (gcpi_onnx_readers(m, gcpi_onnx_value_of(m, weight)) != 1 ||
         (bias && gcpi_onnx_readers(m, gcpi_onnx_value_of(m, bias)) != 1))
         return 0;
-    return (!bias || gcpi_onnx_head_resize(m, bias, bias->rank - 1, classes, 1)) &&
-           gcpi_onnx_head_resize(m, weight, axis, classes, 0);
+    return (!bias || gcpi_onnx_head_resize(m, bias, bias->rank - 1, classes)) &&
+           gcpi_onnx_head_resize(m, weight, axis, classes);
 }
 static int gcpi_onnx_head_fail(gcpi_onnx *m, int classes)
 {
@@ -4730,9 +4733,17 @@ static int gcpi_onnx_head_record(gcpi_onnx *m, int output, int classes)
 
 /* Blocks: nodes that become a segment. By the names that exporters give them, else by what repeats. */
 
+/* Whether two parts or more stand behind this place of a scope. */
+static int gcpi_onnx_nests(gcpi_excerpt scope, size_t at)
+{
+    int parts = 0;
+    for (; at < scope.size; at++) parts += scope.at[at] == '/';
+    return parts > 1;
+}
 /* The block that a node belongs to, by the scope that exporters write: the outermost part that ends in a number, as
-   layer1.0 in /layer1/layer1.0/conv1/Conv. */
-static gcpi_excerpt gcpi_onnx_scope(const gcpi_onnx_node *n)
+   layer1.0 in /layer1/layer1.0/conv1/Conv, or encoder_layer_0 in /encoder/encoder_layer_0/mlp/Gemm and in
+   /encoder/encoder_layer_0/Add behind it. (conv_1 in /conv_1/Conv is a layer.) now: the block of the node before. */
+static gcpi_excerpt gcpi_onnx_scope(const gcpi_onnx_node *n, gcpi_excerpt now)
 {
     gcpi_excerpt scope = n->name, rest = n->message, pair;
     while (gcpi_wire_each(&rest, GCPI_NODE_METADATA, &pair))
@@ -4747,7 +4758,9 @@ static gcpi_excerpt gcpi_onnx_scope(const gcpi_onnx_node *n)
         size_t digits = i + 1;
         if (!ends || c < '0' || c > '9') continue;
         while (digits > begin && scope.at[digits - 1] >= '0' && scope.at[digits - 1] <= '9') digits--;
-        if (digits > begin && scope.at[digits - 1] == '.') return gcpi_excerpt_of(scope.at + begin, i + 1 - begin);
+        if (digits == begin || (scope.at[digits - 1] != '.' && scope.at[digits - 1] != '_')) continue;
+        const gcpi_excerpt part = gcpi_excerpt_of(scope.at + begin, i + 1 - begin);
+        if (scope.at[digits - 1] == '.' || gcpi_onnx_nests(scope, i) || gcpi_excerpt_equal(part, now)) return part;
     }
     return gcpi_excerpt_of("", 0);
 }
@@ -4804,7 +4817,7 @@ static void gcpi_onnx_blocks(gcpi_onnx *m)
         gcpi_onnx_node *n = &m->nodes[i];
         n->block = 0;
         if (!n->needed) continue;
-        n->block_name = gcpi_onnx_scope(n);
+        n->block_name = gcpi_onnx_scope(n, now);
         if (!gcpi_excerpt_equal(n->block_name, now)) block++;
         now = n->block_name;
         n->block = now.size ? block : 0;
@@ -5063,9 +5076,13 @@ static void gcpi_onnx_sources(gcpi_onnx *m)
 
 /* ---- segments ---- */
 
+/* Its label is the block's name without its number: the tape counts, too. */
 static int gcpi_onnx_segment(gcpi_onnx *m, gcpi_excerpt block)
 {
     char label[80];
+    size_t end = block.size;
+    while (end && block.at[end - 1] >= '0' && block.at[end - 1] <= '9') end--;
+    if (end > 1 && (block.at[end - 1] == '.' || block.at[end - 1] == '_')) block.size = end - 1;
     gcp_segment_opts o = GCP_OPTS(gcp_segment_opts, );
     o.at = m->at;
     gcpi_onnx_plain_name(block, label, sizeof label);
@@ -5084,6 +5101,7 @@ static void gcpi_onnx_segment_end(gcpi_onnx *m, int segment)
     }
     t->open = t->segments[segment].parent;
     t->segment_count = segment;
+    if (t->segments[segment].name == t->name_count - 1) gcpi_name_take_back(t);
 }
 
 /* ---- recording ---- */
@@ -5355,6 +5373,20 @@ static gcp_tensor gcpi_onnx_end_tensor(const gcp_onnx *model, int input, int ind
 }
 GCPI_DEF gcp_tensor gcp_onnx_input(const gcp_onnx *model, int index) { return gcpi_onnx_end_tensor(model, 1, index); }
 GCPI_DEF gcp_tensor gcp_onnx_output(const gcp_onnx *model, int index) { return gcpi_onnx_end_tensor(model, 0, index); }
+
+GCPI_DEF gcp_code gcp_onnx_print_c_at(gcp_tape *t, gcp_onnx *model, gcp_writer out, gcp_at at)
+{
+    gcpi_onnx *m = gcpi_onnx_of(t, model, at, "gcp_onnx_print_c");
+    if (!m) return gcp_error_code(t);
+    const ptrdiff_t scratch = m->arena->scratch;
+    const int count = m->until ? 1 : m->output_count;
+    gcp_tensor *outputs = GCPI_SCRATCH(m->arena, gcp_tensor, count);
+    for (int i = 0; outputs && i < count; i++) outputs[i] = gcp_onnx_output(model, i);
+    if (outputs) gcp_print_c_at(outputs, count, out, at);
+    else gcpi_fail(t, GCP_E_NOMEM, at, m->call, "the model's arena has no room for %d outputs", count);
+    m->arena->scratch = scratch;
+    return t->code;
+}
 
 /* Elements in the file's order go to those of an input, or come from those of an output. */
 static gcp_code gcpi_onnx_exchange(gcp_plan *plan, gcp_onnx *model, int index, gcp_real *data, int write, gcp_at at)

@@ -89,7 +89,7 @@ static void what_is_recorded(void)
     for (const char *at = printed(&t.plan, gcp_plan_print); (at = strstr(at, "F ")) != NULL; at++) {
         attention += !strncmp(at + 2, "attention[", 10);
         silu += strstr(at, "silu") && strstr(at, "silu") < at + 40;
-        segments += !strncmp(at + 2, "layer1.1[0]/", 12);
+        segments += !strncmp(at + 2, "layer1[1]/", 10);
         transposes += !strncmp(at + 2, "transpose[", 10);
     }
     CHECK_INT(attention, ==, 1);

@@ -1,8 +1,16 @@
 /* Blocks: nodes that become a segment. By the names that exporters give them, else by what repeats. */
 
+/* Whether two parts or more stand behind this place of a scope. */
+static int gcpi_onnx_nests(gcpi_excerpt scope, size_t at)
+{
+    int parts = 0;
+    for (; at < scope.size; at++) parts += scope.at[at] == '/';
+    return parts > 1;
+}
 /* The block that a node belongs to, by the scope that exporters write: the outermost part that ends in a number, as
-   layer1.0 in /layer1/layer1.0/conv1/Conv. */
-static gcpi_excerpt gcpi_onnx_scope(const gcpi_onnx_node *n)
+   layer1.0 in /layer1/layer1.0/conv1/Conv, or encoder_layer_0 in /encoder/encoder_layer_0/mlp/Gemm and in
+   /encoder/encoder_layer_0/Add behind it. (conv_1 in /conv_1/Conv is a layer.) now: the block of the node before. */
+static gcpi_excerpt gcpi_onnx_scope(const gcpi_onnx_node *n, gcpi_excerpt now)
 {
     gcpi_excerpt scope = n->name, rest = n->message, pair;
     while (gcpi_wire_each(&rest, GCPI_NODE_METADATA, &pair))
@@ -17,7 +25,9 @@ static gcpi_excerpt gcpi_onnx_scope(const gcpi_onnx_node *n)
         size_t digits = i + 1;
         if (!ends || c < '0' || c > '9') continue;
         while (digits > begin && scope.at[digits - 1] >= '0' && scope.at[digits - 1] <= '9') digits--;
-        if (digits > begin && scope.at[digits - 1] == '.') return gcpi_excerpt_of(scope.at + begin, i + 1 - begin);
+        if (digits == begin || (scope.at[digits - 1] != '.' && scope.at[digits - 1] != '_')) continue;
+        const gcpi_excerpt part = gcpi_excerpt_of(scope.at + begin, i + 1 - begin);
+        if (scope.at[digits - 1] == '.' || gcpi_onnx_nests(scope, i) || gcpi_excerpt_equal(part, now)) return part;
     }
     return gcpi_excerpt_of("", 0);
 }
@@ -74,7 +84,7 @@ static void gcpi_onnx_blocks(gcpi_onnx *m)
         gcpi_onnx_node *n = &m->nodes[i];
         n->block = 0;
         if (!n->needed) continue;
-        n->block_name = gcpi_onnx_scope(n);
+        n->block_name = gcpi_onnx_scope(n, now);
         if (!gcpi_excerpt_equal(n->block_name, now)) block++;
         now = n->block_name;
         n->block = now.size ? block : 0;

@@ -53,7 +53,7 @@ static int gcpi_onnx_ends(gcpi_onnx *m, int value, int depth)
     return ends;
 }
 /* The size of an axis becomes `classes`. What was is kept for the next recording. */
-static int gcpi_onnx_head_resize(gcpi_onnx *m, gcpi_onnx_data *d, int axis, int classes, int bias)
+static int gcpi_onnx_head_resize(gcpi_onnx *m, gcpi_onnx_data *d, int axis, int classes)
 {
     const size_t rest = d->count / (size_t)d->d[axis];
     if (rest > (size_t)INT32_MAX / (size_t)classes) return 0;
@@ -61,7 +61,7 @@ static int gcpi_onnx_head_resize(gcpi_onnx *m, gcpi_onnx_data *d, int axis, int 
     m->head_was[m->head_count++] = *d;
     d->d[axis] = classes;
     d->count = rest * (size_t)classes;
-    d->fresh = bias ? GCPI_FRESH_BIAS : GCPI_FRESH_WEIGHT;
+    d->fresh = 1;
     return 1;
 }
 static void gcpi_onnx_head_restore(gcpi_onnx *m)
@@ -86,8 +86,8 @@ static int gcpi_onnx_head_set(gcpi_onnx *m, int output, int classes)
     if (gcpi_onnx_readers(m, gcpi_onnx_value_of(m, weight)) != 1 ||
         (bias && gcpi_onnx_readers(m, gcpi_onnx_value_of(m, bias)) != 1))
         return 0;
-    return (!bias || gcpi_onnx_head_resize(m, bias, bias->rank - 1, classes, 1)) &&
-           gcpi_onnx_head_resize(m, weight, axis, classes, 0);
+    return (!bias || gcpi_onnx_head_resize(m, bias, bias->rank - 1, classes)) &&
+           gcpi_onnx_head_resize(m, weight, axis, classes);
 }
 static int gcpi_onnx_head_fail(gcpi_onnx *m, int classes)
 {

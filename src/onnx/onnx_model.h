@@ -41,8 +41,6 @@ static int gcpi_onnx_is_real(int type)
            type == GCPI_ONNX_BFLOAT16;
 }
 
-enum { GCPI_FRESH_WEIGHT = 1, GCPI_FRESH_BIAS };
-
 /* A TensorProto. raw: its elements in little-endian order, in the file or beside it; none: they are in fields. fresh:
    it is of a new head (src/onnx/head.h), its elements are not those of the file. */
 typedef struct gcpi_onnx_data {

@@ -151,8 +151,9 @@ static gcp_tensor gcpi_onnx_attended(gcpi_onnx *m, const gcpi_onnx_attend *a)
     o.causal = a->causal;
     o.scale = a->scale;
     if (a->bias) o.bias = gcpi_onnx_bias_tensor(m, a->bias, a->q->d[0], o.heads, a->q->d[2], a->k->d[2]);
-    return gcp_attention_at(gcpi_onnx_get(m, a->q, "0||2|13"), gcpi_onnx_get(m, a->k, "0||2|13"),
-                            gcpi_onnx_get(m, a->v, "0||2|13"), o);
+    const gcp_tensor q = gcpi_onnx_get(m, a->q, "0||2|13"), k = gcpi_onnx_get(m, a->k, "0||2|13"),
+                     v = gcpi_onnx_get(m, a->v, "0||2|13");
+    return gcp_attention_at(q, k, v, o);
 }
 /* The op of opset 23. */
 static int gcpi_onnx_attention(gcpi_onnx *m, gcpi_onnx_node *n)

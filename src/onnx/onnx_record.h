@@ -241,9 +241,13 @@ static void gcpi_onnx_sources(gcpi_onnx *m)
 
 /* ---- segments ---- */
 
+/* Its label is the block's name without its number: the tape counts, too. */
 static int gcpi_onnx_segment(gcpi_onnx *m, gcpi_excerpt block)
 {
     char label[80];
+    size_t end = block.size;
+    while (end && block.at[end - 1] >= '0' && block.at[end - 1] <= '9') end--;
+    if (end > 1 && (block.at[end - 1] == '.' || block.at[end - 1] == '_')) block.size = end - 1;
     gcp_segment_opts o = GCP_OPTS(gcp_segment_opts, );
     o.at = m->at;
     gcpi_onnx_plain_name(block, label, sizeof label);
@@ -262,6 +266,7 @@ static void gcpi_onnx_segment_end(gcpi_onnx *m, int segment)
     }
     t->open = t->segments[segment].parent;
     t->segment_count = segment;
+    if (t->segments[segment].name == t->name_count - 1) gcpi_name_take_back(t);
 }
 
 /* ---- recording ---- */

@@ -142,6 +142,20 @@ static gcp_tensor gcpi_onnx_end_tensor(const gcp_onnx *model, int input, int ind
 GCPI_DEF gcp_tensor gcp_onnx_input(const gcp_onnx *model, int index) { return gcpi_onnx_end_tensor(model, 1, index); }
 GCPI_DEF gcp_tensor gcp_onnx_output(const gcp_onnx *model, int index) { return gcpi_onnx_end_tensor(model, 0, index); }
 
+GCPI_DEF gcp_code gcp_onnx_print_c_at(gcp_tape *t, gcp_onnx *model, gcp_writer out, gcp_at at)
+{
+    gcpi_onnx *m = gcpi_onnx_of(t, model, at, "gcp_onnx_print_c");
+    if (!m) return gcp_error_code(t);
+    const ptrdiff_t scratch = m->arena->scratch;
+    const int count = m->until ? 1 : m->output_count;
+    gcp_tensor *outputs = GCPI_SCRATCH(m->arena, gcp_tensor, count);
+    for (int i = 0; outputs && i < count; i++) outputs[i] = gcp_onnx_output(model, i);
+    if (outputs) gcp_print_c_at(outputs, count, out, at);
+    else gcpi_fail(t, GCP_E_NOMEM, at, m->call, "the model's arena has no room for %d outputs", count);
+    m->arena->scratch = scratch;
+    return t->code;
+}
+
 /* Elements in the file's order go to those of an input, or come from those of an output. */
 static gcp_code gcpi_onnx_exchange(gcp_plan *plan, gcp_onnx *model, int index, gcp_real *data, int write, gcp_at at)
 {

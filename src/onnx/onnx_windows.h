@@ -33,8 +33,8 @@ static int gcpi_onnx_conv(gcpi_onnx *m, gcpi_onnx_node *n)
     gcpi_onnx_window_options(&w, &o);
     o.groups = (int)gcpi_onnx_integer(n, "group", 1);
     o.no_bias = b == NULL;
-    const gcp_tensor y =
-        gcp_conv2d_op_at(gcpi_onnx_get(m, x, layout), gcpi_onnx_kernel(m, k), gcpi_onnx_channels(m, b), o);
+    const gcp_tensor image = gcpi_onnx_get(m, x, layout), weight = gcpi_onnx_kernel(m, k),
+                     bias = gcpi_onnx_channels(m, b), y = gcp_conv2d_op_at(image, weight, bias, o);
     return gcpi_onnx_put_layout(m, n, 0, y, layout);
 }
 static int gcpi_onnx_conv_transpose(gcpi_onnx *m, gcpi_onnx_node *n)
@@ -52,9 +52,9 @@ static int gcpi_onnx_conv_transpose(gcpi_onnx *m, gcpi_onnx_node *n)
     gcpi_onnx_window_options(&w, &o);
     o.groups = (int)gcpi_onnx_integer(n, "group", 1);
     o.no_bias = b == NULL || cut[0] < 0 || cut[1] < 0;
-    gcp_tensor bias = gcpi_onnx_channels(m, b);
-    gcp_tensor y = gcp_conv_transpose2d_op_at(gcpi_onnx_get(m, x, layout), gcpi_onnx_kernel(m, k),
-                                              o.no_bias ? gcpi_nil(NULL) : bias, o);
+    const gcp_tensor image = gcpi_onnx_get(m, x, layout), weight = gcpi_onnx_kernel(m, k),
+                     bias = gcpi_onnx_channels(m, b);
+    gcp_tensor y = gcp_conv_transpose2d_op_at(image, weight, o.no_bias ? gcpi_nil(NULL) : bias, o);
     for (int i = 0; i < 2; i++) {
         GCPI_ONNX_OPTS(pad, p);
         p.axis = i ? GCP_AXIS_WIDTH : GCP_AXIS_HEIGHT;

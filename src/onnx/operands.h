@@ -147,10 +147,8 @@ static gcpi_onnx_weight *gcpi_onnx_weight_of(gcpi_onnx *m, int source)
 /* A new parameter for a source. It is the tape's, whatever segment is open. */
 static gcp_tensor gcpi_onnx_parameter(gcpi_onnx *m, int source, const gcpi_onnx_order *order, gcp_shape shape)
 {
-    char name[200];
-    const int fresh = source >= 0 && source < m->data_count && m->data[source].fresh == GCPI_FRESH_WEIGHT;
-    gcp_param_opts o = gcpi_weight_options(fresh ? GCP_INIT_HE : GCP_INIT_ZEROS, GCP_INIT_ZEROS,
-                                           (double)shape.d[1] * shape.d[2] * shape.d[3], shape.d[0], m->at);
+    char name[200], path[204];
+    gcp_param_opts o = GCP_OPTS(gcp_param_opts, );
     const int constant = source < 0 || source >= m->data_count || !gcpi_onnx_trains(m, source);
     gcpi_excerpt text = source < 0             ? gcpi_excerpt_of("number", 6)
                       : source < m->data_count ? m->data[source].name
@@ -160,9 +158,10 @@ static gcp_tensor gcpi_onnx_parameter(gcpi_onnx *m, int source, const gcpi_onnx_
         return gcpi_nil(m->tape);
     }
     gcpi_onnx_free_name(m->tape, text, name, sizeof name);
-    gcp_tensor x = gcpi_parameter_of(m->tape, GCPI_PARAMETER, 0, name, gcpi_onnx_rank(shape), o);
+    snprintf(path, sizeof path, "/%s", name);
+    o.at = m->at;
+    gcp_tensor x = gcp_param_at(m->tape, path, gcpi_onnx_rank(shape), o);
     if (gcp_is_nil(x)) return x;
-    gcpi_recorded(m->tape);
     gcpi_onnx_weight *w = &m->weights[m->weight_count++];
     w->source = source;
     w->order = *order;

@@ -440,8 +440,24 @@ static gcpi_label_range gcpi_attention_lengths(const gcpi_attributes *a, gcp_sha
     (void)other;
     return range;
 }
+static void gcpi_attention_call(gcpi_code *c, const gcpi_op *op)
+{
+    const gcp_shape q = gcpi_code_input_shape(c, op, 0);
+    const int heads = op->attributes.attention.heads, given[2] = { op->attributes.attention.lengths,
+                                                                   op->attributes.attention.bias };
+    gcpi_code_call(c, op, "attention", 0, 3);
+    gcpi_code_int(c, "heads", heads, 1);
+    gcpi_code_int(c, "causal", op->attributes.attention.causal, 0);
+    gcpi_code_real(c, "scale", op->attributes.attention.scale, 1 / sqrt((double)(q.d[3] / heads)));
+    for (int i = 0; i < 2; i++) {
+        if (!given[i]) continue;
+        gcpi_say(c->w, i ? ", .bias = " : ", .lengths = ");
+        gcpi_code_input(c, op, given[i]);
+    }
+}
 static void gcpi_attention_facts(const gcpi_op *op, gcpi_facts *f)
 {
+    f->call = gcpi_attention_call;
     const int bias = op->attributes.attention.bias;
     if (bias && op->attributes.attention.shared) f->shared = GCPI_IN(bias);
     if (op->attributes.attention.lengths) f->labels = gcpi_attention_lengths;

@@ -247,18 +247,44 @@ static void gcpi_transpose_backward(const gcp_call *c) { gcpi_transpose_run(c, 1
 
 /* ---- rows ---- */
 
+static void gcpi_cut_call(gcpi_code *c, const gcpi_op *op)
+{
+    gcpi_code_call(c, op, "slice", 0, 1);
+    gcpi_code_int(c, "first", op->attributes.axes.first, 0);
+    gcpi_code_int(c, "count", op->attributes.axes.count, 0);
+    gcpi_code_int(c, "step", op->attributes.axes.step, 1);
+    gcpi_code_axis(c, op->attributes.axes.axis);
+}
+static void gcpi_pad_call(gcpi_code *c, const gcpi_op *op)
+{
+    static const char *const modes[] = { "GCP_PAD_ZEROS", "GCP_PAD_EDGE", "GCP_PAD_REFLECT" };
+    gcpi_code_call(c, op, "pad", 0, 1);
+    gcpi_code_int(c, "before", op->attributes.pad.before, 0);
+    gcpi_code_int(c, "after", op->attributes.pad.after, 0);
+    gcpi_code_axis(c, op->attributes.pad.axis);
+    if (op->attributes.pad.mode) gcpi_code_word(c, "mode", modes[op->attributes.pad.mode]);
+}
+static void gcpi_transpose_call(gcpi_code *c, const gcpi_op *op)
+{
+    const int *from = op->attributes.axes.from;
+    gcpi_code_call(c, op, "transpose", 0, 1);
+    gcpi_say(c->w, ", %d, %d, %d, %d", from[0], from[1], from[2], from[3]);
+}
 static void gcpi_join_facts(const gcpi_op *op, gcpi_facts *f)
 {
+    f->call = op->kind == GCP_OP_JOIN ? gcpi_concat_call : gcpi_cut_call;
     f->apart = op->attributes.axes.axis != 0;
     f->channels = op->attributes.axes.axis != 3 ? GCPI_CHANNELS_SAME : GCPI_CHANNELS_UNKNOWN;
 }
 static void gcpi_pad_facts(const gcpi_op *op, gcpi_facts *f)
 {
+    f->call = gcpi_pad_call;
     f->apart = op->attributes.pad.axis != 0;
     f->channels = op->attributes.pad.axis != 3 ? GCPI_CHANNELS_SAME : GCPI_CHANNELS_UNKNOWN;
 }
 static void gcpi_transpose_facts(const gcpi_op *op, gcpi_facts *f)
 {
+    f->call = gcpi_transpose_call;
     f->apart = op->attributes.axes.from[0] == 0;
     f->channels = op->attributes.axes.from[3] == 3 ? GCPI_CHANNELS_SAME : GCPI_CHANNELS_UNKNOWN;
 }

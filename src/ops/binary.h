@@ -313,8 +313,22 @@ static void gcpi_pair_cost(const gcp_cost_call *c, gcp_cost *cost)
         if (j.blocks > 1) cost->workspace = GCPI_MAX(cost->workspace, j.units * j.blocks * j.width * sizeof(double));
     }
 }
+/* expand and two parts of losses are no ops of two operands to the user; the others are. */
+static void gcpi_pair_call(gcpi_code *c, const gcpi_op *op)
+{
+    const int fn = op->attributes.pair.fn;
+    if (fn == GCPI_PAIR_HUBER) gcpi_code_loss(c, op, op->attributes.pair.p == 0 ? "l1" : "smooth_l1");
+    else if (fn == GCPI_PAIR_LOGITS) gcpi_code_loss(c, op, "binary_cross_entropy");
+    else gcpi_code_call(c, op, op->row->name, 0, op->inputs);
+    if (fn == GCPI_PAIR_HUBER && op->attributes.pair.p != 0) gcpi_code_real(c, "beta", op->attributes.pair.p, 1);
+    if (fn == GCPI_PAIR_LOGITS) gcpi_code_real(c, "positive", op->attributes.pair.p, 1);
+    if (fn != GCPI_PAIR_EXPAND) return;
+    gcpi_say(c->w, ", ");
+    gcpi_code_shape(c, op->attributes.pair.to);
+}
 static void gcpi_pair_facts(const gcpi_op *op, gcpi_facts *f)
 {
+    f->call = gcpi_pair_call;
     f->shared = op->attributes.pair.whole;
     f->dense_on_device = op->attributes.pair.spread;
 }

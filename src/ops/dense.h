@@ -49,9 +49,17 @@ static void gcpi_linear_backward(const gcp_call *c)
                   c->din[1].pitch, c->din[1].accumulate, c->workspace, &par);
 }
 
+static void gcpi_linear_call(gcpi_code *c, const gcpi_op *op)
+{
+    if (!gcpi_code_layer(c, op, 3)) return;
+    gcpi_code_int(c, "out", op->attributes.linear.out, 0);
+    gcpi_code_int(c, "no_bias", op->inputs < 3, 0);
+    gcpi_code_layer_init(c, op, GCP_INIT_HE);
+}
 static void gcpi_linear_facts(const gcpi_op *op, gcpi_facts *f)
 {
     (void)op;
+    f->call = gcpi_linear_call;
     f->channels = GCPI_CHANNELS_WEIGHED;
     f->shared = GCPI_IN(1) | GCPI_IN(2);
     f->dense = f->early = GCPI_IN(2);

@@ -38,10 +38,21 @@ static void gcpi_dropout_backward(const gcp_call *c)
     if (c->din[0].data) gcpi_images(c, c->din[0].shape.d[0], gcpi_dropout_image_back);
 }
 
+static void gcpi_dropout_call(gcpi_code *c, const gcpi_op *op)
+{
+    gcpi_code_call(c, op, "dropout", 0, 1);
+    gcpi_code_real(c, "rate", op->attributes.dropout.rate, 0);
+    gcpi_code_int(c, "per_sample", op->attributes.dropout.per_sample, 0);
+}
+static void gcpi_dropout_facts(const gcpi_op *op, gcpi_facts *f)
+{
+    (void)op;
+    f->call = gcpi_dropout_call;
+}
 static const gcpi_op_row gcpi_dropout_row = { GCP_OP_DROPOUT,
                                               { "dropout", gcpi_unary_shape, gcpi_dropout_forward,
                                                 gcpi_dropout_backward, NULL, 0, 0, GCPI_OVER, 1, NULL },
-                                              NULL };
+                                              gcpi_dropout_facts };
 GCPI_DEF gcp_tensor gcp_dropout_at(gcp_tensor x, gcp_dropout_opts o)
 {
     gcpi_attributes a = gcpi_no_attributes();

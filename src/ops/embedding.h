@@ -42,9 +42,17 @@ static gcpi_label_range gcpi_embedding_ids(const gcpi_attributes *a, gcp_shape t
     (void)a;
     return r;
 }
+static void gcpi_embedding_call(gcpi_code *c, const gcpi_op *op)
+{
+    const gcp_shape table = gcpi_code_input_shape(c, op, 1);
+    if (!gcpi_code_layer(c, op, 2)) return;
+    gcpi_code_int(c, "entries", (int)gcpi_pixels(table), 0);
+    gcpi_code_int(c, "out", table.d[3], 0);
+}
 static void gcpi_embedding_facts(const gcpi_op *op, gcpi_facts *f)
 {
     (void)op;
+    f->call = gcpi_embedding_call;
     f->channels = GCPI_CHANNELS_LOOKED_UP;
     f->shared = GCPI_IN(1);
     f->labels = gcpi_embedding_ids;

@@ -268,8 +268,23 @@ static gcpi_label_range gcpi_cross_entropy_labels(const gcpi_attributes *a, gcp_
     gcpi_label_range r = { logits.d[3], a->labels.ignores, a->labels.ignores ? a->labels.ignore : -1 };
     return r;
 }
+static void gcpi_cross_entropy_call(gcpi_code *c, const gcpi_op *op)
+{
+    static const char *const names[2] = { ", .class_weights = ", ", .sample_weights = " };
+    const int given[2] = { op->attributes.labels.classes, op->attributes.labels.samples };
+    gcpi_code_call(c, op, "cross_entropy", 0, 2);
+    if (op->attributes.labels.ignores) gcpi_code_int(c, "ignore", op->attributes.labels.ignore, INT32_MIN);
+    gcpi_code_real(c, "smoothing", op->attributes.labels.smoothing, 0);
+    for (int i = 0; i < 2; i++) {
+        if (!given[i]) continue;
+        gcpi_say(c->w, "%s", names[i]);
+        gcpi_code_input(c, op, given[i]);
+    }
+}
 static void gcpi_cross_entropy_facts(const gcpi_op *op, gcpi_facts *f)
 {
+    f->call = gcpi_cross_entropy_call;
+    f->stops = (op->attributes.labels.soft ? GCPI_IN(1) : 0) | GCPI_IN(2) | GCPI_IN(3);
     const int classes = op->attributes.labels.classes;
     f->labels = op->attributes.labels.soft ? NULL : gcpi_cross_entropy_labels;
     f->leaves_out = !op->attributes.labels.soft;
@@ -342,7 +357,9 @@ static gcp_tensor gcpi_weighted(gcp_tensor x, gcp_tensor weights, const char *na
     if (gcpi_count(gcp_shape_of(weights)) < gcpi_count(gcp_shape_of(x)))
         weights = gcp_expand_at(weights, gcp_shape_of(x), plain);
     some.at = at; some.name = NULL; some.low = 1e-30; some.high = HUGE_VAL;
-    return gcp_div_at(gcp_reduce_at(x, sum), gcp_clamp_at(gcp_reduce_at(weights, sum), some), o);
+    x = gcp_reduce_at(x, sum);
+    weights = gcp_reduce_at(weights, sum);
+    return gcp_div_at(x, gcp_clamp_at(weights, some), o);
 }
 /* How many ops gcpi_weighted records. */
 static int gcpi_weighted_ops(gcp_tensor x, gcp_tensor weights)

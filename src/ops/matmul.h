@@ -134,8 +134,15 @@ static void gcpi_matmul_cost(const gcp_cost_call *c, gcp_cost *cost)
         cost->workspace = GCPI_MAX(cost->workspace, j.scratch * (many ? (size_t)c->target->threads : 1));
     }
 }
+static void gcpi_matmul_call(gcpi_code *c, const gcpi_op *op)
+{
+    gcpi_code_call(c, op, "matmul", 0, 2);
+    gcpi_code_int(c, "transpose_a", op->attributes.matmul.ta, 0);
+    gcpi_code_int(c, "transpose_b", op->attributes.matmul.tb, 0);
+}
 static void gcpi_matmul_facts(const gcpi_op *op, gcpi_facts *f)
 {
+    f->call = gcpi_matmul_call;
     f->apart = op->attributes.matmul.many || !op->attributes.matmul.ta;
     f->shared = op->attributes.matmul.shared;
     f->dense_on_device = GCPI_IN(1);

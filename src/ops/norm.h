@@ -268,13 +268,34 @@ static void gcpi_layer_norm_backward(const gcp_call *c)
         gcpi_norm_rows(c, c->din[0].shape, NULL, gcpi_layer_norm_task_back);
 }
 
+static void gcpi_batch_norm_call(gcpi_code *c, const gcpi_op *op)
+{
+    gcpi_say(c->w, gcpi_code_makes(c->t, op, 3) ? "gcp_batch_norm(" : "gcp_batch_norm_op(");
+    gcpi_code_input(c, op, 0);
+    for (int i = 3; i < 5 && !gcpi_code_makes(c->t, op, i); i++) {
+        gcpi_say(c->w, ", ");
+        gcpi_code_input(c, op, i);
+    }
+    gcpi_code_real(c, "epsilon", op->attributes.norm.epsilon, 1e-5);
+    gcpi_code_real(c, "momentum", op->attributes.norm.momentum, 0.1);
+    gcpi_code_int(c, "frozen", op->attributes.norm.frozen, 0);
+}
+static void gcpi_layer_norm_call(gcpi_code *c, const gcpi_op *op)
+{
+    gcpi_code_layer(c, op, op->inputs);
+    gcpi_code_int(c, "groups", op->attributes.norm.groups, 0);
+    gcpi_code_real(c, "epsilon", op->attributes.norm.epsilon, 1e-5);
+}
+
 static void gcpi_batch_stats_facts(const gcpi_op *op, gcpi_facts *f)
 {
+    f->silent = 1;
     f->stats = 1;
     f->fixed = op->attributes.norm.frozen;
 }
 static void gcpi_batch_norm_facts(const gcpi_op *op, gcpi_facts *f)
 {
+    f->call = gcpi_batch_norm_call;
     f->fixed = op->attributes.norm.frozen;
     f->part = GCPI_PART_NORM;
     f->early = GCPI_IN(3) | GCPI_IN(GCPI_NORM_BETA);
@@ -283,6 +304,7 @@ static void gcpi_batch_norm_facts(const gcpi_op *op, gcpi_facts *f)
 static void gcpi_layer_norm_facts(const gcpi_op *op, gcpi_facts *f)
 {
     (void)op;
+    f->call = gcpi_layer_norm_call;
     f->shared = f->dense = f->early = GCPI_IN(1) | GCPI_IN(2);
 }
 static const gcpi_op_row gcpi_batch_stats_row = {

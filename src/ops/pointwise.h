@@ -80,22 +80,33 @@ static gcp_tensor gcpi_pointwise(const gcpi_op_row *row, gcp_tensor x, double p,
 #define GCPI_READS_X GCPI_IN(0), 0
 #define GCPI_READS_Y 0, GCPI_OUT(0)
 #define GCPI_READS_NOTHING 0, 0
-#define GCPI_POINTWISE_ROW(NAME, name, reads, value, derivative)                                                    \
+#define GCPI_POINTWISE_ROW(NAME, name, reads, value, derivative, facts)                                             \
     GCPI_POINTWISE_KERNELS(name, value, derivative)                                                                 \
     static const gcpi_op_row gcpi_##name##_row = {                                                                  \
         GCP_OP_##NAME, { #name, gcpi_unary_shape, gcpi_##name##_forward, gcpi_##name##_backward, NULL, reads,       \
-                         GCPI_OVER, 1, NULL }, NULL };
+                         GCPI_OVER, 1, NULL }, facts };
 #define GCPI_POINTWISE_NUMBER(name, field, otherwise, least, most)                                                  \
     if (!gcpi_number_given(x, o.at, #name, "." #field, otherwise, &o.field) ||                                      \
         !gcpi_number_ok(x, o.at, #name, "." #field, o.field, least, most)) return gcpi_nil(x.tape);
+static void gcpi_pointwise_call(gcpi_code *c, const gcpi_op *op, const char *p, double p_otherwise, const char *q,
+                                double q_otherwise)
+{
+    gcpi_code_call(c, op, op->row->name, 0, 1);
+    gcpi_code_real(c, p, op->attributes.pointwise[0], p_otherwise);
+    if (q) gcpi_code_real(c, q, op->attributes.pointwise[1], q_otherwise);
+}
+#define GCPI_POINTWISE_CALL(name, ...)                                                                              \
+    static void gcpi_##name##_call(gcpi_code *c, const gcpi_op *op) { gcpi_pointwise_call(c, op, __VA_ARGS__); }    \
+    static void gcpi_##name##_facts(const gcpi_op *op, gcpi_facts *f) { (void)op; f->call = gcpi_##name##_call; }
 #define GCPI_PLAIN_OP(NAME, op, reads, value, derivative)                                                         \
-    GCPI_POINTWISE_ROW(NAME, op, GCPI_READS_##reads, value, derivative)                                           \
+    GCPI_POINTWISE_ROW(NAME, op, GCPI_READS_##reads, value, derivative, NULL)                                     \
     GCPI_DEF gcp_tensor gcp_##op##_at(gcp_tensor x, gcp_op_opts o)                                                \
     {                                                                                                               \
         return gcpi_pointwise(&gcpi_##op##_row, x, 0, 0, o.name, o.at);                                           \
     }
 #define GCPI_ONE_OP(NAME, op, reads, value, derivative, p, p_otherwise, p_least, p_most, p_test)                  \
-    GCPI_POINTWISE_ROW(NAME, op, GCPI_READS_##reads, value, derivative)                                           \
+    GCPI_POINTWISE_CALL(op, #p, p_otherwise, NULL, 0)                                                               \
+    GCPI_POINTWISE_ROW(NAME, op, GCPI_READS_##reads, value, derivative, gcpi_##op##_facts)                        \
     GCPI_DEF gcp_tensor gcp_##op##_at(gcp_tensor x, gcp_##op##_opts o)                                          \
     {                                                                                                               \
         GCPI_POINTWISE_NUMBER(op, p, p_otherwise, p_least, p_most)                                                \
@@ -103,7 +114,8 @@ static gcp_tensor gcpi_pointwise(const gcpi_op_row *row, gcp_tensor x, double p,
     }
 #define GCPI_TWO_OP(NAME, op, reads, value, derivative, p, p_otherwise, p_least, p_most, p_test, q, q_otherwise,  \
                     q_least, q_most, q_test)                                                                        \
-    GCPI_POINTWISE_ROW(NAME, op, GCPI_READS_##reads, value, derivative)                                           \
+    GCPI_POINTWISE_CALL(op, #p, p_otherwise, #q, q_otherwise)                                                       \
+    GCPI_POINTWISE_ROW(NAME, op, GCPI_READS_##reads, value, derivative, gcpi_##op##_facts)                        \
     GCPI_DEF gcp_tensor gcp_##op##_at(gcp_tensor x, gcp_##op##_opts o)                                          \
     {                                                                                                               \
         GCPI_POINTWISE_NUMBER(op, p, p_otherwise, p_least, p_most)                                                \

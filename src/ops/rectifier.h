@@ -158,7 +158,20 @@ static int gcpi_rectify_shape(gcp_shape_call *s)
 #define GCPI_RECTIFIER_ROW(name) \
     { name, gcpi_rectify_shape, gcpi_rectify_forward, gcpi_rectify_backward, NULL, 0, GCPI_OUT(0), \
       GCPI_OVER | GCP_FLAG_SIGN_OR_MASK, 2, NULL }
-static void gcpi_rectifier_facts(const gcpi_op *op, gcpi_facts *f) { (void)op; f->part = GCPI_PART_RECTIFIER; }
+static void gcpi_rectifier_call(gcpi_code *c, const gcpi_op *op)
+{
+    gcpi_code_call(c, op, op->row->name, 0, 1);
+    if (op->kind == GCP_OP_LEAKY_RELU) gcpi_code_real(c, "slope", op->attributes.rectifier.slope, 0.01);
+    if (op->kind != GCP_OP_CLAMP) return;
+    gcpi_code_real(c, "low", op->attributes.rectifier.low, GCP_ZERO);
+    gcpi_code_real(c, "high", op->attributes.rectifier.high, GCP_ZERO);
+}
+static void gcpi_rectifier_facts(const gcpi_op *op, gcpi_facts *f)
+{
+    (void)op;
+    f->part = GCPI_PART_RECTIFIER;
+    f->call = gcpi_rectifier_call;
+}
 #define GCPI_RECTIFIER(NAME, name) \
     static const gcpi_op_row gcpi_##name##_row = { GCP_OP_##NAME, GCPI_RECTIFIER_ROW(#name), gcpi_rectifier_facts };
 GCPI_RECTIFIER(RELU, relu)

@@ -129,8 +129,17 @@ static void gcpi_max_backward(const gcp_call *c)
     if (c->din[0].data) gcpi_max_run(c, gcpi_max_task_back);
 }
 
+static void gcpi_reduce_call(gcpi_code *c, const gcpi_op *op)
+{
+    static const char *const names[] = { "samples", "height", "width", "channels" };
+    const int axes = op->attributes.reduce.axes;
+    gcpi_code_call(c, op, "reduce", 0, 1);
+    gcpi_code_word(c, "by", op->kind == GCP_OP_SUM ? "GCP_REDUCE_SUM" : "GCP_REDUCE_MAX");
+    for (int k = 0; k < 4 && axes != 15; k++) gcpi_code_int(c, names[k], axes >> k & 1, 0);
+}
 static void gcpi_reduce_facts(const gcpi_op *op, gcpi_facts *f)
 {
+    f->call = gcpi_reduce_call;
     f->apart = !(op->attributes.reduce.axes & 1);
     f->channels = op->attributes.reduce.axes & 8 ? GCPI_CHANNELS_UNKNOWN : GCPI_CHANNELS_SAME;
 }

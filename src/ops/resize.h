@@ -62,11 +62,21 @@ static void gcpi_resize_backward(const gcp_call *c)
     if (c->din[0].data) gcpi_images(c, c->din[0].shape.d[0], gcpi_resize_image_back);
 }
 
+static void gcpi_resize_call(gcpi_code *c, const gcpi_op *op)
+{
+    gcpi_code_call(c, op, op->row->name, 0, 1);
+    gcpi_code_int(c, "factor", op->attributes.resize.factor, 0);
+    gcpi_code_int(c, "height", op->attributes.resize.h, 0);
+    gcpi_code_int(c, "width", op->attributes.resize.w, 0);
+    if (op->attributes.resize.mode == GCP_UPSAMPLING_BILINEAR) gcpi_code_word(c, "mode", "GCP_UPSAMPLING_BILINEAR");
+    gcpi_code_int(c, "corners", op->attributes.resize.corners, 0);
+}
+static void gcpi_resize_facts(const gcpi_op *op, gcpi_facts *f) { (void)op; f->call = gcpi_resize_call; }
 #define GCPI_RESIZE_ROW(NAME, name)                                                                                 \
     static const gcpi_op_row gcpi_##name##_row = {                                                                  \
         GCP_OP_##NAME,                                                                                              \
         { #name, gcpi_resize_shape, gcpi_resize_forward, gcpi_resize_backward, NULL, 0, 0, GCPI_EACH_ONE, 1, NULL }, \
-        NULL                                                                                                        \
+        gcpi_resize_facts                                                                                          \
     };
 GCPI_RESIZE_ROW(UPSAMPLE, upsample)
 GCPI_RESIZE_ROW(RESIZE, resize)

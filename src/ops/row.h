@@ -13,6 +13,7 @@ enum { GCPI_CHANNELS_UNKNOWN, GCPI_CHANNELS_SAME, GCPI_CHANNELS_WEIGHED, GCPI_CH
 /* The labels or ids that an op's input may hold: 0 to count - 1, or the ignored one. count 0: not checked. Where the
    user ignores none, -1 is left out of losses all the same, but only gcp_write_some writes it. */
 typedef struct gcpi_label_range { int count, ignores, ignore; } gcpi_label_range;
+struct gcpi_code;
 
 /* What only some ops have. A fact that is not given is the careful answer. */
 typedef struct gcpi_facts {
@@ -36,6 +37,11 @@ typedef struct gcpi_facts {
     void (*with_group)(const gcp_call *c, gcp_call *group);
     void (*with_stats)(const gcp_call *c, const gcp_call *stats);
     size_t (*stats_workspace)(const gcpi_conv_attr *a, gcp_shape out, const gcp_target *target);
+    /* writes the call that records it, but for its name and the last bracket (code.h); bits of inputs through which
+       that call stops gradients; it is recorded by the call of the op behind it */
+    void (*call)(struct gcpi_code *c, const gcpi_op *op);
+    unsigned stops;
+    int silent;
 } gcpi_facts;
 
 typedef struct gcpi_op_row {

@@ -79,10 +79,38 @@ static void gcpi_reshape_backward(const gcp_call *c)
     if (c->din[0].data) gcpi_reshape_copy(&c->din[0], &c->dout[0], c->din[0].accumulate);
 }
 
-static void gcpi_concat_facts(const gcpi_op *op, gcpi_facts *f) { (void)op; f->view = GCPI_VIEW_JOINED; }
-static void gcpi_reshape_facts(const gcpi_op *op, gcpi_facts *f) { (void)op; f->view = GCPI_VIEW_WHOLE; }
+static void gcpi_concat_call(gcpi_code *c, const gcpi_op *op)
+{
+    gcpi_code_list(c, op, "concat");
+    gcpi_code_axis(c, op->attributes.axes.axis);
+}
+static void gcpi_reshape_call(gcpi_code *c, const gcpi_op *op)
+{
+    gcpi_code_call(c, op, "reshape", 0, 1);
+    gcpi_say(c->w, ", ");
+    gcpi_code_shape(c, op->attributes.shape);
+}
+static void gcpi_slice_call(gcpi_code *c, const gcpi_op *op)
+{
+    gcpi_code_call(c, op, "slice", 0, 1);
+    gcpi_code_int(c, "first", op->attributes.slice.first, 0);
+    gcpi_code_int(c, "count", op->attributes.slice.count, 0);
+}
+
+static void gcpi_concat_facts(const gcpi_op *op, gcpi_facts *f)
+{
+    (void)op;
+    f->view = GCPI_VIEW_JOINED;
+    f->call = gcpi_concat_call;
+}
+static void gcpi_reshape_facts(const gcpi_op *op, gcpi_facts *f)
+{
+    f->view = GCPI_VIEW_WHOLE;
+    if (!(op->row->flags & GCP_FLAG_NO_GRADIENT)) f->call = gcpi_reshape_call;
+}
 static void gcpi_slice_facts(const gcpi_op *op, gcpi_facts *f)
 {
+    f->call = gcpi_slice_call;
     f->view = GCPI_VIEW_PART;
     f->first = op->attributes.slice.first;
 }

@@ -4,7 +4,18 @@
 
 /* ---- custom: the user's row ---- */
 
-static void gcpi_custom_facts(const gcpi_op *op, gcpi_facts *f) { (void)op; f->custom = 1; }
+/* The row and its context are the user's: the row's name stands for both. */
+static void gcpi_custom_call(gcpi_code *c, const gcpi_op *op)
+{
+    gcpi_code_list(c, op, "custom");
+    gcpi_say(c->w, ", &%s", op->row->name);
+}
+static void gcpi_custom_facts(const gcpi_op *op, gcpi_facts *f)
+{
+    (void)op;
+    f->custom = 1;
+    f->call = gcpi_custom_call;
+}
 static const gcpi_op_row gcpi_custom_row = {
     GCP_OP_CUSTOM, { "custom", NULL, NULL, NULL, NULL, 0, 0, 0, 1, NULL }, gcpi_custom_facts
 };

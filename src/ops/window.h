@@ -275,13 +275,27 @@ static int gcpi_global_avg_pool_shape(gcp_shape_call *s)     /* the window is th
     return 1;
 }
 
+static void gcpi_pool_call(gcpi_code *c, const gcpi_op *op)
+{
+    const gcpi_conv_attr *a = &op->attributes.conv;
+    const int whole = a->sh == a->kh && a->sw == a->kw;
+    gcpi_code_call(c, op, op->row->name, 0, 1);
+    gcpi_code_both(c, "k", "kh", "kw", a->kh, a->kw, 0);
+    if (!whole) gcpi_code_both(c, "stride", "stride_h", "stride_w", a->sh, a->sw, 0);
+    gcpi_code_pads(c, a);
+}
 static void gcpi_max_pool_facts(const gcpi_op *op, gcpi_facts *f)
 {
+    f->call = gcpi_pool_call;
     f->window = &op->attributes.conv;
     f->in_place = gcpi_pool_copies(f->window);          /* larger windows read neighbours, too */
     f->indexed = f->window->kh * f->window->kw > 1;
 }
-static void gcpi_avg_pool_facts(const gcpi_op *op, gcpi_facts *f) { f->window = &op->attributes.conv; }
+static void gcpi_avg_pool_facts(const gcpi_op *op, gcpi_facts *f)
+{
+    f->window = &op->attributes.conv;
+    f->call = gcpi_pool_call;
+}
 static const gcpi_op_row gcpi_max_pool_row = {
     GCP_OP_MAX_POOL,
     { "max_pool", gcpi_max_pool_shape, gcpi_max_pool_forward, gcpi_max_pool_backward, NULL, 0, GCPI_OUT(1), GCPI_OVER,

@@ -182,14 +182,17 @@ static int *gcpi_name_bucket(gcp_tape *t, uint64_t hash)
     return &t->names[hash % (unsigned)t->name_capacity].newest;
 }
 
+static void gcpi_name_take_back(gcp_tape *t)     /* the last one */
+{
+    const gcpi_name *last = &t->names[--t->name_count];
+    *gcpi_name_bucket(t, last->hash) = last->before;
+}
+
 static void gcpi_take_back(gcp_tape *t)
 {
     t->op_count = t->good.ops; t->edge_count = t->good.edges;
     t->tensor_count = t->good.tensors; t->parameter_count = t->good.parameters;
-    for (; t->name_count > t->good.names; t->name_count--) {
-        const gcpi_name *last = &t->names[t->name_count - 1];
-        *gcpi_name_bucket(t, last->hash) = last->before;
-    }
+    while (t->name_count > t->good.names) gcpi_name_take_back(t);
     t->text_used = t->good.text_used; t->text_mark = t->good.text_mark;
     for (int i = 0; i < t->parameter_count; i++)
         if (t->parameters[i].tensor >= t->tensor_count) t->parameters[i].tensor = 0;

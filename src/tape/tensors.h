@@ -185,8 +185,9 @@ GCPI_DEF gcp_tensor gcp_param_at(gcp_tape *t, const char *name, gcp_shape shape,
                   o.fan_in, o.fan_out, o.std);
     if (o.init == GCP_INIT_DEFAULT && (shape.rank == 1 || o.std == GCP_ZERO))
         o.init = o.std > 0 ? GCP_INIT_HE : GCP_INIT_ZEROS;
-    gcp_tensor x =
-        gcpi_parameter_of(t, GCPI_PARAMETER, t && t->segments ? t->segments[t->open].name : 0, name, shape, o);
+    const int top = name && *name == '/';
+    const int parent = t && t->segments && !top ? t->segments[t->open].name : 0;
+    gcp_tensor x = gcpi_parameter_of(t, GCPI_PARAMETER, parent, name ? name + top : NULL, shape, o);
     if (x.id) gcpi_recorded(t);
     return x;
 }

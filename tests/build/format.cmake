@@ -17,6 +17,13 @@ set(files
   src/cuda/kernels/updates.h
   src/cuda/kernels/wgrad.h
   src/kernels/columns.h
+  src/ops/code.h
+  src/report/program.h
+  src/report/repeats.h
+  tests/print_c.c
+  tests/support/printed.h
+  tests/test_print_c.c
+  examples/onnx_to_c.c
   src/onnx/blocks.h
   src/onnx/curves.h
   src/onnx/fold.h
