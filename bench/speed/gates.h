@@ -35,8 +35,9 @@ static void gate_print(const char *what, const double *measured, const double *a
     printf("  %-52s", what);
     for (int p = 0; p < passes; p++) {
         if (measured[p] <= 0) { printf("      -       "); continue; }
-        printf(" %5.2f (%4.2f) ", measured[p], asked[p]);
-        met &= measured[p] >= asked[p] - 0.005;            /* as printed */
+        const int good = measured[p] >= asked[p] - 0.005;  /* as printed */
+        printf(" %5.2f (%4.2f)%s", measured[p], asked[p], good ? " " : "!");
+        met &= good;
         any = 1;
     }
     printf("%s\n", !any ? "not measured" : met ? "met" : "NOT MET");

@@ -161,11 +161,17 @@ static double dnn_product_seconds(int calls)
 }
 
 static void dnn_close_product(void) { free(product.a); free(product.b); free(product.c); }
+static void dnn_say(void)
+{
+    const dnnl_version_t *v = dnnl_version();
+    printf("oneDNN %d.%d.%d\n", v->major, v->minor, v->patch);
+}
 #define RIVALS_ONEDNN                                                                                              \
     { "onednn_nhwc", dnn_open_nhwc, dnn_seconds, dnn_close }, { "onednn_any", dnn_open_any, dnn_seconds, dnn_close }, \
         { "onednn_sgemm", dnn_open_product, dnn_product_seconds, dnn_close_product },
 #else
 #define RIVALS_ONEDNN
+static void dnn_say(void) { printf("built without oneDNN 2 (Debian: libdnnl-dev)\n"); }
 #endif
 
 /* ---- OpenBLAS ---- */
