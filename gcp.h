@@ -1547,6 +1547,7 @@ GCPI_COLD                              /* at -Og: code that runs once per plan o
 #include "src/report/curve.h"          /* Text in markup; the curve of a sweep, as SVG */
 #include "src/report/pictures.h"       /* Pictures: memory over time, traces, graphs */
 #include "src/report/repeats.h"        /* Repeats: outermost segments that are alike */
+#include "src/report/variables.h"      /* Variables: what a printed program calls its tensors */
 #include "src/report/program.h"        /* gcp_print_c: a tape as a C program, a function that records it again */
 GCPI_WARM                              /* again at the user's level of optimisation */
 #include "src/end.h"

@@ -2212,6 +2212,11 @@ static const char *gcpi_keep_text(gcp_tape *t, const char *s)     /* a copy that
     return (const char *)memcpy(copy, s, (size_t)n);
 }
 
+static uint64_t gcpi_name_hash(int parent, const char *label)
+{
+    return gcpi_hash(label) ^ (uint64_t)parent * 0x9e3779b97f4a7c15u;
+}
+
 static int gcpi_name_find(gcp_tape *t, int parent, const char *label, uint64_t hash)     /* the latest, or 0 */
 {
     for (int i = *gcpi_name_bucket(t, hash); i > 0; i = t->names[i].before)
@@ -2227,7 +2232,7 @@ static int gcpi_name_new(gcp_tape *t, int parent, const char *label, const char 
         gcpi_fail(t, GCP_E_CAPACITY, at, label, "the tape's %td bytes for names are full (.names)", t->text_capacity);
         return 0;
     }
-    uint64_t hash = gcpi_hash(text) ^ (uint64_t)parent * 0x9e3779b97f4a7c15u;
+    const uint64_t hash = gcpi_name_hash(parent, text);
     int same = gcpi_name_find(t, parent, text, hash);
     const int taken = named && same;
     if (taken || !*text || strpbrk(text, " /#[*\n\t\r")) {
@@ -3552,6 +3557,7 @@ typedef struct gcpi_gather {
     ptrdiff_t ys[3], yfirst;          /* steps of y: image, row, pixel */
     ptrdiff_t xgroup, wgroup, ygroup; /* steps to the next group */
     const gcpi_end *end;              /* may be NULL; counts pixels of the view's output */
+    int windowed;                     /* x is copied, wherever it lies */
     /* set by gcpi_gather_plan */
     gcpi_simd simd;
     gcpi_columns columns; /* output channels; planar: pixels of a row */
@@ -3728,14 +3734,14 @@ static void gcpi_gather_cut(gcpi_gather *g, const gcpi_par *par)
     double best = 0;
     int chosen = GCPI_GATHER_PIXELS;
     for (int pixels = chosen; pixels >= GCPI_GATHER_LEAST && pixels_in_all > GCPI_GATHER_LEAST; pixels -= pixels / 4) {
-        gcpi_view_cut(&g->v, pixels, 1);
+        gcpi_view_cut(&g->v, pixels, !g->windowed);
         double tasks = (double)g->v.chunks * sets, rest = 4.0 / ((double)g->v.bn * g->v.bh * g->v.bw),
                cost = ceil(tasks / par->threads) * par->threads / tasks * (1 + rest) + 0.02 * (tasks < enough);
         if (best > 0 && cost >= best) continue;
         best = cost, chosen = pixels;
         if (tasks >= enough && cost < 1.05) break;
     }
-    gcpi_view_cut(&g->v, chosen, 1);
+    gcpi_view_cut(&g->v, chosen, !g->windowed);
 }
 
 /* Whether it pays to skip padding: what the last tiles of each kind of pixels leave empty, and what a tile and a kind
@@ -3793,7 +3799,7 @@ static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     if (g->planar) return gcpi_planar_plan(g, cols, par);
     g->columns = gcpi_columns_of(cols, &g->simd);
     g->sets = 1;
-    g->v.skips = gcpi_gather_skips(g);
+    g->v.skips = !g->windowed && gcpi_gather_skips(g);
     gcpi_gather_cut(g, par);
     ptrdiff_t row = (ptrdiff_t)g->v.runs * g->v.len, all = g->v.ky * row;
     int width = gcpi_ceil(g->columns.vectors, g->columns.panels) * g->simd.lanes;
@@ -4416,7 +4422,9 @@ static gcpi_pace gcpi_outer_pace(const gcpi_outer *o, const gcpi_share *s, ptrdi
     gcpi_pace p;
     p.x = gcpi_outer_pixels(o, s, &k);
     p.e = (uintptr_t)gcpi_outer_rows(o, s, &k);
-    p.half = gcpi_outer_x_apart(o) ? 0 : pixels * (uintptr_t)(v->sy * v->sx * v->xs[2]) * sizeof(gcp_real);
+    p.half = gcpi_outer_x_apart(o)
+                 ? 0
+                 : pixels * (uintptr_t)v->sy * (uintptr_t)v->sx * (uintptr_t)v->xs[2] * sizeof(gcp_real);
     p.tile = (p.half + (s->rows == o->es[2] ? pixels * (uintptr_t)s->rows * sizeof(gcp_real) : 0)) / tiles;
     p.term = p.tile / pixels + (p.tile > 0);
     return p;
@@ -4944,29 +4952,56 @@ static gcpi_depthwise gcpi_conv_depthwise(const gcpi_conv *c, int pass)
 }
 
 /* Finds one phase of each kind along an axis: strides may be long, but scratch depends only on how many positions and
- * taps a phase has, and on whether all that it reads lies inside dy. Returns how many kinds there are. */
-enum { GCPI_KINDS = 12 };
-static int gcpi_phase_kinds(int size, int read, int k, int stride, int pad, int dilation, int *at)
+ * taps a phase has and, unless `anywhere`, on its origin: on what it reads beside dy. Returns how many kinds there are;
+ * 0: too many. */
+enum { GCPI_KINDS = 24 };
+static int gcpi_phase_kinds(int size, int k, int stride, int pad, int dilation, int anywhere, int *at)
 {
-    struct { int count, taps, inside; } kinds[GCPI_KINDS];
+    gcpi_phase kinds[GCPI_KINDS];
     int found = 0;
     for (int i = 0; i < stride && i < size; i++) {
         gcpi_phase p = gcpi_phase_of(i, size, k, stride, pad, dilation);
-        int inside = p.origin >= 0 && (int64_t)p.origin + p.count - 1 + (int64_t)(p.taps - 1) * p.dilation < read,
-            same = 0;
-        while (same < found &&
-               (kinds[same].count != p.count || kinds[same].taps != p.taps || kinds[same].inside != inside))
+        int same = 0;
+        while (same < found && (kinds[same].count != p.count || kinds[same].taps != p.taps ||
+                                (!anywhere && kinds[same].origin != p.origin)))
             same++;
-        if (same < found || found == GCPI_KINDS) continue;
-        kinds[found].count = p.count, kinds[found].taps = p.taps, kinds[found].inside = inside;
+        if (same < found) continue;
+        if (found == GCPI_KINDS) return 0;
+        kinds[found] = p;
         at[found++] = i;
     }
     return found;
 }
 
+/* Scratch of one phase; anywhere: of any with as many positions and taps, whether it reads dy in place or not. */
+static size_t gcpi_phase_scratch(const gcpi_conv *c, int y, int x, int anywhere, const gcpi_par *par)
+{
+    gcpi_gather g = gcpi_conv_phase(c, y, x), inside = g;
+    g.windowed = anywhere;
+    size_t bytes = gcpi_gather_plan(&g, c->ci / c->groups, par);
+    if (!anywhere) return bytes;
+    inside.v.oy = inside.v.ox = 0;
+    inside.v.h = (int)GCPI_MIN(inside.v.ho + (inside.v.ky - 1) * (int64_t)inside.v.dy, INT32_MAX);
+    inside.v.w = (int)GCPI_MIN(inside.v.wo + (inside.v.kx - 1) * (int64_t)inside.v.dx, INT32_MAX);
+    return GCPI_MAX(bytes, gcpi_gather_plan(&inside, c->ci / c->groups, par));
+}
+
+static size_t gcpi_phases_scratch(const gcpi_conv *c, const gcpi_par *par)
+{
+    int ys[GCPI_KINDS], xs[GCPI_KINDS], rows = 0, columns = 0, anywhere = 0;
+    size_t most = 0;
+    for (; !rows || !columns; anywhere++) {
+        rows = gcpi_phase_kinds(c->h, c->kh, c->sh, c->pt, c->dh, anywhere, ys);
+        columns = gcpi_phase_kinds(c->w, c->kw, c->sw, c->pl, c->dw, anywhere, xs);
+    }
+    for (int y = 0; y < rows; y++)
+        for (int x = 0; x < columns; x++)
+            most = GCPI_MAX(most, gcpi_phase_scratch(c, ys[y], xs[x], anywhere > 1, par));
+    return most;
+}
+
 static size_t gcpi_conv_scratch(const gcpi_conv *c, int pass, const gcpi_par *par)
 {
-    size_t most = 0;
     if (gcpi_conv_empty(c)) return 0;
     if (gcpi_conv_is_depthwise(c)) {
         gcpi_depthwise p = gcpi_conv_depthwise(c, pass);
@@ -4980,16 +5015,7 @@ static size_t gcpi_conv_scratch(const gcpi_conv *c, int pass, const gcpi_par *pa
         gcpi_outer o = gcpi_conv_outer(c);
         return gcpi_outer_plan(&o, par);
     }
-    int ys[GCPI_KINDS], xs[GCPI_KINDS];
-    int rows = gcpi_phase_kinds(c->h, c->ho, c->kh, c->sh, c->pt, c->dh, ys),
-        columns = gcpi_phase_kinds(c->w, c->wo, c->kw, c->sw, c->pl, c->dw, xs);
-    for (int y = 0; y < rows; y++)
-        for (int x = 0; x < columns; x++) {
-            gcpi_gather g = gcpi_conv_phase(c, ys[y], xs[x]);
-            size_t bytes = gcpi_gather_plan(&g, c->ci / c->groups, par);
-            most = bytes > most ? bytes : most;
-        }
-    return most;
+    return gcpi_phases_scratch(c, par);
 }
 
 /* y starts from a bias, or is added to; not both. end may be NULL. */
@@ -5549,31 +5575,35 @@ static int gcpi_given_ok(gcp_tensor x, gcp_tensor bias, const char *what, gcp_in
 /* How an op is written in C: the call that records it. An op with options, or whose call has another name or other
    inputs than its row, writes it (.call of its facts); for all others it is the row's name and its inputs. */
 
-/* What a tensor is called: x, and t, p with a number. 0: it is found by its path. */
+/* What a tensor is called: x; t, p with a number; an element of c with a number. 0: it is found by its path. */
 typedef struct gcpi_variable {
     char kind;
     int number;
 } gcpi_variable;
 
-/* variables: of each tensor. next: how many ops behind this one its call records, too. */
+/* variables: of each tensor. stands: for each tensor the one that is written: where a call stops a gradient, what it
+   takes. next: how many ops behind this one its call records, too. */
 typedef struct gcpi_code {
     gcp_writer w;
     const gcp_tape *t;
     const gcpi_variable *variables;
+    const int *stands;
     int next;
 } gcpi_code;
 
 /* ---- values ---- */
 
-static void gcpi_code_text(const gcpi_code *c, const char *text)
+static void gcpi_code_escaped(const gcpi_code *c, const char *text)
+{
+    for (const unsigned char *at = (const unsigned char *)text; *at; at++)
+        if (*at < ' ' || *at > '~') gcpi_say(c->w, "\\%c%c%c", '0' + (*at >> 6), '0' + (*at >> 3 & 7), '0' + (*at & 7));
+        else gcpi_say(c->w, strchr("\"\\?", *at) ? "\\%c" : "%c", *at);
+}
+static void gcpi_code_text(const gcpi_code *c, const char *before, const char *text)
 {
     gcpi_say(c->w, "\"");
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\') gcpi_say(c->w, "\\");
-        if ((unsigned char)*text < ' ')
-            gcpi_say(c->w, "\\%c%c%c", '0' + (*text >> 6), '0' + (*text >> 3 & 7), '0' + (*text & 7));
-        else gcpi_say(c->w, "%c", *text);
-    }
+    gcpi_code_escaped(c, before);
+    gcpi_code_escaped(c, text);
     gcpi_say(c->w, "\"");
 }
 static void gcpi_code_shape(const gcpi_code *c, gcp_shape s)
@@ -5598,18 +5628,31 @@ static void gcpi_code_number(const gcpi_code *c, double value)
         gcpi_say_real(c->w, text, value);
     }
 }
-static void gcpi_code_tensor(const gcpi_code *c, int id)
+static void gcpi_code_tensor(const gcpi_code *c, int tensor)
 {
+    const int id = c->stands[tensor];
     const gcpi_variable v = c->variables[id];
+    const int op = c->t->tensors[id].producer;
     char path[256];
     if (v.kind == 'x') gcpi_say(c->w, "x");
+    else if (v.kind == 'c') gcpi_say(c->w, "c%d[%d]", v.number, id - c->t->ops[op].out);
     else if (v.kind) gcpi_say(c->w, "%c%d", v.kind, v.number);
     else {
         gcpi_say(c->w, "gcp_find(net, ");
         gcpi_name_text(c->t, c->t->tensors[id].name, path, sizeof path);
-        gcpi_code_text(c, path);
+        gcpi_code_text(c, "", path);
         gcpi_say(c->w, ")");
     }
+}
+
+/* A name as C allows it. */
+static const char *gcpi_code_word_of(const char *name, char *word, size_t size)
+{
+    static const char *const allowed = "_0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    snprintf(word, size, "%s%s", strchr("0123456789", *name) ? "_" : "", name);
+    for (char *c = word; *c; c++)
+        if (!strchr(allowed, *c)) *c = '_';
+    return word;
 }
 
 /* ---- calls ---- */
@@ -5656,21 +5699,6 @@ static int gcpi_code_layer(const gcpi_code *c, const gcpi_op *op, int inputs)
 static gcp_shape gcpi_code_input_shape(const gcpi_code *c, const gcpi_op *op, int i)
 {
     return c->t->tensors[c->t->edges[op->in + i]].shape;
-}
-
-/* A loss that is recorded as several ops, of which this is the first: with a mean behind it, or with what weights take,
-   from stop_gradient to a division. */
-static void gcpi_code_loss(gcpi_code *c, const gcpi_op *op, const char *name)
-{
-    const gcpi_op *next = op + 1, *end = c->t->ops + c->t->op_count;
-    const int weighted = next < end && !strcmp(next->row->name, "stop_gradient");
-    gcpi_code_call(c, op, name, 0, 2);
-    if (weighted) {
-        gcpi_say(c->w, ", .weights = ");
-        gcpi_code_input(c, next, 0);
-    }
-    while (next < end && strcmp(next->row->name, weighted ? "div" : "mean")) next++;
-    c->next = (int)(next - op);
 }
 
 /* ---- options: nothing where it is the default ---- */
@@ -5726,6 +5754,22 @@ static void gcpi_code_axis(const gcpi_code *c, int axis)
 {
     static const char *const words[] = { "GCP_AXIS_SAMPLES", "GCP_AXIS_HEIGHT", "GCP_AXIS_WIDTH" };
     if (axis < 3) gcpi_code_word(c, "axis", words[axis]);
+}
+/* A loss that is recorded as several ops, of which this is the first: with a mean behind it, or with what weights take,
+   from stop_gradient to a division. option: of 1, if it
+   is not given. */
+static void gcpi_code_loss(gcpi_code *c, const gcpi_op *op, const char *name, const char *option, double value)
+{
+    const gcpi_op *next = op + 1, *end = c->t->ops + c->t->op_count;
+    const int weighted = next < end && !strcmp(next->row->name, "stop_gradient");
+    gcpi_code_call(c, op, name, 0, 2);
+    gcpi_code_real(c, option, value, 1);
+    if (weighted) {
+        gcpi_say(c->w, ", .weights = ");
+        gcpi_code_input(c, next, 0);
+    }
+    while (next < end && strcmp(next->row->name, weighted ? "div" : "mean")) next++;
+    c->next = (int)(next - op);
 }
 GCPI_WARM
 
@@ -6804,11 +6848,10 @@ static void gcpi_pair_cost(const gcp_cost_call *c, gcp_cost *cost)
 static void gcpi_pair_call(gcpi_code *c, const gcpi_op *op)
 {
     const int fn = op->attributes.pair.fn;
-    if (fn == GCPI_PAIR_HUBER) gcpi_code_loss(c, op, op->attributes.pair.p == 0 ? "l1" : "smooth_l1");
-    else if (fn == GCPI_PAIR_LOGITS) gcpi_code_loss(c, op, "binary_cross_entropy");
+    const double p = op->attributes.pair.p;
+    if (fn == GCPI_PAIR_LOGITS) gcpi_code_loss(c, op, "binary_cross_entropy", "positive", p);
+    else if (fn == GCPI_PAIR_HUBER) gcpi_code_loss(c, op, p == 0 ? "l1" : "smooth_l1", "beta", p == 0 ? 1 : p);
     else gcpi_code_call(c, op, op->row->name, 0, op->inputs);
-    if (fn == GCPI_PAIR_HUBER && op->attributes.pair.p != 0) gcpi_code_real(c, "beta", op->attributes.pair.p, 1);
-    if (fn == GCPI_PAIR_LOGITS) gcpi_code_real(c, "positive", op->attributes.pair.p, 1);
     if (fn != GCPI_PAIR_EXPAND) return;
     gcpi_say(c->w, ", ");
     gcpi_code_shape(c, op->attributes.pair.to);
@@ -8815,16 +8858,18 @@ static void gcpi_conv_transpose2d_backward(const gcp_call *c)
 static void gcpi_conv_call(gcpi_code *c, const gcpi_op *op)
 {
     const gcpi_conv_attr *a = &op->attributes.conv;
-    if (gcpi_code_layer(c, op, 3)) {
+    const int makes = gcpi_code_layer(c, op, 3);
+    if (makes) {
         gcpi_code_int(c, "out", op->kind == GCP_OP_CONV2D ? a->co : a->ci, 0);
         gcpi_code_both(c, "k", "kh", "kw", a->kh, a->kw, 0);
-        gcpi_code_int(c, "no_bias", op->inputs < 3, 0);
-        gcpi_code_layer_init(c, op, GCP_INIT_HE);
     }
     gcpi_code_both(c, "stride", "stride_h", "stride_w", a->sh, a->sw, 1);
     gcpi_code_pads(c, a);
     gcpi_code_both(c, "dilation", "dilation_h", "dilation_w", a->dh, a->dw, 1);
     gcpi_code_int(c, "groups", a->groups, 1);
+    if (!makes) return;
+    gcpi_code_int(c, "no_bias", op->inputs < 3, 0);
+    gcpi_code_layer_init(c, op, GCP_INIT_HE);
 }
 static void gcpi_conv_facts(const gcpi_op *op, gcpi_facts *f)
 {
@@ -11068,11 +11113,14 @@ GCPI_COLD                              /* at -Og: code that runs once per plan o
 
 /* ---- custom: the user's row ---- */
 
-/* The row and its context are the user's: the row's name stands for both. */
+/* The row's name stands for it; its context is not known. */
 static void gcpi_custom_call(gcpi_code *c, const gcpi_op *op)
 {
+    char name[80];
+    const gcpi_variable v = c->variables[op->out];
     gcpi_code_list(c, op, "custom");
-    gcpi_say(c->w, ", &%s", op->row->name);
+    gcpi_say(c->w, ", &%s", gcpi_code_word_of(op->row->name, name, sizeof name));
+    if (v.kind == 'c') gcpi_say(c->w, ", .outputs = c%d", v.number);
 }
 static void gcpi_custom_facts(const gcpi_op *op, gcpi_facts *f)
 {
@@ -25525,6 +25573,7 @@ static int gcpi_repeat_numbers(const char *a, const char *b, char *format, size_
 {
     size_t at = 0, n = 0;
     char *rest, *other;
+    if (!strcmp(a, b)) return 0;
     while (a[at] && a[at] == b[at]) at++;
     while (at && strchr("0123456789", a[at - 1])) at--;
     if (!a[at] || !b[at] || !strchr("0123456789", a[at]) || !strchr("0123456789", b[at])) return 0;
@@ -25552,30 +25601,55 @@ static int gcpi_repeat_follows(const char *a, const char *b, const char *name, i
     int number, step;
     if (!strcmp(a, b)) return !strcmp(a, name);
     if (!gcpi_repeat_numbers(a, b, format, sizeof format, &number, &step)) return 0;
+    snprintf(text, sizeof text, format, number);
+    if (strcmp(text, a)) return 0; /* zeros before it */
     if ((int64_t)number + (int64_t)step * k > INT32_MAX || (int64_t)number + (int64_t)step * k < 0) return 0;
     snprintf(text, sizeof text, format, number + step * k);
     return !strcmp(text, name);
 }
+/* The segment that a name lies in: 0, the tape itself; -1: it lies below an op, whose call made it. */
+static int gcpi_repeat_owner(const gcp_tape *t, int name)
+{
+    const int parent = t->names[name].parent;
+    for (int s = 0; s < t->segment_count; s++)
+        if (t->segments[s].name == parent) return s;
+    return -1;
+}
+/* Whether a segment of a copy stands where this one of the first does. */
+static int gcpi_repeat_place_alike(const gcp_tape *t, const gcpi_repeat *r, int a, int b, int apart)
+{
+    for (; a; a = t->segments[a].parent, b = t->segments[b].parent) {
+        const gcpi_segment *s = &t->segments[a], *u = &t->segments[b];
+        if (b - a != apart || s->keep != u->keep || strcmp(t->names[s->name].label, t->names[u->name].label)) return 0;
+        if (a == r->segment) return 1;
+    }
+    return 0;
+}
 static const char *gcpi_repeat_label(const gcp_tape *t, int tensor) { return t->names[t->tensors[tensor].name].label; }
 
+/* Whether parameter c of copy k is recorded where and as parameter a of the first is. */
+static int gcpi_repeat_parameter_alike(const gcp_tape *t, const gcpi_repeat *r, int a, int c, int apart)
+{
+    const gcpi_tensor *x = &t->tensors[a], *y = &t->tensors[c];
+    const gcpi_parameter *p = &t->parameters[x->parameter], *q = &t->parameters[y->parameter];
+    const int one = gcpi_repeat_owner(t, x->name), other = gcpi_repeat_owner(t, y->name);
+    if (p->init != q->init || p->deviation != q->deviation || p->fan_in != q->fan_in || p->fan_out != q->fan_out)
+        return 0;
+    return one > 0 ? gcpi_repeat_place_alike(t, r, one, other, apart) : one == other;
+}
 /* Whether tensor i of copy k is what the loop's body makes there. */
 static int gcpi_repeat_tensor_alike(const gcp_tape *t, const gcpi_repeat *r, int k, int i)
 {
-    const int a = r->base + i, b = a + r->tensors, c = a + k * r->tensors;
+    const int a = r->base + i, b = a + r->tensors, c = a + k * r->tensors,
+              apart = gcpi_repeat_outer(t, r->first + k * r->ops) - r->segment;
     const gcpi_tensor *x = &t->tensors[a], *y = &t->tensors[c];
-    const int owned = t->names[x->name].parent == 0;
     if (x->kind != y->kind || x->dtype != y->dtype || x->flags != y->flags || !gcpi_same_shape(x->shape, y->shape) ||
-        x->shape.rank != y->shape.rank || x->kind == GCPI_INPUT || t->names[x->name].named != t->names[y->name].named ||
-        owned != (t->names[y->name].parent == 0))
+        x->shape.rank != y->shape.rank || x->kind == GCPI_INPUT || t->names[x->name].named != t->names[y->name].named)
         return 0;
-    if (x->kind == GCPI_PARAMETER) {
-        const gcpi_parameter *p = &t->parameters[x->parameter], *q = &t->parameters[y->parameter];
-        if (p->init != q->init || p->deviation != q->deviation || p->fan_in != q->fan_in || p->fan_out != q->fan_out)
-            return 0;
-    }
-    if (owned && x->kind == GCPI_PARAMETER)
-        return gcpi_repeat_follows(gcpi_repeat_label(t, a), gcpi_repeat_label(t, b), gcpi_repeat_label(t, c), k);
-    return !strcmp(gcpi_repeat_label(t, a), gcpi_repeat_label(t, c));
+    if (x->parameter >= 0 && !gcpi_repeat_parameter_alike(t, r, a, c, apart)) return 0;
+    const char *first = gcpi_repeat_label(t, a), *name = gcpi_repeat_label(t, c);
+    return t->names[x->name].named ? gcpi_repeat_follows(first, gcpi_repeat_label(t, b), name, k)
+                                   : !strcmp(first, name);
 }
 /* What copy k reads where the first reads tensor x. */
 static int gcpi_repeat_stands_for(const gcpi_repeat *r, int x, int k)
@@ -25585,19 +25659,37 @@ static int gcpi_repeat_stands_for(const gcpi_repeat *r, int x, int k)
         if (r->from[i] == x) return r->to[i] + (k - 1) * r->tensors;
     return x;
 }
+/* The name that op j has in copy k: its own, which may have a number that goes on, or its row's. */
+static const char *gcpi_repeat_op_label(const gcp_tape *t, const gcpi_repeat *r, int k, int j)
+{
+    return t->names[t->ops[r->first + k * r->ops + j].name].label;
+}
+static int gcpi_repeat_named(const gcp_tape *t, const gcpi_repeat *r, int k, int j)
+{
+    const char *first = gcpi_repeat_op_label(t, r, 0, j), *name = gcpi_repeat_op_label(t, r, k, j);
+    if (!t->names[t->ops[r->first + j].name].named) return !strcmp(first, name);
+    return gcpi_repeat_follows(first, gcpi_repeat_op_label(t, r, 1, j), name, k);
+}
+/* Whether a copy reads, or freezes, what a call of its own made under the call's name: that has no variable, and
+   another path in each copy. */
+static int gcpi_repeat_finds(const gcp_tape *t, const gcpi_repeat *r, const gcpi_op *op, int i)
+{
+    const int id = t->edges[op->in + i];
+    if (gcpi_code_makes(t, op, i)) return t->tensors[id].flags & GCPI_FROZEN;
+    return id >= r->base && t->tensors[id].parameter >= 0 && gcpi_repeat_owner(t, t->tensors[id].name) < 0 &&
+           !gcpi_facts_of(op).silent;
+}
 static int gcpi_repeat_op_alike(const gcp_tape *t, const gcpi_repeat *r, int k, int j)
 {
     const gcpi_op *x = &t->ops[r->first + j], *y = x + k * r->ops;
-    const int segments = gcpi_repeat_outer(t, r->first + k * r->ops) - r->segment;
-    const gcpi_segment *s = &t->segments[x->segment], *u = &t->segments[y->segment];
+    const int apart = gcpi_repeat_outer(t, r->first + k * r->ops) - r->segment;
     int same = x->row == y->row && x->inputs == y->inputs && x->outputs == y->outputs && x->kept == y->kept &&
-               y->out - x->out == k * r->tensors && y->segment - x->segment == segments && s->keep == u->keep &&
+               y->out - x->out == k * r->tensors && gcpi_repeat_place_alike(t, r, x->segment, y->segment, apart) &&
                (!x->context || x->context == y->context) && t->names[x->name].named == t->names[y->name].named &&
-               !strcmp(t->names[x->name].label, t->names[y->name].label) &&
-               !strcmp(t->names[s->name].label, t->names[u->name].label) &&
-               !memcmp(&x->attributes, &y->attributes, sizeof x->attributes);
+               gcpi_repeat_named(t, r, k, j) && !memcmp(&x->attributes, &y->attributes, sizeof x->attributes);
     for (int i = 0; same && i < x->inputs; i++)
-        same = gcpi_repeat_stands_for(r, t->edges[x->in + i], k) == t->edges[y->in + i];
+        same =
+            gcpi_repeat_stands_for(r, t->edges[x->in + i], k) == t->edges[y->in + i] && !gcpi_repeat_finds(t, r, x, i);
     return same;
 }
 /* What the second copy reads of the first, where the first reads what was before it. */
@@ -25608,8 +25700,11 @@ static int gcpi_repeat_carried(const gcp_tape *t, gcpi_repeat *r)
         const gcpi_op *x = &t->ops[r->first + j], *y = x + r->ops;
         for (int i = 0; i < x->inputs && i < y->inputs; i++) {
             const int a = t->edges[x->in + i], b = t->edges[y->in + i];
-            if (a >= r->base || b < r->base || gcpi_repeat_stands_for(r, a, 1) == b) continue;
-            if (r->carried == 4) return 0;
+            if (a >= r->base || b < r->base || b >= r->base + r->tensors || gcpi_repeat_stands_for(r, a, 1) == b)
+                continue;
+            for (int k = 0; k < r->carried; k++)
+                if (r->to[k] == b) return 0;
+            if (r->carried == 4 || t->tensors[a].parameter >= 0 || t->tensors[b].parameter >= 0) return 0;
             r->from[r->carried] = a;
             r->to[r->carried++] = b;
         }
@@ -25644,6 +25739,14 @@ static int gcpi_repeat_loses(const gcp_tape *t, const gcpi_repeat *r, const gcp_
         if (gcpi_repeat_lost(r, outputs[i].id)) return 1;
     return 0;
 }
+/* Whether names of its copies differ, by a number. */
+static int gcpi_repeat_numbered(const gcp_tape *t, const gcpi_repeat *r)
+{
+    int differ = 0;
+    for (int i = 0; i < r->tensors; i++)
+        differ |= strcmp(gcpi_repeat_label(t, r->base + i), gcpi_repeat_label(t, r->base + i + r->tensors));
+    return differ;
+}
 /* The repeat that begins with this op; times 1: none does. */
 static gcpi_repeat gcpi_repeat_of(const gcp_tape *t, int op, const gcp_tensor *outputs, int count)
 {
@@ -25662,13 +25765,14 @@ static gcpi_repeat gcpi_repeat_of(const gcp_tape *t, int op, const gcp_tensor *o
     return r;
 }
 
-/* ==== src/report/program.h ==== */
+/* ==== src/report/variables.h ==== */
 
-/* gcp_print_c: a tape as a C program, a function that records it again. */
+/* Variables: what a printed program calls its tensors. */
 
-/* What is known of a tensor's readers: their first and last place, and whether all lie in the segment of its maker. */
+/* What is known of a tensor's readers: their first and last place; whether all lie in the block where it is made;
+   whether a loop reads it anew each time. */
 typedef struct gcpi_readers {
-    int first, last, inside;
+    int first, last, inside, often;
 } gcpi_readers;
 
 typedef struct gcpi_program {
@@ -25701,8 +25805,6 @@ static const gcpi_repeat *gcpi_program_repeat_at(const gcpi_program *p, int op)
     return NULL;
 }
 
-/* ---- variables ---- */
-
 static int gcpi_program_within(const gcp_tape *t, int segment, int around)
 {
     while (segment && segment != around) segment = t->segments[segment].parent;
@@ -25724,18 +25826,25 @@ static int gcpi_program_maker(const gcp_tape *t, int tensor)
     }
     return low;
 }
+/* The block that a tensor is made in; -1: none that its readers share for certain, as of what is made between two. */
+static int gcpi_program_block(const gcp_tape *t, int tensor)
+{
+    const int maker = gcpi_program_maker(t, tensor), made = t->tensors[tensor].producer >= 0,
+              segment = maker < t->op_count ? t->ops[maker].segment : 0;
+    if (made) return segment;
+    return t->tensors[tensor].kind != GCPI_INPUT && segment == (maker ? t->ops[maker - 1].segment : 0) ? segment : -1;
+}
 static void gcpi_program_reads(gcpi_program *p, int tensor, int place, int segment)
 {
     gcpi_readers *r = &p->readers[tensor];
-    const int maker = gcpi_program_maker(p->t, tensor), input = p->t->tensors[tensor].kind == GCPI_INPUT,
-              made = input || maker == p->t->op_count ? 0 : p->t->ops[maker].segment;
+    const int block = gcpi_program_block(p->t, tensor);
     if (!r->first) {
         r->first = place;
-        r->inside = !input;
+        r->inside = 1;
     }
     r->last = GCPI_MAX(r->last, place);
     r->first = GCPI_MIN(r->first, place);
-    r->inside &= gcpi_program_within(p->t, segment, made);
+    r->inside &= block >= 0 && gcpi_program_within(p->t, segment, block);
 }
 /* How many ops behind this one its call records. */
 static int gcpi_program_next(gcpi_program *p, const gcpi_op *op)
@@ -25789,6 +25898,7 @@ static void gcpi_program_readers(gcpi_program *p)
                 int carried = 0;
                 for (int k = 0; r && k < r->carried; k++) carried |= r->from[k] == id;
                 if (!carried) gcpi_program_reads(p, id, p->places[op + j], x->segment);
+                p->readers[id].often |= r && !carried && id < r->base;
             }
         }
         if (r) op += r->times * r->ops - 1;
@@ -25796,13 +25906,11 @@ static void gcpi_program_readers(gcpi_program *p)
     for (int i = 0; i < p->output_count; i++)
         gcpi_program_reads(p, p->outputs[i].id, gcpi_program_place(p, t->op_count), 0);
 }
-/* The segment that a name lies in: 0, the tape itself; -1: it lies below an op, whose call made it. */
-static int gcpi_program_owner(const gcp_tape *t, int name)
+/* A custom op's outputs are an array, if it has several. */
+static int gcpi_program_several(const gcp_tape *t, int id)
 {
-    const int parent = t->names[name].parent;
-    for (int s = 0; s < t->segment_count; s++)
-        if (t->segments[s].name == parent) return s;
-    return -1;
+    const gcpi_op *op = &t->ops[t->tensors[id].producer];
+    return op->outputs > 1 && gcpi_facts_of(op).custom;
 }
 /* x: what only the next call reads; p0, p1, ...: parameters that only the call behind them reads; t1, t2, ...: others.
    What a call makes on the way has readers only in that call, and no name. */
@@ -25816,11 +25924,20 @@ static void gcpi_program_name(gcpi_program *p)
                   made = p->t->tensors[id].producer >= 0;
         if (place != before) waiting = 0;
         before = place;
-        if (!r->first || (made && r->last == place)) continue;
-        if (p->t->tensors[id].parameter >= 0 && gcpi_program_owner(p->t, p->t->tensors[id].name) < 0) continue;
-        v->kind = 't';
-        if (r->first == r->last && r->first == place + made)
-            v->kind = made || p->t->tensors[id].kind == GCPI_INPUT ? 'x' : 'p';
+        const int several = made && gcpi_program_several(p->t, id);
+        if (!r->first && !(several && p->t->tensors[id].flags & GCPI_KEPT)) continue;
+        if (made && r->first && r->last == place) continue;
+        if (p->t->tensors[id].parameter >= 0 && gcpi_repeat_owner(p->t, p->t->tensors[id].name) < 0) continue;
+        const int once = !r->often && r->first == r->last && r->first == place + made;
+        v->kind = !once || p->t->tensors[id].kind == GCPI_INPUT ? 't' : made ? 'x' : 'p';
+        if (several) {
+            const int op = p->t->tensors[id].producer;
+            *v = p->variables[p->t->ops[op].out];
+            if (v->kind != 'c') v->number = ++number;
+            v->kind = 'c';
+            p->variables[p->t->ops[op].out] = *v;
+            continue;
+        }
         v->number = v->kind == 't' ? ++number : v->kind == 'p' ? waiting++ : 0;
     }
     for (int i = 0; i < p->repeat_count; i++) {
@@ -25831,17 +25948,18 @@ static void gcpi_program_name(gcpi_program *p)
             v->number = ++number;
         }
     }
-    for (int op = 0; op < p->t->op_count; op++)
-        if (gcpi_program_silent(p->t, op))
-            p->variables[p->t->ops[op].out] = p->variables[p->t->edges[p->t->ops[op].in]];
 }
-
-static int gcpi_program_alias(const gcp_tape *t, int id)
+/* What a call stops the gradient of itself is written as it was before. */
+static void gcpi_program_stands(gcpi_program *p, int *stands)
 {
-    return t->tensors[id].producer >= 0 && gcpi_program_silent(t, t->tensors[id].producer);
+    for (int id = 0; id < p->t->tensor_count; id++) stands[id] = id;
+    for (int op = 0; op < p->t->op_count; op++)
+        if (gcpi_program_silent(p->t, op)) stands[p->t->ops[op].out] = stands[p->t->edges[p->t->ops[op].in]];
 }
 
-/* ---- printing ---- */
+/* ==== src/report/program.h ==== */
+
+/* gcp_print_c: a tape as a C program, a function that records it again. */
 
 static void gcpi_program_indent(const gcpi_program *p)
 {
@@ -25869,7 +25987,7 @@ static void gcpi_program_open(gcpi_program *p, int segment)
     gcpi_program_indent(p);
     if (p->loop && p->loop->segment == segment) gcpi_say(p->c.w, "for (int i = 0; i < %d; i++) ", p->loop->times);
     gcpi_say(p->c.w, "GCP_SEGMENT(net, ");
-    gcpi_code_text(&p->c, p->t->names[s->name].label);
+    gcpi_code_text(&p->c, "", p->t->names[s->name].label);
     gcpi_program_keeps(p, s->keep & ~p->t->segments[s->parent].keep);
     gcpi_say(p->c.w, ") {\n");
     p->segment = segment;
@@ -25884,7 +26002,7 @@ static void gcpi_program_assign(gcpi_program *p, int tensor)
 {
     const gcpi_variable v = p->variables[tensor];
     gcpi_program_indent(p);
-    if (!v.kind) return;
+    if (!v.kind || v.kind == 'c') return;
     gcpi_say(p->c.w, v.kind == 't' && p->readers[tensor].inside ? "gcp_tensor " : "");
     gcpi_code_tensor(&p->c, tensor);
     gcpi_say(p->c.w, " = ");
@@ -25892,13 +26010,14 @@ static void gcpi_program_assign(gcpi_program *p, int tensor)
 static void gcpi_program_input(gcpi_program *p, int id)
 {
     const gcpi_tensor *e = &p->t->tensors[id];
-    int loss = 0;
+    int ids = 0;
     for (int op = 0; op < p->t->op_count; op++)
         for (int i = 0; i < p->t->ops[op].inputs; i++)
-            loss |= p->t->edges[p->t->ops[op].in + i] == id && gcpi_facts_of(&p->t->ops[op]).leaves_out;
+            ids |= p->t->edges[p->t->ops[op].in + i] == id &&
+                   gcpi_facts_of(&p->t->ops[op]).channels == GCPI_CHANNELS_LOOKED_UP;
     gcpi_program_assign(p, id);
-    gcpi_say(p->c.w, "%s(net, ", e->dtype == GCP_DTYPE_REAL ? "gcp_input" : loss ? "gcp_labels" : "gcp_ids");
-    gcpi_code_text(&p->c, gcpi_repeat_label(p->t, id));
+    gcpi_say(p->c.w, "%s(net, ", e->dtype == GCP_DTYPE_REAL ? "gcp_input" : ids ? "gcp_ids" : "gcp_labels");
+    gcpi_code_text(&p->c, "", gcpi_repeat_label(p->t, id));
     gcpi_say(p->c.w, ", ");
     gcpi_code_shape(&p->c, e->shape);
     gcpi_say(p->c.w, "%s);\n", e->flags & GCPI_WANTED ? ", .want_grad = 1" : "");
@@ -25909,33 +26028,38 @@ static void gcpi_program_input(gcpi_program *p, int id)
         gcpi_say(p->c.w, ");\n");
     }
 }
-/* A parameter's options, where they are not gcp_param's defaults or what a matmul gives. */
-static void gcpi_program_begins(const gcpi_program *p, const gcpi_parameter *q)
+/* Whether a product takes it as its right factor, and so gives it fans. */
+static int gcpi_program_factor(const gcp_tape *t, int id)
 {
-    const int flat = q->shape.rank == 1, rows = q->shape.d[0],
-              rest = (int)GCPI_MIN(gcpi_count(q->shape) / (size_t)rows, (size_t)INT32_MAX),
-              usual = (!q->fan_in || q->fan_in == rest) && (!q->fan_out || q->fan_out == rows),
-              factor = q->shape.rank == 2 && q->fan_in == rows && q->fan_out == rest;
-    gcpi_code_real(&p->c, "std", q->deviation, 0);
-    if (q->deviation == 0) gcpi_code_init(&p->c, q->init, flat ? GCP_INIT_ZEROS : GCP_INIT_DEFAULT);
-    if (usual || factor || flat) return;
-    gcpi_code_int(&p->c, "fan_in", q->fan_in, 0);
-    gcpi_code_int(&p->c, "fan_out", q->fan_out, 0);
+    for (int op = 0; op < t->op_count; op++)
+        if (t->edges[t->ops[op].in + (t->ops[op].inputs > 1)] == id && !strcmp(t->ops[op].row->name, "matmul"))
+            return 1;
+    return 0;
 }
-/* A name of the tape's own, whatever segment is open, begins with '/'. In a loop it may have the loop's number. */
-static void gcpi_program_path(gcpi_program *p, int id)
+/* A parameter's options, where they are not gcp_param's defaults or what a matmul gives. */
+static void gcpi_program_begins(const gcpi_program *p, int id)
 {
-    const gcp_tape *t = p->t;
-    const char *label = gcpi_repeat_label(t, id),
-               *slash = p->segment && !t->names[t->tensors[id].name].parent ? "/" : "";
-    char format[256], text[260];
+    const gcpi_parameter *q = &p->t->parameters[p->t->tensors[id].parameter];
+    const int given = q->fan_in || q->fan_out, flat = q->shape.rank == 1, rows = q->shape.d[0],
+              rest = (int)GCPI_MIN(gcpi_count(q->shape) / (size_t)rows, (size_t)INT32_MAX),
+              usual = given && q->shape.rank == 2 && q->fan_in == rows && q->fan_out == rest &&
+                      gcpi_program_factor(p->t, id);
+    if (!(q->deviation > 0)) gcpi_code_init(&p->c, q->init, flat ? GCP_INIT_ZEROS : GCP_INIT_DEFAULT);
+    if (given && !usual) {
+        gcpi_code_int(&p->c, "fan_in", q->fan_in, 0);
+        gcpi_code_int(&p->c, "fan_out", q->fan_out, 0);
+    }
+    gcpi_code_real(&p->c, "std", q->deviation > 0 ? q->deviation : 0, 0);
+}
+/* A name. In a loop `second` is that of the next copy: the loop's number stands where the two differ. slash: "/" before
+   the name of a parameter that is the tape's own, whatever segment is open. */
+static void gcpi_program_text(gcpi_program *p, const char *slash, const char *first, const char *second)
+{
+    char format[256];
     int number, step;
-    const int numbers =
-        p->loop && *slash &&
-        gcpi_repeat_numbers(label, gcpi_repeat_label(t, id + p->loop->tensors), format, sizeof format, &number, &step);
-    snprintf(text, sizeof text, "%s%.250s", slash, numbers ? format : label);
+    const int numbers = second && gcpi_repeat_numbers(first, second, format, sizeof format, &number, &step);
     if (numbers) gcpi_say(p->c.w, "numbered(");
-    gcpi_code_text(&p->c, text);
+    gcpi_code_text(&p->c, slash, numbers ? format : first);
     if (numbers && step == 1 && number == 0) gcpi_say(p->c.w, ", i)");
     else if (numbers && step == 1) gcpi_say(p->c.w, ", %d + i)", number);
     else if (numbers) gcpi_say(p->c.w, ", %d + %d * i)", number, step);
@@ -25946,26 +26070,56 @@ static void gcpi_program_parameter(gcpi_program *p, int id)
     const int frozen = e->flags & GCPI_FROZEN;
     gcpi_program_assign(p, id);
     gcpi_say(p->c.w, "%sgcp_param(net, ", frozen ? "gcp_freeze(" : "");
-    gcpi_program_path(p, id);
+    const int whole = !p->t->names[e->name].parent;
+    gcpi_program_text(p, p->segment && whole ? "/" : "", gcpi_repeat_label(p->t, id),
+                      p->loop ? gcpi_repeat_label(p->t, id + p->loop->tensors) : NULL);
     gcpi_say(p->c.w, ", ");
     gcpi_code_shape(&p->c, e->shape);
-    gcpi_program_begins(p, &p->t->parameters[e->parameter]);
+    gcpi_program_begins(p, id);
     gcpi_say(p->c.w, "%s);\n", frozen ? ")" : "");
+}
+/* The last tensor before this op that is a block's: of the one that is open, or of one around this op. */
+static int gcpi_program_held(const gcpi_program *p, int first, int end)
+{
+    int held = 0;
+    for (int id = first; id < end; id++)
+        if (p->t->tensors[id].kind == GCPI_PARAMETER && gcpi_repeat_owner(p->t, p->t->tensors[id].name) > 0) held = id;
+    return held;
 }
 /* What stands on the tape between the op before this one and this one. */
 static void gcpi_program_before(gcpi_program *p, int op)
 {
     const gcp_tape *t = p->t;
-    const int end = op < t->op_count ? t->ops[op].out : t->tensor_count;
-    for (int id = gcpi_repeat_base(t, op); id < end; id++) {
+    const int first = gcpi_repeat_base(t, op), end = op < t->op_count ? t->ops[op].out : t->tensor_count,
+              held = gcpi_program_held(p, first, end), next = op < t->op_count ? t->ops[op].segment : 0;
+    if (p->loop && !p->segment) gcpi_program_enter(p, p->loop->segment);
+    for (int id = first; id < end; id++) {
         const gcpi_tensor *e = &t->tensors[id];
-        const int owner = gcpi_program_owner(t, e->name);
+        const int owner = gcpi_repeat_owner(t, e->name);
         if (e->kind == GCPI_INPUT) gcpi_program_input(p, id);
         if (e->kind != GCPI_PARAMETER || owner < 0) continue;
-        if (owner && gcpi_program_within(t, op < t->op_count ? t->ops[op].segment : 0, owner))
-            gcpi_program_enter(p, owner);
-        else gcpi_program_enter(p, op < t->op_count ? t->ops[op].segment : 0);
+        if (owner) gcpi_program_enter(p, owner);
+        else if (id > held) gcpi_program_enter(p, next);
         gcpi_program_parameter(p, id);
+    }
+}
+/* What was done to the weights that the call of this op made. */
+static void gcpi_program_behind(gcpi_program *p, const gcpi_op *op)
+{
+    for (int i = 0; i < op->inputs; i++) {
+        const int id = p->t->edges[op->in + i];
+        if (!gcpi_code_makes(p->t, op, i) || !(p->t->tensors[id].flags & GCPI_FROZEN)) continue;
+        gcpi_program_indent(p);
+        gcpi_say(p->c.w, "gcp_freeze(");
+        gcpi_code_tensor(&p->c, id);
+        gcpi_say(p->c.w, ");\n");
+    }
+    for (int id = op->out + 1; id < op->out + op->outputs && p->variables[id].kind == 'c'; id++) {
+        if (!(p->t->tensors[id].flags & GCPI_KEPT)) continue;
+        gcpi_program_indent(p);
+        gcpi_say(p->c.w, "gcp_keep(");
+        gcpi_code_tensor(&p->c, id);
+        gcpi_say(p->c.w, ");\n");
     }
 }
 static int gcpi_program_call(gcpi_program *p, int op)
@@ -25983,9 +26137,11 @@ static int gcpi_program_call(gcpi_program *p, int op)
     else gcpi_code_call(&p->c, x, x->row->name, 0, x->inputs);
     if (p->t->names[name].named) {
         gcpi_say(p->c.w, ", .name = ");
-        gcpi_code_text(&p->c, p->t->names[name].label);
+        gcpi_program_text(p, "", p->t->names[name].label,
+                          p->loop ? p->t->names[p->t->ops[op + next + p->loop->ops].name].label : NULL);
     }
     gcpi_say(p->c.w, kept ? "));\n" : ");\n");
+    gcpi_program_behind(p, x);
     return 1 + next;
 }
 static void gcpi_program_loop(gcpi_program *p, const gcpi_repeat *r)
@@ -26026,23 +26182,23 @@ static void gcpi_program_declare(const gcpi_program *p)
     if (x) gcpi_say(p->c.w, "%sx", count++ ? ", " : "    gcp_tensor ");
     for (int i = 0; i < params; i++) gcpi_say(p->c.w, "%sp%d", count++ ? ", " : "    gcp_tensor ", i);
     for (int id = 1; id < p->t->tensor_count; id++)
-        if (p->variables[id].kind == 't' && !p->readers[id].inside && !gcpi_program_alias(p->t, id))
+        if (p->variables[id].kind == 't' && !p->readers[id].inside)
             gcpi_say(p->c.w, "%st%d",
                      count++ % 16 ? ", "
                      : count > 1  ? ";\n    gcp_tensor "
                                   : "    gcp_tensor ",
                      p->variables[id].number);
+    for (int op = 0; op < p->t->op_count; op++)
+        if (p->variables[p->t->ops[op].out].kind == 'c')
+            gcpi_say(p->c.w, "%sc%d[%d]", count++ ? ", " : "    gcp_tensor ", p->variables[p->t->ops[op].out].number,
+                     p->t->ops[op].outputs);
     gcpi_say(p->c.w, count ? ";\n" : "");
 }
 static void gcpi_program_head(gcpi_program *p)
 {
     const char *const several = p->output_count > 1 ? "void record(gcp_tape *net, gcp_tensor *outputs)" : NULL,
                       *const head = several ? several : "gcp_tensor record(gcp_tape *net)";
-    for (int i = 0; i < p->repeat_count; i++)
-        for (int k = 0; k < p->repeats[i].tensors; k++) {
-            const int id = p->repeats[i].base + k;
-            p->numbered |= strcmp(gcpi_repeat_label(p->t, id), gcpi_repeat_label(p->t, id + p->repeats[i].tensors));
-        }
+    for (int i = 0; i < p->repeat_count; i++) p->numbered |= gcpi_repeat_numbered(p->t, &p->repeats[i]);
     gcpi_say(
         p->c.w,
         "/* %d ops, recorded by gcp_print_c. Parameters have the names that they had: gcp_load takes what gcp_save "
@@ -26053,6 +26209,14 @@ static void gcpi_program_head(gcpi_program *p)
             p->c.w,
             "/* gcp_param copies it. */\nstatic const char *numbered(const char *format, int number)\n{\n"
             "    static char name[256];\n    snprintf(name, sizeof name, format, number);\n    return name;\n}\n\n");
+    for (int op = 0; op < p->t->op_count; op++) {
+        char name[80];
+        int known = !gcpi_facts_of(&p->t->ops[op]).custom;
+        for (int k = 0; k < op && !known; k++) known = p->t->ops[k].row == p->t->ops[op].row;
+        if (!known)
+            gcpi_say(p->c.w, "extern const gcp_op %s; /* yours, and its .context */\n",
+                     gcpi_code_word_of(p->t->ops[op].row->name, name, sizeof name));
+    }
     gcpi_say(p->c.w, "%s;\n%s\n{\n", head, head);
     gcpi_program_declare(p);
 }
@@ -26076,11 +26240,13 @@ static void gcpi_program_print(gcpi_program *p)
 }
 GCPI_DEF gcp_code gcp_print_c_at(const gcp_tensor *outputs, int count, gcp_writer w, gcp_at at)
 {
-    gcp_tape *t = outputs && count > 0 ? outputs[0].tape : NULL;
+    gcp_tape *t = NULL;
     gcpi_program p;
+    for (int i = 0; outputs && i < count && !t; i++) t = outputs[i].tape;
     for (int i = 0; i < count && t; i++)
         if (!gcpi_usable(t, outputs[i], at, "gcp_print_c")) return gcp_error_code(t);
-    if (!t || !t->op_count) return gcp_error_code(t);
+    if (t && !t->op_count) gcpi_fail(t, GCP_E_ARGUMENT, at, "gcp_print_c", "no op is recorded");
+    if (!t || t->code) return t ? t->code : GCP_E_ARGUMENT;
     const ptrdiff_t scratch = t->arena->scratch;
     memset(&p, 0, sizeof p);
     p.t = t;
@@ -26089,11 +26255,14 @@ GCPI_DEF gcp_code gcp_print_c_at(const gcp_tensor *outputs, int count, gcp_write
     p.variables = GCPI_SCRATCH(t->arena, gcpi_variable, t->tensor_count);
     p.readers = GCPI_SCRATCH(t->arena, gcpi_readers, t->tensor_count);
     p.places = GCPI_SCRATCH(t->arena, int, t->op_count);
+    int *stands = GCPI_SCRATCH(t->arena, int, t->tensor_count);
     p.repeats = GCPI_SCRATCH(t->arena, gcpi_repeat, t->segment_count);
     p.c.w = w;
     p.c.t = t;
     p.c.variables = p.variables;
-    if (p.variables && p.readers && p.places && p.repeats) {
+    p.c.stands = stands;
+    if (p.variables && p.readers && p.places && stands && p.repeats) {
+        gcpi_program_stands(&p, stands);
         gcpi_program_repeats(&p);
         gcpi_program_places(&p);
         gcpi_program_readers(&p);

@@ -128,6 +128,8 @@ static gcpi_conv random_conv(void)
         c.ci = channels[below(17)], c.co = channels[below(17)];
         c.kh = between(1, 5), c.kw = between(1, 5), c.sh = between(1, 3), c.sw = between(1, 3);
         c.pt = between(0, 3), c.pl = between(0, 3), c.dh = between(1, 2), c.dw = between(1, 2);
+        if (below(4) == 0) c.kh = between(1, 9), c.sh = between(1, 7), c.pt = between(0, 8), c.dh = between(1, 4);
+        if (below(4) == 0) c.kw = between(1, 9), c.sw = between(1, 7), c.pl = between(0, 8), c.dw = between(1, 4);
         int kind = below(5), pb = between(0, 3), pr = between(0, 3);
         if (kind == 0) c.co = c.groups = c.ci;
         if (kind == 1) c.groups = c.ci % 4 ? 1 : 4, c.co = (c.co + 3) / 4 * 4;
@@ -297,6 +299,11 @@ static void directed(void)
                                         { 3, 9, 9, 70, 72, 5, 3, 30, 30, 1, 1, 2, 3, 0, 0, 1, 1, 1 },
                                         { 2, 6, 9, 340, 340, 3, 3, 70, 70, 1, 1, 2, 3, 0, 0, 1, 1, 1 },
                                         { 2, 9, 9, 140, 141, 7, 7, 100, 100, 3, 3, 1, 1, 0, 0, 1, 1, 2 },
+                                        /* phases of the stride that need more room than others of as many taps */
+                                        { 1, 2, 1, 64, 64, 1, 1, 64, 64, 6, 1, 3, 3, 5, 0, 2, 2, 1 },
+                                        { 1, 5, 5, 64, 64, 2, 2, 64, 64, 6, 6, 3, 3, 4, 4, 2, 2, 1 },
+                                        { 1, 7, 1, 48, 48, 1, 2, 8, 8, 15, 4, 7, 7, 10, 4, 1, 1, 1 },
+                                        { 1, 40, 50, 20, 20, 2, 3, 8, 8, 35, 33, 29, 31, 20, 25, 3, 5, 1 },
                                         /* two sets of panels, uneven */
                                         { 1, 6, 6, 1100, 1100, 6, 6, 200, 200, 1, 1, 1, 1, 0, 0, 1, 1, 1 },
                                         /* depthwise: as many phases as it may have, and more; none of a row or a
@@ -366,6 +373,25 @@ static void scratch_sweep(int shapes)
         pitched.xpitch += between(0, 64), pitched.ypitch += between(0, 64);
         for (int pass = 0; pass < 3; pass++)
             CHECK_INT(gcpi_conv_scratch(&pitched, pass, &par), <=, gcpi_conv_scratch(&dense, pass, &par));
+    }
+}
+
+/* No phase of a strided convolution's gradient needs more room than was asked for. */
+static void phases_sweep(int shapes)
+{
+    for (int i = 0; i < shapes; i++) {
+        gcpi_conv c = random_conv();
+        int threads = between(1, THREADS);
+        gcpi_par par = par_of(&threads, 1 + below(gcpi_isa_best()));
+        size_t most = 0;
+        if (gcpi_conv_is_depthwise(&c)) continue;
+        for (int y = 0; y < c.sh && y < c.h; y++)
+            for (int x = 0; x < c.sw && x < c.w; x++) {
+                gcpi_gather g = gcpi_conv_phase(&c, y, x);
+                size_t bytes = gcpi_gather_plan(&g, c.ci / c.groups, &par);
+                most = bytes > most ? bytes : most;
+            }
+        CHECK_INT(gcpi_conv_scratch(&c, GCPI_BACKWARD_DATA, &par), ==, most);
     }
 }
 
@@ -449,6 +475,7 @@ int main(int argc, char **argv)
     directed();
     directed_weights();
     scratch_sweep(40 * shapes);
+    phases_sweep(20 * shapes);
     for (int i = 0; i < shapes / 2; i++) random_product(1 + i % gcpi_isa_best());
     directed_products();
 #ifdef GCP_USE_CBLAS

@@ -15,6 +15,7 @@ typedef struct gcpi_gather {
     ptrdiff_t ys[3], yfirst;          /* steps of y: image, row, pixel */
     ptrdiff_t xgroup, wgroup, ygroup; /* steps to the next group */
     const gcpi_end *end;              /* may be NULL; counts pixels of the view's output */
+    int windowed;                     /* x is copied, wherever it lies */
     /* set by gcpi_gather_plan */
     gcpi_simd simd;
     gcpi_columns columns; /* output channels; planar: pixels of a row */
@@ -191,14 +192,14 @@ static void gcpi_gather_cut(gcpi_gather *g, const gcpi_par *par)
     double best = 0;
     int chosen = GCPI_GATHER_PIXELS;
     for (int pixels = chosen; pixels >= GCPI_GATHER_LEAST && pixels_in_all > GCPI_GATHER_LEAST; pixels -= pixels / 4) {
-        gcpi_view_cut(&g->v, pixels, 1);
+        gcpi_view_cut(&g->v, pixels, !g->windowed);
         double tasks = (double)g->v.chunks * sets, rest = 4.0 / ((double)g->v.bn * g->v.bh * g->v.bw),
                cost = ceil(tasks / par->threads) * par->threads / tasks * (1 + rest) + 0.02 * (tasks < enough);
         if (best > 0 && cost >= best) continue;
         best = cost, chosen = pixels;
         if (tasks >= enough && cost < 1.05) break;
     }
-    gcpi_view_cut(&g->v, chosen, 1);
+    gcpi_view_cut(&g->v, chosen, !g->windowed);
 }
 
 /* Whether it pays to skip padding: what the last tiles of each kind of pixels leave empty, and what a tile and a kind
@@ -256,7 +257,7 @@ static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     if (g->planar) return gcpi_planar_plan(g, cols, par);
     g->columns = gcpi_columns_of(cols, &g->simd);
     g->sets = 1;
-    g->v.skips = gcpi_gather_skips(g);
+    g->v.skips = !g->windowed && gcpi_gather_skips(g);
     gcpi_gather_cut(g, par);
     ptrdiff_t row = (ptrdiff_t)g->v.runs * g->v.len, all = g->v.ky * row;
     int width = gcpi_ceil(g->columns.vectors, g->columns.panels) * g->simd.lanes;

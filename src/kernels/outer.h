@@ -160,7 +160,9 @@ static gcpi_pace gcpi_outer_pace(const gcpi_outer *o, const gcpi_share *s, ptrdi
     gcpi_pace p;
     p.x = gcpi_outer_pixels(o, s, &k);
     p.e = (uintptr_t)gcpi_outer_rows(o, s, &k);
-    p.half = gcpi_outer_x_apart(o) ? 0 : pixels * (uintptr_t)(v->sy * v->sx * v->xs[2]) * sizeof(gcp_real);
+    p.half = gcpi_outer_x_apart(o)
+                 ? 0
+                 : pixels * (uintptr_t)v->sy * (uintptr_t)v->sx * (uintptr_t)v->xs[2] * sizeof(gcp_real);
     p.tile = (p.half + (s->rows == o->es[2] ? pixels * (uintptr_t)s->rows * sizeof(gcp_real) : 0)) / tiles;
     p.term = p.tile / pixels + (p.tile > 0);
     return p;

@@ -139,29 +139,56 @@ static gcpi_depthwise gcpi_conv_depthwise(const gcpi_conv *c, int pass)
 }
 
 /* Finds one phase of each kind along an axis: strides may be long, but scratch depends only on how many positions and
- * taps a phase has, and on whether all that it reads lies inside dy. Returns how many kinds there are. */
-enum { GCPI_KINDS = 12 };
-static int gcpi_phase_kinds(int size, int read, int k, int stride, int pad, int dilation, int *at)
+ * taps a phase has and, unless `anywhere`, on its origin: on what it reads beside dy. Returns how many kinds there are;
+ * 0: too many. */
+enum { GCPI_KINDS = 24 };
+static int gcpi_phase_kinds(int size, int k, int stride, int pad, int dilation, int anywhere, int *at)
 {
-    struct { int count, taps, inside; } kinds[GCPI_KINDS];
+    gcpi_phase kinds[GCPI_KINDS];
     int found = 0;
     for (int i = 0; i < stride && i < size; i++) {
         gcpi_phase p = gcpi_phase_of(i, size, k, stride, pad, dilation);
-        int inside = p.origin >= 0 && (int64_t)p.origin + p.count - 1 + (int64_t)(p.taps - 1) * p.dilation < read,
-            same = 0;
-        while (same < found &&
-               (kinds[same].count != p.count || kinds[same].taps != p.taps || kinds[same].inside != inside))
+        int same = 0;
+        while (same < found && (kinds[same].count != p.count || kinds[same].taps != p.taps ||
+                                (!anywhere && kinds[same].origin != p.origin)))
             same++;
-        if (same < found || found == GCPI_KINDS) continue;
-        kinds[found].count = p.count, kinds[found].taps = p.taps, kinds[found].inside = inside;
+        if (same < found) continue;
+        if (found == GCPI_KINDS) return 0;
+        kinds[found] = p;
         at[found++] = i;
     }
     return found;
 }
 
+/* Scratch of one phase; anywhere: of any with as many positions and taps, whether it reads dy in place or not. */
+static size_t gcpi_phase_scratch(const gcpi_conv *c, int y, int x, int anywhere, const gcpi_par *par)
+{
+    gcpi_gather g = gcpi_conv_phase(c, y, x), inside = g;
+    g.windowed = anywhere;
+    size_t bytes = gcpi_gather_plan(&g, c->ci / c->groups, par);
+    if (!anywhere) return bytes;
+    inside.v.oy = inside.v.ox = 0;
+    inside.v.h = (int)GCPI_MIN(inside.v.ho + (inside.v.ky - 1) * (int64_t)inside.v.dy, INT32_MAX);
+    inside.v.w = (int)GCPI_MIN(inside.v.wo + (inside.v.kx - 1) * (int64_t)inside.v.dx, INT32_MAX);
+    return GCPI_MAX(bytes, gcpi_gather_plan(&inside, c->ci / c->groups, par));
+}
+
+static size_t gcpi_phases_scratch(const gcpi_conv *c, const gcpi_par *par)
+{
+    int ys[GCPI_KINDS], xs[GCPI_KINDS], rows = 0, columns = 0, anywhere = 0;
+    size_t most = 0;
+    for (; !rows || !columns; anywhere++) {
+        rows = gcpi_phase_kinds(c->h, c->kh, c->sh, c->pt, c->dh, anywhere, ys);
+        columns = gcpi_phase_kinds(c->w, c->kw, c->sw, c->pl, c->dw, anywhere, xs);
+    }
+    for (int y = 0; y < rows; y++)
+        for (int x = 0; x < columns; x++)
+            most = GCPI_MAX(most, gcpi_phase_scratch(c, ys[y], xs[x], anywhere > 1, par));
+    return most;
+}
+
 static size_t gcpi_conv_scratch(const gcpi_conv *c, int pass, const gcpi_par *par)
 {
-    size_t most = 0;
     if (gcpi_conv_empty(c)) return 0;
     if (gcpi_conv_is_depthwise(c)) {
         gcpi_depthwise p = gcpi_conv_depthwise(c, pass);
@@ -175,16 +202,7 @@ static size_t gcpi_conv_scratch(const gcpi_conv *c, int pass, const gcpi_par *pa
         gcpi_outer o = gcpi_conv_outer(c);
         return gcpi_outer_plan(&o, par);
     }
-    int ys[GCPI_KINDS], xs[GCPI_KINDS];
-    int rows = gcpi_phase_kinds(c->h, c->ho, c->kh, c->sh, c->pt, c->dh, ys),
-        columns = gcpi_phase_kinds(c->w, c->wo, c->kw, c->sw, c->pl, c->dw, xs);
-    for (int y = 0; y < rows; y++)
-        for (int x = 0; x < columns; x++) {
-            gcpi_gather g = gcpi_conv_phase(c, ys[y], xs[x]);
-            size_t bytes = gcpi_gather_plan(&g, c->ci / c->groups, par);
-            most = bytes > most ? bytes : most;
-        }
-    return most;
+    return gcpi_phases_scratch(c, par);
 }
 
 /* y starts from a bias, or is added to; not both. end may be NULL. */

@@ -18,10 +18,29 @@ static void gcpi_onnx_statistics(gcpi_onnx *m, const gcpi_onnx_node *n)
         w->tensor = gcpi_handle(t, t->edges[t->ops[op].in + 1 + next++]);
     }
 }
+/* A norm's running statistics lie below its name: that of the mean in the file, without the last part. NULL: it has
+   none, or it is taken. */
+static const char *gcpi_onnx_norm_name(const gcpi_onnx *m, const gcpi_onnx_value *mean, char *text, size_t size)
+{
+    const int parent = m->tape->segments[m->tape->open].name;
+    size_t end = mean->name.size;
+    while (end && mean->name.at[end - 1] != '.') end--;
+    if (end < 2) return NULL;
+    gcpi_onnx_plain_name(gcpi_excerpt_of(mean->name.at, end - 1), text, size);
+    return gcpi_name_find(m->tape, parent, text, gcpi_name_hash(parent, text)) ? NULL : text;
+}
+/* The scale of a norm, which begins as ones where no file gives it. */
+static gcp_tensor gcpi_onnx_ones(gcp_tensor scale)
+{
+    const gcpi_tensor *e = gcpi_get(scale);
+    if (e && e->kind == GCPI_PARAMETER) scale.tape->parameters[e->parameter].init = GCP_INIT_ONES;
+    return scale;
+}
 static int gcpi_onnx_batch_norm(gcpi_onnx *m, gcpi_onnx_node *n)
 {
     gcpi_onnx_value *x = gcpi_onnx_in(m, n, 0), *gamma = gcpi_onnx_in(m, n, 1), *beta = gcpi_onnx_in(m, n, 2);
     const char *layout = x->rank == 2 ? "0|||1" : x->rank == 3 ? "0||2|1" : "0|2|3|1";
+    char name[200];
     GCPI_ONNX_OPTS(norm, o);
     const double momentum = 1 - gcpi_onnx_float(n, "momentum", 0.9);
     if (x->rank < 2 || x->rank > 4 || !beta || n->inputs < 5)
@@ -36,7 +55,8 @@ static int gcpi_onnx_batch_norm(gcpi_onnx *m, gcpi_onnx_node *n)
     o.epsilon = gcpi_onnx_exactly(gcpi_onnx_float(n, "epsilon", 1e-5));
     o.frozen = m->frozen_norms;
     if (!o.frozen) o.momentum = gcpi_onnx_exactly(floor(momentum * 1e6 + 0.5) / 1e6); /* 0.9 as a float is not 0.9 */
-    const gcp_tensor g = gcpi_onnx_channels(m, gamma), b = gcpi_onnx_channels(m, beta),
+    o.name = gcpi_onnx_norm_name(m, gcpi_onnx_in(m, n, 3), name, sizeof name);
+    const gcp_tensor g = gcpi_onnx_ones(gcpi_onnx_channels(m, gamma)), b = gcpi_onnx_channels(m, beta),
                      y = gcp_batch_norm_op_at(gcpi_onnx_get(m, x, layout), g, b, o);
     if (gcp_is_nil(y)) return 0;
     gcpi_onnx_statistics(m, n);
@@ -51,7 +71,7 @@ static int gcpi_onnx_norm_of_rows(gcpi_onnx *m, gcpi_onnx_node *n, gcpi_onnx_val
     GCPI_ONNX_OPTS(norm, opts);
     opts.epsilon = gcpi_onnx_exactly(epsilon);
     const gcp_tensor rows = gcpi_onnx_rows(m, x, axis, &o, &trailing),
-                     g = gcpi_onnx_along_rows(m, gamma, axis, &o, trailing);
+                     g = gcpi_onnx_ones(gcpi_onnx_along_rows(m, gamma, axis, &o, trailing));
     gcp_tensor b = beta && !rms ? gcpi_onnx_along_rows(m, beta, axis, &o, trailing) : gcpi_nil(NULL);
     if (gcp_is_nil(g) || (beta && !rms && gcp_is_nil(b)))
         return gcpi_onnx_refuse(m, n, "its operands were cut differently");
@@ -82,7 +102,7 @@ static int gcpi_onnx_group_norm(gcpi_onnx *m, gcpi_onnx_node *n)
     o.groups = each ? x->d[1] : (int)gcpi_onnx_integer(n, "num_groups", 1);
     o.epsilon = gcpi_onnx_exactly(gcpi_onnx_float(n, "epsilon", 1e-5));
     const char *layout = gcpi_layout_image(x->rank);
-    const gcp_tensor g = gcpi_onnx_channels(m, gamma), b = gcpi_onnx_channels(m, beta);
+    const gcp_tensor g = gcpi_onnx_ones(gcpi_onnx_channels(m, gamma)), b = gcpi_onnx_channels(m, beta);
     return gcpi_onnx_put_layout(m, n, 0, gcp_group_norm_op_at(gcpi_onnx_get(m, x, layout), g, b, o), layout);
 }
 /* Over one axis; before opset 13 over all from the axis on. */

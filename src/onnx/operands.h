@@ -97,7 +97,8 @@ static void gcpi_onnx_free_name(gcp_tape *t, gcpi_excerpt name, char *text, size
 {
     gcpi_onnx_plain_name(name, text, size);
     const size_t length = GCPI_MIN(strlen(text), size - 12); /* room for any number */
-    for (int i = 2; gcpi_name_find(t, 0, text, gcpi_hash(text)); i++) snprintf(text + length, size - length, "_%d", i);
+    for (int i = 2; gcpi_name_find(t, 0, text, gcpi_name_hash(0, text)); i++)
+        snprintf(text + length, size - length, "_%d", i);
 }
 /* Where two orders of the same elements have boundaries in the file, both get them. The file's order is that of memory,
    or, of a weight's order, that of the factors (weight 1). 0: they do not nest. */

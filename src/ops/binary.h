@@ -317,11 +317,10 @@ static void gcpi_pair_cost(const gcp_cost_call *c, gcp_cost *cost)
 static void gcpi_pair_call(gcpi_code *c, const gcpi_op *op)
 {
     const int fn = op->attributes.pair.fn;
-    if (fn == GCPI_PAIR_HUBER) gcpi_code_loss(c, op, op->attributes.pair.p == 0 ? "l1" : "smooth_l1");
-    else if (fn == GCPI_PAIR_LOGITS) gcpi_code_loss(c, op, "binary_cross_entropy");
+    const double p = op->attributes.pair.p;
+    if (fn == GCPI_PAIR_LOGITS) gcpi_code_loss(c, op, "binary_cross_entropy", "positive", p);
+    else if (fn == GCPI_PAIR_HUBER) gcpi_code_loss(c, op, p == 0 ? "l1" : "smooth_l1", "beta", p == 0 ? 1 : p);
     else gcpi_code_call(c, op, op->row->name, 0, op->inputs);
-    if (fn == GCPI_PAIR_HUBER && op->attributes.pair.p != 0) gcpi_code_real(c, "beta", op->attributes.pair.p, 1);
-    if (fn == GCPI_PAIR_LOGITS) gcpi_code_real(c, "positive", op->attributes.pair.p, 1);
     if (fn != GCPI_PAIR_EXPAND) return;
     gcpi_say(c->w, ", ");
     gcpi_code_shape(c, op->attributes.pair.to);

@@ -1,31 +1,35 @@
 /* How an op is written in C: the call that records it. An op with options, or whose call has another name or other
    inputs than its row, writes it (.call of its facts); for all others it is the row's name and its inputs. */
 
-/* What a tensor is called: x, and t, p with a number. 0: it is found by its path. */
+/* What a tensor is called: x; t, p with a number; an element of c with a number. 0: it is found by its path. */
 typedef struct gcpi_variable {
     char kind;
     int number;
 } gcpi_variable;
 
-/* variables: of each tensor. next: how many ops behind this one its call records, too. */
+/* variables: of each tensor. stands: for each tensor the one that is written: where a call stops a gradient, what it
+   takes. next: how many ops behind this one its call records, too. */
 typedef struct gcpi_code {
     gcp_writer w;
     const gcp_tape *t;
     const gcpi_variable *variables;
+    const int *stands;
     int next;
 } gcpi_code;
 
 /* ---- values ---- */
 
-static void gcpi_code_text(const gcpi_code *c, const char *text)
+static void gcpi_code_escaped(const gcpi_code *c, const char *text)
+{
+    for (const unsigned char *at = (const unsigned char *)text; *at; at++)
+        if (*at < ' ' || *at > '~') gcpi_say(c->w, "\\%c%c%c", '0' + (*at >> 6), '0' + (*at >> 3 & 7), '0' + (*at & 7));
+        else gcpi_say(c->w, strchr("\"\\?", *at) ? "\\%c" : "%c", *at);
+}
+static void gcpi_code_text(const gcpi_code *c, const char *before, const char *text)
 {
     gcpi_say(c->w, "\"");
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\') gcpi_say(c->w, "\\");
-        if ((unsigned char)*text < ' ')
-            gcpi_say(c->w, "\\%c%c%c", '0' + (*text >> 6), '0' + (*text >> 3 & 7), '0' + (*text & 7));
-        else gcpi_say(c->w, "%c", *text);
-    }
+    gcpi_code_escaped(c, before);
+    gcpi_code_escaped(c, text);
     gcpi_say(c->w, "\"");
 }
 static void gcpi_code_shape(const gcpi_code *c, gcp_shape s)
@@ -50,18 +54,31 @@ static void gcpi_code_number(const gcpi_code *c, double value)
         gcpi_say_real(c->w, text, value);
     }
 }
-static void gcpi_code_tensor(const gcpi_code *c, int id)
+static void gcpi_code_tensor(const gcpi_code *c, int tensor)
 {
+    const int id = c->stands[tensor];
     const gcpi_variable v = c->variables[id];
+    const int op = c->t->tensors[id].producer;
     char path[256];
     if (v.kind == 'x') gcpi_say(c->w, "x");
+    else if (v.kind == 'c') gcpi_say(c->w, "c%d[%d]", v.number, id - c->t->ops[op].out);
     else if (v.kind) gcpi_say(c->w, "%c%d", v.kind, v.number);
     else {
         gcpi_say(c->w, "gcp_find(net, ");
         gcpi_name_text(c->t, c->t->tensors[id].name, path, sizeof path);
-        gcpi_code_text(c, path);
+        gcpi_code_text(c, "", path);
         gcpi_say(c->w, ")");
     }
+}
+
+/* A name as C allows it. */
+static const char *gcpi_code_word_of(const char *name, char *word, size_t size)
+{
+    static const char *const allowed = "_0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    snprintf(word, size, "%s%s", strchr("0123456789", *name) ? "_" : "", name);
+    for (char *c = word; *c; c++)
+        if (!strchr(allowed, *c)) *c = '_';
+    return word;
 }
 
 /* ---- calls ---- */
@@ -108,21 +125,6 @@ static int gcpi_code_layer(const gcpi_code *c, const gcpi_op *op, int inputs)
 static gcp_shape gcpi_code_input_shape(const gcpi_code *c, const gcpi_op *op, int i)
 {
     return c->t->tensors[c->t->edges[op->in + i]].shape;
-}
-
-/* A loss that is recorded as several ops, of which this is the first: with a mean behind it, or with what weights take,
-   from stop_gradient to a division. */
-static void gcpi_code_loss(gcpi_code *c, const gcpi_op *op, const char *name)
-{
-    const gcpi_op *next = op + 1, *end = c->t->ops + c->t->op_count;
-    const int weighted = next < end && !strcmp(next->row->name, "stop_gradient");
-    gcpi_code_call(c, op, name, 0, 2);
-    if (weighted) {
-        gcpi_say(c->w, ", .weights = ");
-        gcpi_code_input(c, next, 0);
-    }
-    while (next < end && strcmp(next->row->name, weighted ? "div" : "mean")) next++;
-    c->next = (int)(next - op);
 }
 
 /* ---- options: nothing where it is the default ---- */
@@ -178,4 +180,20 @@ static void gcpi_code_axis(const gcpi_code *c, int axis)
 {
     static const char *const words[] = { "GCP_AXIS_SAMPLES", "GCP_AXIS_HEIGHT", "GCP_AXIS_WIDTH" };
     if (axis < 3) gcpi_code_word(c, "axis", words[axis]);
+}
+/* A loss that is recorded as several ops, of which this is the first: with a mean behind it, or with what weights take,
+   from stop_gradient to a division. option: of 1, if it
+   is not given. */
+static void gcpi_code_loss(gcpi_code *c, const gcpi_op *op, const char *name, const char *option, double value)
+{
+    const gcpi_op *next = op + 1, *end = c->t->ops + c->t->op_count;
+    const int weighted = next < end && !strcmp(next->row->name, "stop_gradient");
+    gcpi_code_call(c, op, name, 0, 2);
+    gcpi_code_real(c, option, value, 1);
+    if (weighted) {
+        gcpi_say(c->w, ", .weights = ");
+        gcpi_code_input(c, next, 0);
+    }
+    while (next < end && strcmp(next->row->name, weighted ? "div" : "mean")) next++;
+    c->next = (int)(next - op);
 }

@@ -202,16 +202,18 @@ static void gcpi_conv_transpose2d_backward(const gcp_call *c)
 static void gcpi_conv_call(gcpi_code *c, const gcpi_op *op)
 {
     const gcpi_conv_attr *a = &op->attributes.conv;
-    if (gcpi_code_layer(c, op, 3)) {
+    const int makes = gcpi_code_layer(c, op, 3);
+    if (makes) {
         gcpi_code_int(c, "out", op->kind == GCP_OP_CONV2D ? a->co : a->ci, 0);
         gcpi_code_both(c, "k", "kh", "kw", a->kh, a->kw, 0);
-        gcpi_code_int(c, "no_bias", op->inputs < 3, 0);
-        gcpi_code_layer_init(c, op, GCP_INIT_HE);
     }
     gcpi_code_both(c, "stride", "stride_h", "stride_w", a->sh, a->sw, 1);
     gcpi_code_pads(c, a);
     gcpi_code_both(c, "dilation", "dilation_h", "dilation_w", a->dh, a->dw, 1);
     gcpi_code_int(c, "groups", a->groups, 1);
+    if (!makes) return;
+    gcpi_code_int(c, "no_bias", op->inputs < 3, 0);
+    gcpi_code_layer_init(c, op, GCP_INIT_HE);
 }
 static void gcpi_conv_facts(const gcpi_op *op, gcpi_facts *f)
 {

@@ -4,11 +4,14 @@
 
 /* ---- custom: the user's row ---- */
 
-/* The row and its context are the user's: the row's name stands for both. */
+/* The row's name stands for it; its context is not known. */
 static void gcpi_custom_call(gcpi_code *c, const gcpi_op *op)
 {
+    char name[80];
+    const gcpi_variable v = c->variables[op->out];
     gcpi_code_list(c, op, "custom");
-    gcpi_say(c->w, ", &%s", op->row->name);
+    gcpi_say(c->w, ", &%s", gcpi_code_word_of(op->row->name, name, sizeof name));
+    if (v.kind == 'c') gcpi_say(c->w, ", .outputs = c%d", v.number);
 }
 static void gcpi_custom_facts(const gcpi_op *op, gcpi_facts *f)
 {

@@ -1,182 +1,5 @@
 /* gcp_print_c: a tape as a C program, a function that records it again. */
 
-/* What is known of a tensor's readers: their first and last place, and whether all lie in the segment of its maker. */
-typedef struct gcpi_readers {
-    int first, last, inside;
-} gcpi_readers;
-
-typedef struct gcpi_program {
-    gcpi_code c;
-    gcp_tape *t;
-    const gcp_tensor *outputs;
-    int output_count;
-    gcpi_variable *variables; /* a tensor each */
-    gcpi_readers *readers;
-    int *places; /* an op each: number of its call; calls that record several ops count once */
-    gcpi_repeat *repeats;
-    int repeat_count, numbered; /* numbered: a loop has names with numbers */
-    const gcpi_repeat *loop;    /* what is printed now */
-    int segment;                /* open */
-} gcpi_program;
-
-static void gcpi_program_repeats(gcpi_program *p)
-{
-    for (int op = 0; op < p->t->op_count; op++) {
-        const gcpi_repeat r = gcpi_repeat_of(p->t, op, p->outputs, p->output_count);
-        if (r.times == 1) continue;
-        p->repeats[p->repeat_count++] = r;
-        op += r.times * r.ops - 1;
-    }
-}
-static const gcpi_repeat *gcpi_program_repeat_at(const gcpi_program *p, int op)
-{
-    for (int i = 0; i < p->repeat_count; i++)
-        if (p->repeats[i].first == op) return &p->repeats[i];
-    return NULL;
-}
-
-/* ---- variables ---- */
-
-static int gcpi_program_within(const gcp_tape *t, int segment, int around)
-{
-    while (segment && segment != around) segment = t->segments[segment].parent;
-    return segment == around;
-}
-static int gcpi_program_place(const gcpi_program *p, int op)
-{
-    return op < p->t->op_count ? p->places[op] : p->places[p->t->op_count - 1] + 1;
-}
-/* The op that makes a tensor or, for what no op makes, the first op behind it. */
-static int gcpi_program_maker(const gcp_tape *t, int tensor)
-{
-    if (t->tensors[tensor].producer >= 0) return t->tensors[tensor].producer;
-    int low = 0, high = t->op_count;
-    while (low < high) {
-        const int middle = (low + high) / 2;
-        if (t->ops[middle].out > tensor) high = middle;
-        else low = middle + 1;
-    }
-    return low;
-}
-static void gcpi_program_reads(gcpi_program *p, int tensor, int place, int segment)
-{
-    gcpi_readers *r = &p->readers[tensor];
-    const int maker = gcpi_program_maker(p->t, tensor), input = p->t->tensors[tensor].kind == GCPI_INPUT,
-              made = input || maker == p->t->op_count ? 0 : p->t->ops[maker].segment;
-    if (!r->first) {
-        r->first = place;
-        r->inside = !input;
-    }
-    r->last = GCPI_MAX(r->last, place);
-    r->first = GCPI_MIN(r->first, place);
-    r->inside &= gcpi_program_within(p->t, segment, made);
-}
-/* How many ops behind this one its call records. */
-static int gcpi_program_next(gcpi_program *p, const gcpi_op *op)
-{
-    const gcpi_facts facts = gcpi_facts_of(op);
-    gcpi_code silent = p->c;
-    silent.w.write = NULL;
-    silent.next = 0;
-    if (facts.call) facts.call(&silent, op);
-    return silent.next;
-}
-/* An op that the call of the op behind it records: statistics, and what makes targets and weights of a loss constant.
-   */
-static int gcpi_program_silent(const gcp_tape *t, int op)
-{
-    const gcpi_op *x = &t->ops[op];
-    if (gcpi_facts_of(x).silent) return 1;
-    if (strcmp(x->row->name, "stop_gradient")) return 0;
-    for (int next = op + 1; next < t->op_count; next++) {
-        const gcpi_op *y = &t->ops[next];
-        for (int i = 0; i < y->inputs && i < 32; i++)
-            if (t->edges[y->in + i] == x->out) return (gcpi_facts_of(y).stops >> i & 1) && next - op <= y->inputs;
-        if (strcmp(y->row->name, "stop_gradient")) return 0;
-    }
-    return 0;
-}
-static void gcpi_program_places(gcpi_program *p)
-{
-    int place = 1;
-    for (int op = 0; op < p->t->op_count; op++) {
-        const int next = gcpi_program_next(p, &p->t->ops[op]);
-        for (int k = 0; k <= next; k++) p->places[op + k] = place;
-        op += next;
-        place += !gcpi_program_silent(p->t, op);
-    }
-}
-static void gcpi_program_readers(gcpi_program *p)
-{
-    const gcp_tape *t = p->t;
-    for (int op = 0; op < t->op_count; op++) {
-        const gcpi_repeat *r = gcpi_program_repeat_at(p, op);
-        for (int k = 0; r && k < r->carried; k++) {
-            gcpi_program_reads(p, r->from[k], p->places[op], 0);
-            gcpi_program_reads(p, r->to[k], gcpi_program_place(p, op + r->ops), r->segment);
-        }
-        const int body = r ? r->ops : 1;
-        for (int j = 0; j < body; j++) {
-            const gcpi_op *x = &t->ops[op + j];
-            for (int i = 0; i < x->inputs && !gcpi_facts_of(x).silent; i++) {
-                const int id = t->edges[x->in + i];
-                int carried = 0;
-                for (int k = 0; r && k < r->carried; k++) carried |= r->from[k] == id;
-                if (!carried) gcpi_program_reads(p, id, p->places[op + j], x->segment);
-            }
-        }
-        if (r) op += r->times * r->ops - 1;
-    }
-    for (int i = 0; i < p->output_count; i++)
-        gcpi_program_reads(p, p->outputs[i].id, gcpi_program_place(p, t->op_count), 0);
-}
-/* The segment that a name lies in: 0, the tape itself; -1: it lies below an op, whose call made it. */
-static int gcpi_program_owner(const gcp_tape *t, int name)
-{
-    const int parent = t->names[name].parent;
-    for (int s = 0; s < t->segment_count; s++)
-        if (t->segments[s].name == parent) return s;
-    return -1;
-}
-/* x: what only the next call reads; p0, p1, ...: parameters that only the call behind them reads; t1, t2, ...: others.
-   What a call makes on the way has readers only in that call, and no name. */
-static void gcpi_program_name(gcpi_program *p)
-{
-    int number = 0, waiting = 0, before = -1;
-    for (int id = 1; id < p->t->tensor_count; id++) {
-        const gcpi_readers *r = &p->readers[id];
-        gcpi_variable *v = &p->variables[id];
-        const int maker = gcpi_program_maker(p->t, id), place = gcpi_program_place(p, maker),
-                  made = p->t->tensors[id].producer >= 0;
-        if (place != before) waiting = 0;
-        before = place;
-        if (!r->first || (made && r->last == place)) continue;
-        if (p->t->tensors[id].parameter >= 0 && gcpi_program_owner(p->t, p->t->tensors[id].name) < 0) continue;
-        v->kind = 't';
-        if (r->first == r->last && r->first == place + made)
-            v->kind = made || p->t->tensors[id].kind == GCPI_INPUT ? 'x' : 'p';
-        v->number = v->kind == 't' ? ++number : v->kind == 'p' ? waiting++ : 0;
-    }
-    for (int i = 0; i < p->repeat_count; i++) {
-        const gcpi_repeat *r = &p->repeats[i];
-        for (int k = 0; k < r->carried; k++) {
-            gcpi_variable *v = &p->variables[r->to[k] + (r->times - 1) * r->tensors];
-            v->kind = 't';
-            v->number = ++number;
-        }
-    }
-    for (int op = 0; op < p->t->op_count; op++)
-        if (gcpi_program_silent(p->t, op))
-            p->variables[p->t->ops[op].out] = p->variables[p->t->edges[p->t->ops[op].in]];
-}
-
-static int gcpi_program_alias(const gcp_tape *t, int id)
-{
-    return t->tensors[id].producer >= 0 && gcpi_program_silent(t, t->tensors[id].producer);
-}
-
-/* ---- printing ---- */
-
 static void gcpi_program_indent(const gcpi_program *p)
 {
     for (int i = 0; i <= p->t->segments[p->segment].depth; i++) gcpi_say(p->c.w, "    ");
@@ -203,7 +26,7 @@ static void gcpi_program_open(gcpi_program *p, int segment)
     gcpi_program_indent(p);
     if (p->loop && p->loop->segment == segment) gcpi_say(p->c.w, "for (int i = 0; i < %d; i++) ", p->loop->times);
     gcpi_say(p->c.w, "GCP_SEGMENT(net, ");
-    gcpi_code_text(&p->c, p->t->names[s->name].label);
+    gcpi_code_text(&p->c, "", p->t->names[s->name].label);
     gcpi_program_keeps(p, s->keep & ~p->t->segments[s->parent].keep);
     gcpi_say(p->c.w, ") {\n");
     p->segment = segment;
@@ -218,7 +41,7 @@ static void gcpi_program_assign(gcpi_program *p, int tensor)
 {
     const gcpi_variable v = p->variables[tensor];
     gcpi_program_indent(p);
-    if (!v.kind) return;
+    if (!v.kind || v.kind == 'c') return;
     gcpi_say(p->c.w, v.kind == 't' && p->readers[tensor].inside ? "gcp_tensor " : "");
     gcpi_code_tensor(&p->c, tensor);
     gcpi_say(p->c.w, " = ");
@@ -226,13 +49,14 @@ static void gcpi_program_assign(gcpi_program *p, int tensor)
 static void gcpi_program_input(gcpi_program *p, int id)
 {
     const gcpi_tensor *e = &p->t->tensors[id];
-    int loss = 0;
+    int ids = 0;
     for (int op = 0; op < p->t->op_count; op++)
         for (int i = 0; i < p->t->ops[op].inputs; i++)
-            loss |= p->t->edges[p->t->ops[op].in + i] == id && gcpi_facts_of(&p->t->ops[op]).leaves_out;
+            ids |= p->t->edges[p->t->ops[op].in + i] == id &&
+                   gcpi_facts_of(&p->t->ops[op]).channels == GCPI_CHANNELS_LOOKED_UP;
     gcpi_program_assign(p, id);
-    gcpi_say(p->c.w, "%s(net, ", e->dtype == GCP_DTYPE_REAL ? "gcp_input" : loss ? "gcp_labels" : "gcp_ids");
-    gcpi_code_text(&p->c, gcpi_repeat_label(p->t, id));
+    gcpi_say(p->c.w, "%s(net, ", e->dtype == GCP_DTYPE_REAL ? "gcp_input" : ids ? "gcp_ids" : "gcp_labels");
+    gcpi_code_text(&p->c, "", gcpi_repeat_label(p->t, id));
     gcpi_say(p->c.w, ", ");
     gcpi_code_shape(&p->c, e->shape);
     gcpi_say(p->c.w, "%s);\n", e->flags & GCPI_WANTED ? ", .want_grad = 1" : "");
@@ -243,33 +67,38 @@ static void gcpi_program_input(gcpi_program *p, int id)
         gcpi_say(p->c.w, ");\n");
     }
 }
-/* A parameter's options, where they are not gcp_param's defaults or what a matmul gives. */
-static void gcpi_program_begins(const gcpi_program *p, const gcpi_parameter *q)
+/* Whether a product takes it as its right factor, and so gives it fans. */
+static int gcpi_program_factor(const gcp_tape *t, int id)
 {
-    const int flat = q->shape.rank == 1, rows = q->shape.d[0],
-              rest = (int)GCPI_MIN(gcpi_count(q->shape) / (size_t)rows, (size_t)INT32_MAX),
-              usual = (!q->fan_in || q->fan_in == rest) && (!q->fan_out || q->fan_out == rows),
-              factor = q->shape.rank == 2 && q->fan_in == rows && q->fan_out == rest;
-    gcpi_code_real(&p->c, "std", q->deviation, 0);
-    if (q->deviation == 0) gcpi_code_init(&p->c, q->init, flat ? GCP_INIT_ZEROS : GCP_INIT_DEFAULT);
-    if (usual || factor || flat) return;
-    gcpi_code_int(&p->c, "fan_in", q->fan_in, 0);
-    gcpi_code_int(&p->c, "fan_out", q->fan_out, 0);
+    for (int op = 0; op < t->op_count; op++)
+        if (t->edges[t->ops[op].in + (t->ops[op].inputs > 1)] == id && !strcmp(t->ops[op].row->name, "matmul"))
+            return 1;
+    return 0;
 }
-/* A name of the tape's own, whatever segment is open, begins with '/'. In a loop it may have the loop's number. */
-static void gcpi_program_path(gcpi_program *p, int id)
+/* A parameter's options, where they are not gcp_param's defaults or what a matmul gives. */
+static void gcpi_program_begins(const gcpi_program *p, int id)
 {
-    const gcp_tape *t = p->t;
-    const char *label = gcpi_repeat_label(t, id),
-               *slash = p->segment && !t->names[t->tensors[id].name].parent ? "/" : "";
-    char format[256], text[260];
+    const gcpi_parameter *q = &p->t->parameters[p->t->tensors[id].parameter];
+    const int given = q->fan_in || q->fan_out, flat = q->shape.rank == 1, rows = q->shape.d[0],
+              rest = (int)GCPI_MIN(gcpi_count(q->shape) / (size_t)rows, (size_t)INT32_MAX),
+              usual = given && q->shape.rank == 2 && q->fan_in == rows && q->fan_out == rest &&
+                      gcpi_program_factor(p->t, id);
+    if (!(q->deviation > 0)) gcpi_code_init(&p->c, q->init, flat ? GCP_INIT_ZEROS : GCP_INIT_DEFAULT);
+    if (given && !usual) {
+        gcpi_code_int(&p->c, "fan_in", q->fan_in, 0);
+        gcpi_code_int(&p->c, "fan_out", q->fan_out, 0);
+    }
+    gcpi_code_real(&p->c, "std", q->deviation > 0 ? q->deviation : 0, 0);
+}
+/* A name. In a loop `second` is that of the next copy: the loop's number stands where the two differ. slash: "/" before
+   the name of a parameter that is the tape's own, whatever segment is open. */
+static void gcpi_program_text(gcpi_program *p, const char *slash, const char *first, const char *second)
+{
+    char format[256];
     int number, step;
-    const int numbers =
-        p->loop && *slash &&
-        gcpi_repeat_numbers(label, gcpi_repeat_label(t, id + p->loop->tensors), format, sizeof format, &number, &step);
-    snprintf(text, sizeof text, "%s%.250s", slash, numbers ? format : label);
+    const int numbers = second && gcpi_repeat_numbers(first, second, format, sizeof format, &number, &step);
     if (numbers) gcpi_say(p->c.w, "numbered(");
-    gcpi_code_text(&p->c, text);
+    gcpi_code_text(&p->c, slash, numbers ? format : first);
     if (numbers && step == 1 && number == 0) gcpi_say(p->c.w, ", i)");
     else if (numbers && step == 1) gcpi_say(p->c.w, ", %d + i)", number);
     else if (numbers) gcpi_say(p->c.w, ", %d + %d * i)", number, step);
@@ -280,26 +109,56 @@ static void gcpi_program_parameter(gcpi_program *p, int id)
     const int frozen = e->flags & GCPI_FROZEN;
     gcpi_program_assign(p, id);
     gcpi_say(p->c.w, "%sgcp_param(net, ", frozen ? "gcp_freeze(" : "");
-    gcpi_program_path(p, id);
+    const int whole = !p->t->names[e->name].parent;
+    gcpi_program_text(p, p->segment && whole ? "/" : "", gcpi_repeat_label(p->t, id),
+                      p->loop ? gcpi_repeat_label(p->t, id + p->loop->tensors) : NULL);
     gcpi_say(p->c.w, ", ");
     gcpi_code_shape(&p->c, e->shape);
-    gcpi_program_begins(p, &p->t->parameters[e->parameter]);
+    gcpi_program_begins(p, id);
     gcpi_say(p->c.w, "%s);\n", frozen ? ")" : "");
+}
+/* The last tensor before this op that is a block's: of the one that is open, or of one around this op. */
+static int gcpi_program_held(const gcpi_program *p, int first, int end)
+{
+    int held = 0;
+    for (int id = first; id < end; id++)
+        if (p->t->tensors[id].kind == GCPI_PARAMETER && gcpi_repeat_owner(p->t, p->t->tensors[id].name) > 0) held = id;
+    return held;
 }
 /* What stands on the tape between the op before this one and this one. */
 static void gcpi_program_before(gcpi_program *p, int op)
 {
     const gcp_tape *t = p->t;
-    const int end = op < t->op_count ? t->ops[op].out : t->tensor_count;
-    for (int id = gcpi_repeat_base(t, op); id < end; id++) {
+    const int first = gcpi_repeat_base(t, op), end = op < t->op_count ? t->ops[op].out : t->tensor_count,
+              held = gcpi_program_held(p, first, end), next = op < t->op_count ? t->ops[op].segment : 0;
+    if (p->loop && !p->segment) gcpi_program_enter(p, p->loop->segment);
+    for (int id = first; id < end; id++) {
         const gcpi_tensor *e = &t->tensors[id];
-        const int owner = gcpi_program_owner(t, e->name);
+        const int owner = gcpi_repeat_owner(t, e->name);
         if (e->kind == GCPI_INPUT) gcpi_program_input(p, id);
         if (e->kind != GCPI_PARAMETER || owner < 0) continue;
-        if (owner && gcpi_program_within(t, op < t->op_count ? t->ops[op].segment : 0, owner))
-            gcpi_program_enter(p, owner);
-        else gcpi_program_enter(p, op < t->op_count ? t->ops[op].segment : 0);
+        if (owner) gcpi_program_enter(p, owner);
+        else if (id > held) gcpi_program_enter(p, next);
         gcpi_program_parameter(p, id);
+    }
+}
+/* What was done to the weights that the call of this op made. */
+static void gcpi_program_behind(gcpi_program *p, const gcpi_op *op)
+{
+    for (int i = 0; i < op->inputs; i++) {
+        const int id = p->t->edges[op->in + i];
+        if (!gcpi_code_makes(p->t, op, i) || !(p->t->tensors[id].flags & GCPI_FROZEN)) continue;
+        gcpi_program_indent(p);
+        gcpi_say(p->c.w, "gcp_freeze(");
+        gcpi_code_tensor(&p->c, id);
+        gcpi_say(p->c.w, ");\n");
+    }
+    for (int id = op->out + 1; id < op->out + op->outputs && p->variables[id].kind == 'c'; id++) {
+        if (!(p->t->tensors[id].flags & GCPI_KEPT)) continue;
+        gcpi_program_indent(p);
+        gcpi_say(p->c.w, "gcp_keep(");
+        gcpi_code_tensor(&p->c, id);
+        gcpi_say(p->c.w, ");\n");
     }
 }
 static int gcpi_program_call(gcpi_program *p, int op)
@@ -317,9 +176,11 @@ static int gcpi_program_call(gcpi_program *p, int op)
     else gcpi_code_call(&p->c, x, x->row->name, 0, x->inputs);
     if (p->t->names[name].named) {
         gcpi_say(p->c.w, ", .name = ");
-        gcpi_code_text(&p->c, p->t->names[name].label);
+        gcpi_program_text(p, "", p->t->names[name].label,
+                          p->loop ? p->t->names[p->t->ops[op + next + p->loop->ops].name].label : NULL);
     }
     gcpi_say(p->c.w, kept ? "));\n" : ");\n");
+    gcpi_program_behind(p, x);
     return 1 + next;
 }
 static void gcpi_program_loop(gcpi_program *p, const gcpi_repeat *r)
@@ -360,23 +221,23 @@ static void gcpi_program_declare(const gcpi_program *p)
     if (x) gcpi_say(p->c.w, "%sx", count++ ? ", " : "    gcp_tensor ");
     for (int i = 0; i < params; i++) gcpi_say(p->c.w, "%sp%d", count++ ? ", " : "    gcp_tensor ", i);
     for (int id = 1; id < p->t->tensor_count; id++)
-        if (p->variables[id].kind == 't' && !p->readers[id].inside && !gcpi_program_alias(p->t, id))
+        if (p->variables[id].kind == 't' && !p->readers[id].inside)
             gcpi_say(p->c.w, "%st%d",
                      count++ % 16 ? ", "
                      : count > 1  ? ";\n    gcp_tensor "
                                   : "    gcp_tensor ",
                      p->variables[id].number);
+    for (int op = 0; op < p->t->op_count; op++)
+        if (p->variables[p->t->ops[op].out].kind == 'c')
+            gcpi_say(p->c.w, "%sc%d[%d]", count++ ? ", " : "    gcp_tensor ", p->variables[p->t->ops[op].out].number,
+                     p->t->ops[op].outputs);
     gcpi_say(p->c.w, count ? ";\n" : "");
 }
 static void gcpi_program_head(gcpi_program *p)
 {
     const char *const several = p->output_count > 1 ? "void record(gcp_tape *net, gcp_tensor *outputs)" : NULL,
                       *const head = several ? several : "gcp_tensor record(gcp_tape *net)";
-    for (int i = 0; i < p->repeat_count; i++)
-        for (int k = 0; k < p->repeats[i].tensors; k++) {
-            const int id = p->repeats[i].base + k;
-            p->numbered |= strcmp(gcpi_repeat_label(p->t, id), gcpi_repeat_label(p->t, id + p->repeats[i].tensors));
-        }
+    for (int i = 0; i < p->repeat_count; i++) p->numbered |= gcpi_repeat_numbered(p->t, &p->repeats[i]);
     gcpi_say(
         p->c.w,
         "/* %d ops, recorded by gcp_print_c. Parameters have the names that they had: gcp_load takes what gcp_save "
@@ -387,6 +248,14 @@ static void gcpi_program_head(gcpi_program *p)
             p->c.w,
             "/* gcp_param copies it. */\nstatic const char *numbered(const char *format, int number)\n{\n"
             "    static char name[256];\n    snprintf(name, sizeof name, format, number);\n    return name;\n}\n\n");
+    for (int op = 0; op < p->t->op_count; op++) {
+        char name[80];
+        int known = !gcpi_facts_of(&p->t->ops[op]).custom;
+        for (int k = 0; k < op && !known; k++) known = p->t->ops[k].row == p->t->ops[op].row;
+        if (!known)
+            gcpi_say(p->c.w, "extern const gcp_op %s; /* yours, and its .context */\n",
+                     gcpi_code_word_of(p->t->ops[op].row->name, name, sizeof name));
+    }
     gcpi_say(p->c.w, "%s;\n%s\n{\n", head, head);
     gcpi_program_declare(p);
 }
@@ -410,11 +279,13 @@ static void gcpi_program_print(gcpi_program *p)
 }
 GCPI_DEF gcp_code gcp_print_c_at(const gcp_tensor *outputs, int count, gcp_writer w, gcp_at at)
 {
-    gcp_tape *t = outputs && count > 0 ? outputs[0].tape : NULL;
+    gcp_tape *t = NULL;
     gcpi_program p;
+    for (int i = 0; outputs && i < count && !t; i++) t = outputs[i].tape;
     for (int i = 0; i < count && t; i++)
         if (!gcpi_usable(t, outputs[i], at, "gcp_print_c")) return gcp_error_code(t);
-    if (!t || !t->op_count) return gcp_error_code(t);
+    if (t && !t->op_count) gcpi_fail(t, GCP_E_ARGUMENT, at, "gcp_print_c", "no op is recorded");
+    if (!t || t->code) return t ? t->code : GCP_E_ARGUMENT;
     const ptrdiff_t scratch = t->arena->scratch;
     memset(&p, 0, sizeof p);
     p.t = t;
@@ -423,11 +294,14 @@ GCPI_DEF gcp_code gcp_print_c_at(const gcp_tensor *outputs, int count, gcp_write
     p.variables = GCPI_SCRATCH(t->arena, gcpi_variable, t->tensor_count);
     p.readers = GCPI_SCRATCH(t->arena, gcpi_readers, t->tensor_count);
     p.places = GCPI_SCRATCH(t->arena, int, t->op_count);
+    int *stands = GCPI_SCRATCH(t->arena, int, t->tensor_count);
     p.repeats = GCPI_SCRATCH(t->arena, gcpi_repeat, t->segment_count);
     p.c.w = w;
     p.c.t = t;
     p.c.variables = p.variables;
-    if (p.variables && p.readers && p.places && p.repeats) {
+    p.c.stands = stands;
+    if (p.variables && p.readers && p.places && stands && p.repeats) {
+        gcpi_program_stands(&p, stands);
         gcpi_program_repeats(&p);
         gcpi_program_places(&p);
         gcpi_program_readers(&p);

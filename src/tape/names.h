@@ -9,6 +9,11 @@ static const char *gcpi_keep_text(gcp_tape *t, const char *s)     /* a copy that
     return (const char *)memcpy(copy, s, (size_t)n);
 }
 
+static uint64_t gcpi_name_hash(int parent, const char *label)
+{
+    return gcpi_hash(label) ^ (uint64_t)parent * 0x9e3779b97f4a7c15u;
+}
+
 static int gcpi_name_find(gcp_tape *t, int parent, const char *label, uint64_t hash)     /* the latest, or 0 */
 {
     for (int i = *gcpi_name_bucket(t, hash); i > 0; i = t->names[i].before)
@@ -24,7 +29,7 @@ static int gcpi_name_new(gcp_tape *t, int parent, const char *label, const char 
         gcpi_fail(t, GCP_E_CAPACITY, at, label, "the tape's %td bytes for names are full (.names)", t->text_capacity);
         return 0;
     }
-    uint64_t hash = gcpi_hash(text) ^ (uint64_t)parent * 0x9e3779b97f4a7c15u;
+    const uint64_t hash = gcpi_name_hash(parent, text);
     int same = gcpi_name_find(t, parent, text, hash);
     const int taken = named && same;
     if (taken || !*text || strpbrk(text, " /#[*\n\t\r")) {

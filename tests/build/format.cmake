@@ -20,6 +20,7 @@ set(files
   src/ops/code.h
   src/report/program.h
   src/report/repeats.h
+  src/report/variables.h
   tests/print_c.c
   tests/support/printed.h
   tests/test_print_c.c

@@ -10,17 +10,35 @@
 #define PRINTED_ONNX(name) TEST_DATA "/tests/reference/" name ".onnx"
 enum { PRINTED_BATCH = 2 };
 
+/* A custom op of two outputs. */
+static inline int printed_twice_shape(gcp_shape_call *c)
+{
+    c->out[0] = c->out[1] = c->in[0];
+    return 1;
+}
+static inline void printed_twice_forward(const gcp_call *c) { (void)c; }
+extern const gcp_op printed_twice;
+const gcp_op printed_twice = {
+    "printed_twice", printed_twice_shape, printed_twice_forward, NULL, NULL, 0, 0, GCP_FLAG_NO_GRADIENT, 2, NULL
+};
+
 /* Images: windows, norms, moves. Each option that has a default is given another value somewhere. */
 static inline gcp_tensor printed_images(gcp_tape *net, gcp_tensor x)
 {
     x = gcp_conv2d(x, .out = 12, .k = 3, .stride = 2, .padding = GCP_PADDING_SAME, .no_bias = 1, .name = "stem");
     x = gcp_relu(gcp_batch_norm(x, .epsilon = 1e-3, .momentum = 0.01, .name = "\"bn\\1\""));
+    gcp_freeze(gcp_find(net, "stem/weight"));
     for (int i = 0; i < 3; i++) GCP_SEGMENT(net, "block", .keep = GCP_KEEP_NORMS)
         {
+            static const char *const names[] = { "?\?=7", "?\?=9", "?\?=11" };
+            x = gcp_mul(x, gcp_param(net, names[i], GCP_SHAPE(12), .init = GCP_INIT_ONES));
             gcp_tensor y = gcp_conv2d(x, .out = 12, .kh = 3, .kw = 1, .pad_top = 2, .dilation_h = 1, .groups = 3);
-            GCP_SEGMENT(net, "inner") y = gcp_silu(gcp_batch_norm(y, .frozen = 1));
+            GCP_SEGMENT(net, "inner") y = gcp_silu(gcp_batch_norm(y, .frozen = 1, .name = names[i]));
             x = gcp_add(x, y);
         }
+    gcp_tensor two[2];
+    gcp_custom(&x, 1, &printed_twice, .outputs = two);
+    x = gcp_add(x, gcp_mul(two[1], two[0]));
     gcp_tensor gate = gcp_hard_sigmoid(gcp_global_avg_pool(x), .slope = 0.25, .offset = GCP_ZERO);
     x = gcp_mul(x, gate);
     gcp_tensor large = gcp_max_pool(x, .k = 3, .stride = 1, .pad = 1),
@@ -83,6 +101,52 @@ static inline gcp_tensor printed_everything(gcp_tape *net)
     loss = gcp_add(loss, gcp_mean(gcp_reduce(logits, .samples = 1)));
     return gcp_add(gcp_reduce(logits, .by = GCP_REDUCE_MAX), gcp_add(loss, gcp_reduce(logits, .by = GCP_REDUCE_SUM)));
 }
+static inline gcp_tensor printed_in(gcp_tape *net, gcp_tensor x)
+{
+    GCP_SEGMENT(net, "in") x = gcp_tanh(x);
+    return x;
+}
+/* What looks like a loop, or a variable used once, and is none; a loop that reads more than it makes. */
+static inline gcp_tensor printed_odd(gcp_tape *net)
+{
+    gcp_tensor a = gcp_input(net, "a", GCP_SHAPE(2, 4)), b = gcp_input(net, "b", GCP_SHAPE(2, 4)), x = gcp_add(a, b),
+               h = gcp_tanh(x), c = gcp_relu(h), w, p, q, t, sum;
+    static const char *const names[] = { "/w01", "/w2", "/w3" };
+    for (int i = 0; i < 3; i++) GCP_SEGMENT(net, "sum") h = gcp_add(h, c);
+    q = gcp_relu(p = gcp_tanh(h));
+    for (int i = 0; i < 3; i++) GCP_SEGMENT(net, "both") p = q = gcp_sub(p, q);
+    x = gcp_tanh(q);
+    for (int i = 0; i < 3; i++) GCP_SEGMENT(net, "own")
+        {
+            gcp_tensor y = gcp_relu(x);
+            x = gcp_exp(i ? y : a);
+        }
+    t = gcp_softmax(h);
+    sum = gcp_mean(x);
+    for (int i = 0; i < 3; i++) GCP_SEGMENT(net, "target")
+        {
+            sum = gcp_add(sum, gcp_cross_entropy(h, t));
+            t = gcp_softmax(gcp_scale(t, .by = 2));
+        }
+    for (int i = 0; i < 2; i++) GCP_SEGMENT(net, "tied")
+        {
+            x = gcp_linear(x, .out = 4);
+            x = gcp_linear_op(x, gcp_find(net, i ? "tied[1]/linear[0]/weight" : "tied[0]/linear[0]/weight"), GCP_NIL);
+            if (i) gcp_freeze(gcp_find(net, "tied[1]/linear[0]/bias"));
+        }
+    GCP_SEGMENT(net, "end")
+    {
+        x = gcp_relu(x);
+        w = gcp_param(net, "w", GCP_SHAPE(4), .init = GCP_INIT_GLOROT, .fan_in = 9);
+    }
+    x = gcp_bias(x, w);
+    GCP_SEGMENT(net, "one") x = printed_in(net, x);
+    GCP_SEGMENT(net, "two") x = printed_in(net, x);
+    for (int i = 0; i < 3; i++) GCP_SEGMENT(net, "zeros")
+    x = gcp_matmul(x, gcp_param(net, names[i], GCP_SHAPE(4, 4), .fan_in = 4, .fan_out = 2));
+    t = gcp_find(net, "tied[0]/linear[0]/bias");
+    return gcp_add(sum, gcp_cross_entropy(x, gcp_softmax(x), .class_weights = t));
+}
 static inline gcp_tensor printed_resnet(gcp_tape *net) { return named_resnet50(net, PRINTED_BATCH, 32).loss; }
 static inline gcp_tensor printed_mobilenet(gcp_tape *net)
 {
@@ -103,9 +167,13 @@ typedef struct printed_network {
     const char *onnx;
 } printed_network;
 static const printed_network printed_networks[] = {
-    { "everything", printed_everything, NULL }, { "resnet50", printed_resnet, NULL },
-    { "mobilenet", printed_mobilenet, NULL },   { "vit", printed_vit, NULL },
-    { "small", NULL, PRINTED_ONNX("small") },   { "pieces", NULL, PRINTED_ONNX("pieces") },
+    { "odd", printed_odd, NULL },
+    { "everything", printed_everything, NULL },
+    { "resnet50", printed_resnet, NULL },
+    { "mobilenet", printed_mobilenet, NULL },
+    { "vit", printed_vit, NULL },
+    { "small", NULL, PRINTED_ONNX("small") },
+    { "pieces", NULL, PRINTED_ONNX("pieces") },
 };
 enum { PRINTED_NETWORKS = sizeof printed_networks / sizeof *printed_networks };
 #endif
