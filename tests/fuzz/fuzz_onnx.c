@@ -1,5 +1,5 @@
-/* ONNX files. What is opened is recorded, or refused with the tape as it was; what is recorded is planned, loaded, run
-   and saved; what is saved opens again and is recorded alike. */
+/* ONNX files. What is opened is recorded, or refused with the tape as it was; what is recorded is printed as C,
+   planned, loaded, run and saved; what is saved opens again and is recorded alike. */
 #include "fuzz.h"
 #include "gcp_io.h"
 #include "gcp_onnx.h"
@@ -44,6 +44,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_CHECK(!model.core == !!model.error[0] && (model.core || !bytes.used));
     gcp_tape *net = model.core ? record(&model, &tapes, tape_memory, sizeof tape_memory, size % 3 ? 0 : 3) : NULL;
     if (net) {
+        gcp_writer nowhere = { NULL, NULL };
+        if (gcp_onnx_print_c(net, &model, nowhere)) FUZZ_CHECK(gcp_error_code(net) == GCP_E_NOMEM);
+        if (gcp_error(net)) gcp_error_clear(net);
         gcp_plan plan = gcp_plan_make(gcp_onnx_output(&model, 0), .inference = 1);
         if (plan.core && plan.room <= sizeof step_memory && !gcp_bind(&plan, step_memory, sizeof step_memory)) {
             memset(step_memory + plan.state_bytes, 0, plan.room - plan.state_bytes);
