@@ -4988,15 +4988,17 @@ static size_t gcpi_phase_scratch(const gcpi_conv *c, int y, int x, int anywhere,
 
 static size_t gcpi_phases_scratch(const gcpi_conv *c, const gcpi_par *par)
 {
-    int ys[GCPI_KINDS], xs[GCPI_KINDS], rows = 0, columns = 0, anywhere = 0;
+    int ys[GCPI_KINDS], xs[GCPI_KINDS], rows = gcpi_phase_kinds(c->h, c->kh, c->sh, c->pt, c->dh, 0, ys),
+        columns = gcpi_phase_kinds(c->w, c->kw, c->sw, c->pl, c->dw, 0, xs);
+    const int anywhere = !rows || !columns;
     size_t most = 0;
-    for (; !rows || !columns; anywhere++) {
-        rows = gcpi_phase_kinds(c->h, c->kh, c->sh, c->pt, c->dh, anywhere, ys);
-        columns = gcpi_phase_kinds(c->w, c->kw, c->sw, c->pl, c->dw, anywhere, xs);
+    if (anywhere) {                       /* at most six kinds an axis */
+        rows = gcpi_phase_kinds(c->h, c->kh, c->sh, c->pt, c->dh, 1, ys);
+        columns = gcpi_phase_kinds(c->w, c->kw, c->sw, c->pl, c->dw, 1, xs);
     }
     for (int y = 0; y < rows; y++)
         for (int x = 0; x < columns; x++)
-            most = GCPI_MAX(most, gcpi_phase_scratch(c, ys[y], xs[x], anywhere > 1, par));
+            most = GCPI_MAX(most, gcpi_phase_scratch(c, ys[y], xs[x], anywhere, par));
     return most;
 }
 
@@ -5646,7 +5648,7 @@ static void gcpi_code_tensor(const gcpi_code *c, int tensor)
 }
 
 /* A name as C allows it. */
-static const char *gcpi_code_word_of(const char *name, char *word, size_t size)
+static const char *gcpi_code_identifier(const char *name, char *word, size_t size)
 {
     static const char *const allowed = "_0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
     snprintf(word, size, "%s%s", strchr("0123456789", *name) ? "_" : "", name);
@@ -11119,7 +11121,7 @@ static void gcpi_custom_call(gcpi_code *c, const gcpi_op *op)
     char name[80];
     const gcpi_variable v = c->variables[op->out];
     gcpi_code_list(c, op, "custom");
-    gcpi_say(c->w, ", &%s", gcpi_code_word_of(op->row->name, name, sizeof name));
+    gcpi_say(c->w, ", &%s", gcpi_code_identifier(op->row->name, name, sizeof name));
     if (v.kind == 'c') gcpi_say(c->w, ", .outputs = c%d", v.number);
 }
 static void gcpi_custom_facts(const gcpi_op *op, gcpi_facts *f)
@@ -26194,6 +26196,18 @@ static void gcpi_program_declare(const gcpi_program *p)
                      p->t->ops[op].outputs);
     gcpi_say(p->c.w, count ? ";\n" : "");
 }
+/* The rows of custom ops, which the program that it becomes part of has. */
+static void gcpi_program_customs(const gcpi_program *p)
+{
+    for (int op = 0; op < p->t->op_count; op++) {
+        char name[80];
+        int known = !gcpi_facts_of(&p->t->ops[op]).custom;
+        for (int k = 0; k < op && !known; k++) known = p->t->ops[k].row == p->t->ops[op].row;
+        if (!known)
+            gcpi_say(p->c.w, "extern const gcp_op %s; /* yours, and its .context */\n",
+                     gcpi_code_identifier(p->t->ops[op].row->name, name, sizeof name));
+    }
+}
 static void gcpi_program_head(gcpi_program *p)
 {
     const char *const several = p->output_count > 1 ? "void record(gcp_tape *net, gcp_tensor *outputs)" : NULL,
@@ -26209,14 +26223,7 @@ static void gcpi_program_head(gcpi_program *p)
             p->c.w,
             "/* gcp_param copies it. */\nstatic const char *numbered(const char *format, int number)\n{\n"
             "    static char name[256];\n    snprintf(name, sizeof name, format, number);\n    return name;\n}\n\n");
-    for (int op = 0; op < p->t->op_count; op++) {
-        char name[80];
-        int known = !gcpi_facts_of(&p->t->ops[op]).custom;
-        for (int k = 0; k < op && !known; k++) known = p->t->ops[k].row == p->t->ops[op].row;
-        if (!known)
-            gcpi_say(p->c.w, "extern const gcp_op %s; /* yours, and its .context */\n",
-                     gcpi_code_word_of(p->t->ops[op].row->name, name, sizeof name));
-    }
+    gcpi_program_customs(p);
     gcpi_say(p->c.w, "%s;\n%s\n{\n", head, head);
     gcpi_program_declare(p);
 }

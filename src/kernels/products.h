@@ -175,15 +175,17 @@ static size_t gcpi_phase_scratch(const gcpi_conv *c, int y, int x, int anywhere,
 
 static size_t gcpi_phases_scratch(const gcpi_conv *c, const gcpi_par *par)
 {
-    int ys[GCPI_KINDS], xs[GCPI_KINDS], rows = 0, columns = 0, anywhere = 0;
+    int ys[GCPI_KINDS], xs[GCPI_KINDS], rows = gcpi_phase_kinds(c->h, c->kh, c->sh, c->pt, c->dh, 0, ys),
+        columns = gcpi_phase_kinds(c->w, c->kw, c->sw, c->pl, c->dw, 0, xs);
+    const int anywhere = !rows || !columns;
     size_t most = 0;
-    for (; !rows || !columns; anywhere++) {
-        rows = gcpi_phase_kinds(c->h, c->kh, c->sh, c->pt, c->dh, anywhere, ys);
-        columns = gcpi_phase_kinds(c->w, c->kw, c->sw, c->pl, c->dw, anywhere, xs);
+    if (anywhere) {                       /* at most six kinds an axis */
+        rows = gcpi_phase_kinds(c->h, c->kh, c->sh, c->pt, c->dh, 1, ys);
+        columns = gcpi_phase_kinds(c->w, c->kw, c->sw, c->pl, c->dw, 1, xs);
     }
     for (int y = 0; y < rows; y++)
         for (int x = 0; x < columns; x++)
-            most = GCPI_MAX(most, gcpi_phase_scratch(c, ys[y], xs[x], anywhere > 1, par));
+            most = GCPI_MAX(most, gcpi_phase_scratch(c, ys[y], xs[x], anywhere, par));
     return most;
 }
 

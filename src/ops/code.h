@@ -72,7 +72,7 @@ static void gcpi_code_tensor(const gcpi_code *c, int tensor)
 }
 
 /* A name as C allows it. */
-static const char *gcpi_code_word_of(const char *name, char *word, size_t size)
+static const char *gcpi_code_identifier(const char *name, char *word, size_t size)
 {
     static const char *const allowed = "_0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
     snprintf(word, size, "%s%s", strchr("0123456789", *name) ? "_" : "", name);

@@ -10,7 +10,7 @@ static void gcpi_custom_call(gcpi_code *c, const gcpi_op *op)
     char name[80];
     const gcpi_variable v = c->variables[op->out];
     gcpi_code_list(c, op, "custom");
-    gcpi_say(c->w, ", &%s", gcpi_code_word_of(op->row->name, name, sizeof name));
+    gcpi_say(c->w, ", &%s", gcpi_code_identifier(op->row->name, name, sizeof name));
     if (v.kind == 'c') gcpi_say(c->w, ", .outputs = c%d", v.number);
 }
 static void gcpi_custom_facts(const gcpi_op *op, gcpi_facts *f)

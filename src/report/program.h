@@ -233,6 +233,18 @@ static void gcpi_program_declare(const gcpi_program *p)
                      p->t->ops[op].outputs);
     gcpi_say(p->c.w, count ? ";\n" : "");
 }
+/* The rows of custom ops, which the program that it becomes part of has. */
+static void gcpi_program_customs(const gcpi_program *p)
+{
+    for (int op = 0; op < p->t->op_count; op++) {
+        char name[80];
+        int known = !gcpi_facts_of(&p->t->ops[op]).custom;
+        for (int k = 0; k < op && !known; k++) known = p->t->ops[k].row == p->t->ops[op].row;
+        if (!known)
+            gcpi_say(p->c.w, "extern const gcp_op %s; /* yours, and its .context */\n",
+                     gcpi_code_identifier(p->t->ops[op].row->name, name, sizeof name));
+    }
+}
 static void gcpi_program_head(gcpi_program *p)
 {
     const char *const several = p->output_count > 1 ? "void record(gcp_tape *net, gcp_tensor *outputs)" : NULL,
@@ -248,14 +260,7 @@ static void gcpi_program_head(gcpi_program *p)
             p->c.w,
             "/* gcp_param copies it. */\nstatic const char *numbered(const char *format, int number)\n{\n"
             "    static char name[256];\n    snprintf(name, sizeof name, format, number);\n    return name;\n}\n\n");
-    for (int op = 0; op < p->t->op_count; op++) {
-        char name[80];
-        int known = !gcpi_facts_of(&p->t->ops[op]).custom;
-        for (int k = 0; k < op && !known; k++) known = p->t->ops[k].row == p->t->ops[op].row;
-        if (!known)
-            gcpi_say(p->c.w, "extern const gcp_op %s; /* yours, and its .context */\n",
-                     gcpi_code_word_of(p->t->ops[op].row->name, name, sizeof name));
-    }
+    gcpi_program_customs(p);
     gcpi_say(p->c.w, "%s;\n%s\n{\n", head, head);
     gcpi_program_declare(p);
 }
