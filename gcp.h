@@ -1544,8 +1544,12 @@ GCPI_COLD                              /* at -Og: code that runs once per plan o
 /* report: what it shows */
 #include "src/report/report.h"         /* Reports: plain text through a writer */
 #include "src/report/page.h"           /* The style and script of gcp_memory_html */
-#include "src/report/curve.h"          /* Text in markup; the curve of a sweep, as SVG */
-#include "src/report/pictures.h"       /* Pictures: memory over time, traces, graphs */
+#include "src/report/markup.h"         /* Text in markup and in strings */
+#include "src/report/curve.h"          /* The curve of a sweep, as SVG */
+#include "src/report/memory_picture.h" /* Memory over time (to the right) and address (up), as SVG */
+#include "src/report/memory_page.h"    /* Memory as a page one can step through */
+#include "src/report/trace.h"          /* A trace of a step */
+#include "src/report/dot.h"            /* The network as a graph, for Graphviz */
 #include "src/report/repeats.h"        /* Repeats: outermost segments that are alike */
 #include "src/report/variables.h"      /* Variables: what a printed program calls its tensors */
 #include "src/report/program.h"        /* gcp_print_c: a tape as a C program, a function that records it again */

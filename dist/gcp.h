@@ -25029,9 +25029,9 @@ static const char *const gcpi_page_script[] = {
 "show_tables();\n", NULL
 };
 
-/* ==== src/report/curve.h ==== */
+/* ==== src/report/markup.h ==== */
 
-/* Text in markup; the curve of a sweep, as SVG. */
+/* Text in markup and in strings. Names may be any bytes. */
 
 /* ---- names, which may be any bytes ---- */
 
@@ -25067,7 +25067,47 @@ static void gcpi_escaped_write(void *out, const char *text, size_t size)
 
 static void gcpi_say_escaped(gcp_writer w, const char *text) { gcpi_escaped_write(&w, text, strlen(text)); }
 
-/* ---- the trade-off ---- */
+/* ---- names as strings ---- */
+
+/* The inside of a string, which may stand in a script: no '<'. What is not UTF-8 becomes U+FFFD. */
+static void gcpi_json_write(void *out, const char *text, size_t size)
+{
+    gcp_writer w = *(gcp_writer *)out;
+    for (size_t i = 0; i < size;) {
+        unsigned char s[4] = { 0 };
+        memcpy(s, text + i, GCPI_MIN(size - i, sizeof s));
+        int n = gcpi_utf8(s);
+        if (!n || gcpi_no_character(s)) gcpi_say(w, "\\ufffd");
+        else if (s[0] < 0x20 || s[0] == '<' || s[0] == '&' || s[0] == 0x7F) gcpi_say(w, "\\u%04x", s[0]);
+        else if (s[0] == '"' || s[0] == '\\') gcpi_say(w, "\\%c", s[0]);
+        else gcpi_say(w, "%.*s", n, (const char *)s);
+        i += (size_t)GCPI_MAX(n, 1);
+    }
+}
+
+static void gcpi_json_string(gcp_writer w, const char *text)
+{
+    gcpi_say(w, "\"");
+    gcpi_json_write(&w, text, strlen(text));
+    gcpi_say(w, "\"");
+}
+
+/* A task's name and the place of its op: "conv2d[0]","networks.h:122". */
+static void gcpi_json_task(const gcpi_plan *core, int task, gcp_writer w)
+{
+    char name[256], place[256] = "";
+    gcpi_json_string(w, gcpi_task_name(&core->p, &core->p.tasks[task], name, sizeof name));
+    if (!gcpi_is_graph(&core->p)) {
+        gcp_at at = gcpi_task_at(&core->p, task, core->opts.at);
+        snprintf(place, sizeof place, "%s:%d", gcpi_basename(at.file), at.line);
+    }
+    gcpi_say(w, ",");
+    gcpi_json_string(w, place);
+}
+
+/* ==== src/report/curve.h ==== */
+
+/* The curve of a sweep, as SVG. Time of a step (up) against the budget (to the right). */
 
 static int gcpi_point_fits(const gcp_point *p) { return p->bytes && p->keep_all_seconds > 0; }
 static double gcpi_sweep_x(const gcp_point *p, size_t budgets)
@@ -25132,12 +25172,9 @@ GCPI_DEF void gcp_sweep_svg(const gcp_point *p, int count, gcp_writer w)
     gcpi_say(w, "</svg>\n");
 }
 
-/* ==== src/report/pictures.h ==== */
+/* ==== src/report/memory_picture.h ==== */
 
-/* Pictures: memory over time, traces, graphs. A plan's memory as SVG and as a page one can step through, its times
-   as a trace, its network as a graph. */
-
-/* ---- memory over time (to the right) and address (up): a rectangle per buffer, its name shown on hover ---- */
+/* Memory over time (to the right) and address (up), as SVG. A rectangle is a buffer; its name is shown on hover. */
 
 /* What a buffer is; page.js has the same numbers. */
 enum {
@@ -25245,45 +25282,9 @@ GCPI_DEF void gcp_memory_svg(const gcp_plan *plan, gcp_writer w)
              left, top + height + 50);
 }
 
-/* ---- names as strings ---- */
+/* ==== src/report/memory_page.h ==== */
 
-/* The inside of a string, which may stand in a script: no '<'. What is not UTF-8 becomes U+FFFD. */
-static void gcpi_json_write(void *out, const char *text, size_t size)
-{
-    gcp_writer w = *(gcp_writer *)out;
-    for (size_t i = 0; i < size;) {
-        unsigned char s[4] = { 0 };
-        memcpy(s, text + i, GCPI_MIN(size - i, sizeof s));
-        int n = gcpi_utf8(s);
-        if (!n || gcpi_no_character(s)) gcpi_say(w, "\\ufffd");
-        else if (s[0] < 0x20 || s[0] == '<' || s[0] == '&' || s[0] == 0x7F) gcpi_say(w, "\\u%04x", s[0]);
-        else if (s[0] == '"' || s[0] == '\\') gcpi_say(w, "\\%c", s[0]);
-        else gcpi_say(w, "%.*s", n, (const char *)s);
-        i += (size_t)GCPI_MAX(n, 1);
-    }
-}
-
-static void gcpi_json_string(gcp_writer w, const char *text)
-{
-    gcpi_say(w, "\"");
-    gcpi_json_write(&w, text, strlen(text));
-    gcpi_say(w, "\"");
-}
-
-/* A task's name and the place of its op: "conv2d[0]","networks.h:122". */
-static void gcpi_json_task(const gcpi_plan *core, int task, gcp_writer w)
-{
-    char name[256], place[256] = "";
-    gcpi_json_string(w, gcpi_task_name(&core->p, &core->p.tasks[task], name, sizeof name));
-    if (!gcpi_is_graph(&core->p)) {
-        gcp_at at = gcpi_task_at(&core->p, task, core->opts.at);
-        snprintf(place, sizeof place, "%s:%d", gcpi_basename(at.file), at.line);
-    }
-    gcpi_say(w, ",");
-    gcpi_json_string(w, place);
-}
-
-/* ---- a page one can step through: page.js draws what stands in it as JSON ---- */
+/* Memory as a page one can step through. page.js draws what stands in it as JSON. */
 
 static void gcpi_page_text(gcp_writer w, const char *const *lines)
 {
@@ -25391,15 +25392,21 @@ GCPI_DEF void gcp_memory_html(const gcp_plan *plan, const gcp_plan *beside, gcp_
     gcpi_say(w, "</script>\n</body>\n</html>\n");
 }
 
-/* ---- a trace: Chrome's format, which Perfetto reads ---- */
+/* ==== src/report/trace.h ==== */
+
+/* A trace of a step. It is in Chrome's format, which Perfetto reads. */
+
+/* In nanoseconds. Ends are rounded, not lengths: what follows in time then never overlaps. */
+static double gcpi_trace_time(double seconds) { return floor(1e9 * seconds + 0.5); }
 
 static void gcpi_trace_event(const gcpi_plan *core, ptrdiff_t i, const gcpi_time *span, gcp_writer w)
 {
     static const char *const kinds[] = { GCPI_TASK_KINDS(GCPI_TASK_WORD) };
     const gcpi_task *t = &core->p.tasks[core->list.at[i].task];
+    const double begin = gcpi_trace_time(span->begin), end = gcpi_trace_time(span->end);
     char name[256];
     gcpi_say(w, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"cat\":\"%s\",\"name\":\"%c ",
-             gcpi_copies(t) ? 2 : 1, 1e6 * span->begin, 1e6 * (span->end - span->begin),
+             gcpi_copies(t) ? 2 : 1, begin / 1e3, (end - begin) / 1e3,
              core->list.at[i].letter == 'R' ? "recompute" : kinds[t->kind], core->list.at[i].letter);
     gcpi_task_name(&core->p, t, name, sizeof name);
     gcpi_json_write(&w, name, strlen(name));
@@ -25407,7 +25414,7 @@ static void gcpi_trace_event(const gcpi_plan *core, ptrdiff_t i, const gcpi_time
              core->seconds[i] > 0 ? "true" : "false");
     gcpi_json_task(core, core->list.at[i].task, w);
     gcpi_say(w, "]}},\n{\"ph\":\"C\",\"pid\":1,\"ts\":%.3f,\"name\":\"live bytes\",\"args\":{\"bytes\":%zu}}",
-             1e6 * span->begin, core->live[i]);
+             begin / 1e3, core->live[i]);
 }
 
 GCPI_DEF void gcp_trace_json(const gcp_plan *plan, gcp_writer w)
@@ -25434,7 +25441,9 @@ GCPI_DEF void gcp_trace_json(const gcp_plan *plan, gcp_writer w)
     a->scratch = scratch;
 }
 
-/* ---- the network as a graph: Graphviz ---- */
+/* ==== src/report/dot.h ==== */
+
+/* The network as a graph, for Graphviz. Segments are clusters. */
 
 /* The inside of a string: quotes and backslashes escaped, no control characters, UTF-8. */
 static void gcpi_dot_text(gcp_writer w, const char *s)

@@ -104,10 +104,11 @@ static void page(const char *name, const gcp_plan *plan, const gcp_plan *beside)
 
 /* ---- the trace ---- */
 
-/* On each track one event at a time, an instruction each; 0 seconds where one only waits. */
+/* On each track one event at a time, to the nanosecond that is written: a reader adds, and drops what overlaps. An event
+   is an instruction; 0 seconds where one only waits. */
 static void trace(const char *name, const gcp_plan *plan, int measured)
 {
-    double free_at[3] = { 0 };
+    long long free_at[3] = { 0 };
     int events = 0, counters = 0, times = 0;
     used = 0;
     gcp_trace_json(plan, writer);
@@ -121,12 +122,12 @@ static void trace(const char *name, const gcp_plan *plan, int measured)
         counters += kind == 'C';
         if (kind == 'X') {
             CHECK(json_figure(json_get(e, "args"), "instruction") == ++events && (track == 1 || track == 2));
-            CHECK(begin >= free_at[track] - 0.002 && wide >= 0);
-            free_at[track] = begin + wide;
+            CHECK(llround(1e3 * begin) >= free_at[track] && wide >= 0);
+            free_at[track] = llround(1e3 * begin) + llround(1e3 * wide);
             const int timed = !strncmp(json_get(json_get(e, "args"), "measured"), "true", 4),
                       waits = !strncmp(json_get(e, "cat"), "\"arrive", 7);
             CHECK(!waits || wide == 0);
-            if (timed && !waits) CHECK_NEAR(1e-6 * wide, gcp_instruction_seconds(plan, events - 1), 1e-9);
+            if (timed && !waits) CHECK_NEAR(1e-6 * wide, gcp_instruction_seconds(plan, events - 1), 1.01e-9);
             times += timed;
         }
         e = json_space(json_value(e, 0));

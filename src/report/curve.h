@@ -1,40 +1,4 @@
-/* Text in markup; the curve of a sweep, as SVG. */
-
-/* ---- names, which may be any bytes ---- */
-
-/* Bytes of the UTF-8 sequence that s begins with, 0: none. */
-static int gcpi_utf8(const unsigned char *s)
-{
-    int n = s[0] < 0x80 ? 1 : s[0] < 0xC2 ? 0 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : s[0] < 0xF5 ? 4 : 0;
-    for (int i = 1; i < n; i++) if ((s[i] & 0xC0) != 0x80) return 0;
-    if ((s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] > 0x9F)) return 0;
-    return (s[0] == 0xF0 && s[1] < 0x90) || (s[0] == 0xF4 && s[1] > 0x8F) ? 0 : n;
-}
-
-/* U+FFFE and U+FFFF, which are UTF-8 and yet in no text. */
-static int gcpi_no_character(const unsigned char *s) { return s[0] == 0xEF && s[1] == 0xBF && s[2] >= 0xBE; }
-
-/* Text in markup: what is no UTF-8, or no character of XML, becomes U+FFFD. */
-static void gcpi_escaped_write(void *out, const char *text, size_t size)
-{
-    gcp_writer w = *(gcp_writer *)out;
-    for (size_t i = 0; i < size;) {
-        unsigned char s[4] = { 0 };
-        memcpy(s, text + i, GCPI_MIN(size - i, sizeof s));
-        const int n = gcpi_utf8(s);
-        if (!n || gcpi_no_character(s) || (*s < 0x20 && *s != '\n') || *s == 0x7F) gcpi_say(w, "&#xFFFD;");
-        else if (*s == '<') gcpi_say(w, "&lt;");
-        else if (*s == '>') gcpi_say(w, "&gt;");
-        else if (*s == '&') gcpi_say(w, "&amp;");
-        else if (*s == '"') gcpi_say(w, "&quot;");
-        else gcpi_say(w, "%.*s", n, text + i);
-        i += (size_t)GCPI_MAX(n, 1);
-    }
-}
-
-static void gcpi_say_escaped(gcp_writer w, const char *text) { gcpi_escaped_write(&w, text, strlen(text)); }
-
-/* ---- the trade-off ---- */
+/* The curve of a sweep, as SVG. Time of a step (up) against the budget (to the right). */
 
 static int gcpi_point_fits(const gcp_point *p) { return p->bytes && p->keep_all_seconds > 0; }
 static double gcpi_sweep_x(const gcp_point *p, size_t budgets)

@@ -1,0 +1,107 @@
+/* Memory as a page one can step through. page.js draws what stands in it as JSON. */
+
+static void gcpi_page_text(gcp_writer w, const char *const *lines)
+{
+    for (; *lines; lines++) gcpi_put(w, *lines, strlen(*lines));
+}
+
+/* [kind, name, place, live bytes, measured seconds, workspace, [item, mode, address, ...]] */
+static void gcpi_page_line(const gcpi_plan *core, ptrdiff_t i, const gcpi_placed *placed, gcp_writer w)
+{
+    const gcpi_task *t = &core->p.tasks[core->list.at[i].task];
+    const char *comma = "";
+    gcpi_say(w, "%s[\"%c\",", i ? ",\n" : "", core->list.at[i].letter);
+    gcpi_json_task(core, core->list.at[i].task, w);
+    gcpi_say(w, ",%zu,%.9g,%zu,[", core->live[i], core->seconds[i], t->workspace);
+    for (int k = 0; k < t->count; k++) {
+        const gcpi_operand *o = &core->p.operands[t->operands + k];
+        if (placed[k].offset < 0 || core->p.items[core->p.items[o->item].root].kind == GCPI_STATE_ITEM) continue;
+        gcpi_say(w, "%s%d,%d,%td", comma, o->item, o->mode, placed[k].offset);
+        comma = ",";
+    }
+    gcpi_say(w, "]]");
+}
+
+/* Which of its op's outputs a tensor is, from 0. */
+static int gcpi_output_of(const gcp_tape *t, int tensor)
+{
+    const int op = t->tensors[tensor].producer;
+    return op >= 0 ? tensor - t->ops[op].out : 0;
+}
+
+/* [name, bytes], 0 for what is not there */
+static void gcpi_page_items(const gcpi_problem *p, gcp_writer w)
+{
+    char name[256];
+    for (int i = 0; i < p->item_count; i++) {
+        if (i) gcpi_say(w, ",");
+        if (!p->items[i].active) { gcpi_say(w, "0"); continue; }
+        gcpi_item_name(p, i, name, sizeof name);
+        gcpi_say(w, "[\"%s", p->items[i].kind == GCPI_GRADIENT_ITEM && !gcpi_is_graph(p) ? "gradient of " : "");
+        gcpi_json_write(&w, name, strlen(name));
+        const int output = gcpi_is_graph(p) ? 0 : gcpi_output_of(p->tape, p->items[i].tensor);
+        if (output > 0) gcpi_say(w, ", output %d", output + 1);
+        gcpi_say(w, "\",%zu]", p->items[i].bytes);
+    }
+}
+
+static const char *gcpi_policy_word(const gcpi_plan *core)
+{
+    static const char *const words[] = { "GCP_POLICY_SEGMENTS",    "GCP_POLICY_KEEP_ALL", "GCP_POLICY_UNIFORM",
+                                         "GCP_POLICY_CHECKPOINTS", "GCP_POLICY_SQRT",     "GCP_POLICY_RECURSIVE",
+                                         "GCP_POLICY_CHEAP",       "GCP_POLICY_BUDGET" };
+    return core->opts.list ? "A list" : !core->p.training ? "Inference" : words[core->opts.policy];
+}
+
+static void gcpi_page_plan(const gcp_plan *plan, gcp_writer w)
+{
+    const gcpi_plan *core = plan->core;
+    const gcpi_problem *p = &core->p;
+    gcp_writer escaped = { gcpi_json_write, &w };
+    gcpi_say(w, "{\"policy\":\"%s\",\"bytes\":%zu,\"slab\":%zu,\"reruns\":%d,", gcpi_policy_word(core), plan->bytes,
+             plan->slab_bytes, plan->reruns);
+    gcpi_say(w, "\"peak\":%d,\"turn\":%d,\"align\":%zu,\"numbers\":%zu,\"why\":\"", core->peak_at,
+             p->training ? core->forward_end : -1, p->target.align, gcpi_front(p));
+    gcp_why_print(plan, escaped);
+    gcpi_say(w, "\",\n\"items\":[");
+    gcpi_page_items(p, w);
+    gcpi_say(w, "],\n\"lines\":[");
+    for (ptrdiff_t i = 0, n = 0; i < core->list.count; n += p->tasks[core->list.at[i++].task].count)
+        gcpi_page_line(core, i, core->placed + n, w);
+    gcpi_say(w, "],\n\"buffers\":[");
+    for (int b = 0; b < core->buffer_count; b++) {
+        const gcpi_plan_buffer *x = &core->buffers[b];
+        gcpi_say(w, "%s[%d,%d,%d,%d,%zu,%zu]", b ? ",\n" : "", x->item, gcpi_buffer_is(core, x), x->first, x->last,
+                 x->offset, x->bytes);
+    }
+    gcpi_say(w, "]}");
+}
+
+GCPI_DEF void gcp_memory_html(const gcp_plan *plan, const gcp_plan *beside, gcp_writer w)
+{
+    if (!gcpi_reportable(plan)) return;
+    const char *title = plan->core->p.training ? "Memory of a training step" : "Memory of an inference";
+    gcp_writer escaped = { gcpi_escaped_write, &w };
+    gcpi_say(w, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+                "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+                "<title>%s</title>\n<style>\n", title);
+    gcpi_page_text(w, gcpi_page_style);
+    gcpi_say(w, "</style>\n</head>\n<body>\n<h1>%s</h1>\n<p>Keys: left and right step, page up "
+                "and down by ten, home, end, p to the peak, space plays.</p>\n", title);
+    gcpi_say(w, "<div id=\"bar\">\n<button type=\"button\" id=\"play\">Play</button>\n"
+                "<button type=\"button\" id=\"peak\">Peak</button>\n"
+                "<input type=\"range\" id=\"at\" min=\"0\" value=\"0\" aria-label=\"Instruction\">\n</div>\n"
+                "<p id=\"legend\"></p>\n<main id=\"plans\"></main>\n<div id=\"tip\"></div>\n"
+                "<noscript><p>This page needs a script, which is in it. Without it, why the plan takes its bytes:</p>\n"
+                "<pre>\n");
+    gcp_why_print(plan, escaped);
+    gcpi_say(w, "</pre></noscript>\n<script type=\"application/json\" id=\"data\">\n[");
+    gcpi_page_plan(plan, w);
+    if (beside && beside != plan && gcpi_reportable(beside)) {
+        gcpi_say(w, ",\n");
+        gcpi_page_plan(beside, w);
+    }
+    gcpi_say(w, "]\n</script>\n<script>\n");
+    gcpi_page_text(w, gcpi_page_script);
+    gcpi_say(w, "</script>\n</body>\n</html>\n");
+}
