@@ -104,8 +104,8 @@ static void page(const char *name, const gcp_plan *plan, const gcp_plan *beside)
 
 /* ---- the trace ---- */
 
-/* On each track one event at a time, to the nanosecond that is written: a reader adds, and drops what overlaps. An event
-   is an instruction; 0 seconds where one only waits. */
+/* On each track one event at a time, to the nanosecond that is written: a reader adds, and drops what overlaps. An
+   event is an instruction; 0 seconds where one only waits. */
 static void trace(const char *name, const gcp_plan *plan, int measured)
 {
     long long free_at[3] = { 0 };
