@@ -1186,8 +1186,9 @@ GCP_API void gcp_why_print(const gcp_plan *plan, gcp_writer out);
 
 /* Pictures, each a whole file that needs no other. Names may be any bytes, numbers have a point in every locale.
 
-   Memory over time and address, as SVG. */
-GCP_API void gcp_memory_svg(const gcp_plan *plan, gcp_writer out);
+   Memory over time and address, as SVG. beside: NULL, or another plan, whose live bytes are an outline on the same
+   scale (keep-all's, to see what is saved). */
+GCP_API void gcp_memory_svg(const gcp_plan *plan, const gcp_plan *beside, gcp_writer out);
 /* The same as a page one can step through, instruction by instruction: what is live, what was just born, what is free
    and why; beside: another plan under it on the same scales, or NULL. */
 GCP_API void gcp_memory_html(const gcp_plan *plan, const gcp_plan *beside, gcp_writer out);
@@ -1545,6 +1546,7 @@ GCPI_COLD                              /* at -Og: code that runs once per plan o
 #include "src/report/report.h"         /* Reports: plain text through a writer */
 #include "src/report/page.h"           /* The style and script of gcp_memory_html */
 #include "src/report/markup.h"         /* Text in markup and in strings */
+#include "src/report/svg.h"            /* What pictures share */
 #include "src/report/curve.h"          /* The curve of a sweep, as SVG */
 #include "src/report/memory_picture.h" /* Memory over time (to the right) and address (up), as SVG */
 #include "src/report/memory_page.h"    /* Memory as a page one can step through */

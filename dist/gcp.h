@@ -1285,8 +1285,9 @@ GCP_API void gcp_why_print(const gcp_plan *plan, gcp_writer out);
 
 /* Pictures, each a whole file that needs no other. Names may be any bytes, numbers have a point in every locale.
 
-   Memory over time and address, as SVG. */
-GCP_API void gcp_memory_svg(const gcp_plan *plan, gcp_writer out);
+   Memory over time and address, as SVG. beside: NULL, or another plan, whose live bytes are an outline on the same
+   scale (keep-all's, to see what is saved). */
+GCP_API void gcp_memory_svg(const gcp_plan *plan, const gcp_plan *beside, gcp_writer out);
 /* The same as a page one can step through, instruction by instruction: what is live, what was just born, what is free
    and why; beside: another plan under it on the same scales, or NULL. */
 GCP_API void gcp_memory_html(const gcp_plan *plan, const gcp_plan *beside, gcp_writer out);
@@ -14030,7 +14031,7 @@ static int gcpi_skyline_pack(gcpi_skyline *s, size_t goal, double work)
    most often for the number of its branches (Boussemart et al. 2004). What is placed in a valley rests on something,
    which makes the places canonical (Moffitt 2023, MiniMalloc), but in no order of time or address: each valley is on
    its own. So a failure can be blamed on an interval of sections, and forks that touch none of them are not tried
-   again ("backjumping", Prosser 1993). Restarts with other orders and noise follow. */
+   again ("conflict-directed backjumping", Prosser 1993). Restarts with other orders and noise follow. */
 
 enum { GCPI_PACKING_ORDERS = 4, GCPI_PACKING_NOISES = 4,
        /* larger problems are undecided; so many members take as long to look at as one of work */
@@ -16154,8 +16155,9 @@ static void gcpi_segments_from(gcpi_planner *q, const unsigned char *cut)
     }
 }
 
-/* Chen's algorithm 3: grow a segment to `budget` saved bytes, then cut where the fewest bytes cross. family 0: among
-   its last four tasks; 1: in its second half; 2: among its last four tasks, but only between units. */
+/* After Chen's algorithm 3, which cuts at the first candidate beyond the budget: grow a segment to `budget` saved bytes,
+   then cut where the fewest bytes cross. family 0: among its last four tasks; 1: in its second half; 2: among
+   its last four tasks, but only between units. */
 static int gcpi_chen_cuts(const gcpi_planner *q, size_t budget, int family, unsigned char *cut)
 {
     const gcpi_problem *p = q->p;
@@ -25105,84 +25107,30 @@ static void gcpi_json_task(const gcpi_plan *core, int task, gcp_writer w)
     gcpi_json_string(w, place);
 }
 
-/* ==== src/report/curve.h ==== */
+/* ==== src/report/svg.h ==== */
 
-/* The curve of a sweep, as SVG. Time of a step (up) against the budget (to the right). */
-
-static int gcpi_point_fits(const gcp_point *p) { return p->bytes && p->keep_all_seconds > 0; }
-static double gcpi_sweep_x(const gcp_point *p, size_t budgets)
-{
-    return 70 + 780 * (double)p->budget / (double)budgets;
-}
-static double gcpi_sweep_y(const gcp_point *p, double seconds, double most)
-{
-    return 400 - 340 * (seconds / p->keep_all_seconds - 1) / (most - 1);
-}
-
-/* One of the curve's two lines (bound or seconds), over the points that fit. */
-static void gcpi_sweep_line(const gcp_point *p, int count, gcp_writer w, int bound, double most, const char *style)
-{
-    gcpi_say(w, "<polyline fill=\"none\" %s points=\"", style);
-    for (int i = 0; i < count; i++)
-        if (gcpi_point_fits(&p[i]))
-            gcpi_say(w, "%.1f,%.1f ", gcpi_sweep_x(&p[i], p[count - 1].budget),
-                     gcpi_sweep_y(&p[i], bound ? p[i].bound_seconds : p[i].seconds, most));
-    gcpi_say(w, "\"/>\n");
-}
-
-static void gcpi_sweep_axes(size_t budgets, double most, int fits, gcp_writer w)
-{
-    const char *unit;
-    const double one = gcpi_unit(budgets, &unit);
-    gcpi_say(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 900 460\" font-family=\"sans-serif\" "
-                "font-size=\"12\"><rect width=\"900\" height=\"460\" fill=\"white\"/>\n"
-                "<text x=\"70\" y=\"28\" font-size=\"15\">Time of a step (keep-all = 1) against the budget in %s; "
-                "%s</text>\n", unit, fits ? "dashed: no plan is faster" : "nothing fits these budgets");
-    for (int i = 0; i <= 4; i++) {
-        const double share = i / 4.0, y = 400 - 340 * share;
-        gcpi_say(w,
-                 "<line x1=\"70\" x2=\"850\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#e0e0e0\"/><text x=\"62\" y=\"%.1f\" "
-                 "text-anchor=\"end\">%.3f</text>\n",
-                 y, y, y + 4, 1 + share * (most - 1));
-        gcpi_say(w, "<text x=\"%.1f\" y=\"420\" text-anchor=\"middle\">%.4g</text>\n", 70 + 780 * share,
-                 share * (double)budgets / one);
-    }
-}
-
-GCPI_DEF void gcp_sweep_svg(const gcp_point *p, int count, gcp_writer w)
-{
-    double most = 1.05;
-    int fits = 0;
-    if (count <= 0 || !p[count - 1].budget) return;
-    for (int i = 0; i < count; i++)
-        if (gcpi_point_fits(&p[i])) {
-            most = GCPI_MAX(most, p[i].seconds / p[i].keep_all_seconds);
-            fits++;
-        }
-    gcpi_sweep_axes(p[count - 1].budget, most, fits, w);
-    gcpi_sweep_line(p, count, w, 1, most, "stroke=\"#5f6368\" stroke-dasharray=\"5 4\"");
-    gcpi_sweep_line(p, count, w, 0, most, "stroke=\"#1a73e8\" stroke-width=\"2\"");
-    for (int i = 0; i < count; i++)
-        if (gcpi_point_fits(&p[i]))
-            gcpi_say(w,
-                     "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"#1a73e8\"><title>%zu bytes: %.4f</title>"
-                     "</circle>\n",
-                     gcpi_sweep_x(&p[i], p[count - 1].budget), gcpi_sweep_y(&p[i], p[i].seconds, most), p[i].budget,
-                     p[i].seconds / p[i].keep_all_seconds);
-    gcpi_say(w, "</svg>\n");
-}
-
-/* ==== src/report/memory_picture.h ==== */
-
-/* Memory over time (to the right) and address (up), as SVG. A rectangle is a buffer; its name is shown on hover. */
+/* What pictures share. The kinds of buffers with their colours and patterns, and axes with round ticks. */
 
 /* What a buffer is; page.js has the same numbers. */
 enum {
     GCPI_IS_INPUT, GCPI_IS_KEPT, GCPI_IS_GONE, GCPI_IS_AGAIN, GCPI_IS_GRADIENT, GCPI_IS_WEIGHT, GCPI_IS_WORKSPACE,
     GCPI_IS_RESULT, GCPI_IS_COUNT
 };
-static const char *const gcpi_colours[] = { "#9aa0a6", "#1a73e8", "#d2e3fc", "#7baaf7",
-                                            "#e8710a", "#b5651d", "#188038", "#9334e6" };
+
+/* Dark and medium colours. A dark one has at least three times the contrast of a medium one, and both of the white
+   ground; in the legend they take turns. Patterns tell those of one shade apart, in grey and for the colour-blind. */
+static const struct { const char *name, *colour, *pattern; } gcpi_inks[] = {
+    { "input", "#8b8b8b", "" },
+    { "kept for backward", "#0b3a82", "" },
+    { "gone after forward", "#7c93aa", "M1 0V6M4 0V6" },
+    { "recomputed", "#3f92d8", "M-1 1L1 -1M0 6L6 0M5 7L7 5" },
+    { "activation gradient", "#7a2100", "M0 1H6M0 4H6" },
+    { "weight gradient", "#dd7a10", "" },
+    { "workspace", "#0c4a22", "M1 1H2M4 4H5" },
+    { "result", "#4b1378", "M0 0L6 6M0 6L6 0" }
+};
+static const int gcpi_legend[] = { GCPI_IS_KEPT, GCPI_IS_AGAIN, GCPI_IS_GRADIENT, GCPI_IS_WEIGHT, GCPI_IS_WORKSPACE,
+                                   GCPI_IS_GONE, GCPI_IS_RESULT, GCPI_IS_INPUT };
 
 /* Whether a buffer waits for the step's end alone (the loss, what gcp_keep keeps), not for backward. */
 static int gcpi_buffer_result(const gcpi_plan *core, const gcpi_plan_buffer *b)
@@ -25207,79 +25155,301 @@ static int gcpi_buffer_is(const gcpi_plan *core, const gcpi_plan_buffer *b)
     return b->last >= core->forward_end ? GCPI_IS_KEPT : GCPI_IS_GONE;
 }
 
-static void gcpi_svg_rect(gcp_writer w, double x, double y, double width, double height, const char *colour)
+/* The patterns that fill="url(#gcp-is-3)" names: the colour, and lines of the ground on it. */
+static void gcpi_svg_patterns(gcp_writer w)
 {
-    gcpi_say(w, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\">", x, y, GCPI_MAX(width, 0.3),
-             GCPI_MAX(height, 0.3), colour);
+    gcpi_say(w, "<defs>\n");
+    for (int i = 0; i < GCPI_IS_COUNT; i++)
+        gcpi_say(w, "<pattern id=\"gcp-is-%d\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\">"
+                    "<rect width=\"6\" height=\"6\" fill=\"%s\"/>"
+                    "<path d=\"%s\" stroke=\"white\" stroke-opacity=\"0.6\" "
+                    "stroke-width=\"0.8\"/></pattern>\n",
+                 i, gcpi_inks[i].colour, gcpi_inks[i].pattern);
+    gcpi_say(w, "</defs>\n");
 }
 
-static void gcpi_svg_buffers(const gcpi_plan *core, gcp_writer w, double left, double bottom, double dx, double dy)
+/* The least of 1, 2, 5 x 10^n that cuts `most` into at most so many parts. */
+static double gcpi_round_step(double most, int parts)
 {
+    static const double steps[] = { 1, 2, 5 };
+    double unit = 1;
+    while (unit * parts >= most && unit > 1e-9) unit /= 10;
+    for (int i = 0; i < 60; i++) {
+        if (i && i % 3 == 0) unit *= 10;
+        if (steps[i % 3] * unit * parts >= most) return steps[i % 3] * unit;
+    }
+    return unit;
+}
+
+/* ==== src/report/curve.h ==== */
+
+/* The curve of a sweep, as SVG. Time of a step (up) against the budget (to the right). */
+
+/* The two lines. */
+#define GCPI_SWEEP_BEST "stroke=\"#0b3a82\" stroke-width=\"2\""
+#define GCPI_SWEEP_BOUND "stroke=\"#5f6368\" stroke-dasharray=\"5 4\""
+
+static int gcpi_point_fits(const gcp_point *p) { return p->bytes && p->keep_all_seconds > 0; }
+static double gcpi_sweep_x(const gcp_point *p, size_t budgets)
+{
+    return 70 + 780 * (double)p->budget / (double)budgets;
+}
+static double gcpi_sweep_y(const gcp_point *p, double seconds, double most)
+{
+    return 400 - 340 * (seconds / p->keep_all_seconds - 1) / (most - 1);
+}
+
+/* One of the curve's two lines (bound or seconds), over the points that fit. */
+static void gcpi_sweep_line(const gcp_point *p, int count, gcp_writer w, int bound, double most, const char *style)
+{
+    gcpi_say(w, "<polyline fill=\"none\" %s points=\"", style);
+    for (int i = 0; i < count; i++)
+        if (gcpi_point_fits(&p[i]))
+            gcpi_say(w, "%.1f,%.1f ", gcpi_sweep_x(&p[i], p[count - 1].budget),
+                     gcpi_sweep_y(&p[i], bound ? p[i].bound_seconds : p[i].seconds, most));
+    gcpi_say(w, "\"/>\n");
+}
+
+/* Round ticks on both axes; what the lines are. */
+static void gcpi_sweep_axes(size_t budgets, double most, int fits, gcp_writer w)
+{
+    const char *unit;
+    const double one = gcpi_unit(budgets, &unit), right = (double)budgets / one, dx = gcpi_round_step(right, 8),
+                 dy = gcpi_round_step(most - 1, 6);
+    gcpi_say(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 900 460\" font-family=\"sans-serif\" "
+                "font-size=\"12\"><rect width=\"900\" height=\"460\" fill=\"white\"/>\n"
+                "<text x=\"70\" y=\"28\" font-size=\"15\">Time of a step against the budget%s</text>\n",
+             fits ? "" : ": nothing fits these budgets");
+    for (int i = 0; i * dy <= most - 1 + 1e-9; i++) {
+        const double y = 400 - 340 * i * dy / (most - 1);
+        gcpi_say(w, "<line x1=\"70\" x2=\"850\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#e0e0e0\"/><text x=\"62\" y=\"%.1f\" "
+                    "text-anchor=\"end\">%.10gx</text>\n", y, y, y + 4, 1 + i * dy);
+    }
+    for (int i = 0; i * dx <= right; i++)
+        gcpi_say(w, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"400\" y2=\"404\" stroke=\"#5f6368\"/>"
+                    "<text x=\"%.1f\" y=\"420\" text-anchor=\"middle\">%.10g %s</text>\n",
+                 70 + 780 * i * dx / right, 70 + 780 * i * dx / right, 70 + 780 * i * dx / right, i * dx, unit);
+    gcpi_say(w, "<text x=\"70\" y=\"52\">time, keep-all = 1</text>"
+                "<text x=\"850\" y=\"444\" text-anchor=\"end\">budget</text>\n"
+                "<path d=\"M70 440h24\" " GCPI_SWEEP_BEST "/><text x=\"100\" y=\"444\">the planner's plans</text>"
+                "<path d=\"M250 440h24\" " GCPI_SWEEP_BOUND "/><text x=\"280\" y=\"444\">no plan is faster</text>\n");
+}
+
+GCPI_DEF void gcp_sweep_svg(const gcp_point *p, int count, gcp_writer w)
+{
+    double most = 1.05;
+    int fits = 0;
+    if (count <= 0 || !p[count - 1].budget) return;
+    for (int i = 0; i < count; i++)
+        if (gcpi_point_fits(&p[i])) {
+            most = GCPI_MAX(most, p[i].seconds / p[i].keep_all_seconds);
+            fits++;
+        }
+    gcpi_sweep_axes(p[count - 1].budget, most, fits, w);
+    gcpi_sweep_line(p, count, w, 1, most, GCPI_SWEEP_BOUND);
+    gcpi_sweep_line(p, count, w, 0, most, GCPI_SWEEP_BEST);
+    for (int i = 0; i < count; i++)
+        if (gcpi_point_fits(&p[i]))
+            gcpi_say(w,
+                     "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"#0b3a82\"><title>%zu bytes: %.4f</title>"
+                     "</circle>\n",
+                     gcpi_sweep_x(&p[i], p[count - 1].budget), gcpi_sweep_y(&p[i], p[i].seconds, most), p[i].budget,
+                     p[i].seconds / p[i].keep_all_seconds);
+    gcpi_say(w, "</svg>\n");
+}
+
+/* ==== src/report/memory_picture.h ==== */
+
+/* Memory over time (to the right) and address (up), as SVG. A rectangle is a buffer; its name is shown on hover. */
+
+/* The plan that is drawn, the one beside it or NULL, and where a picture of 1060 x 520 holds them on one scale. */
+typedef struct gcpi_memory_frame {
+    const gcp_plan *plan, *beside;
+    double left, top, width, height, dx, dy;       /* dx: of an instruction, dy: of a byte */
+    size_t most;                                    /* bytes that the height stands for */
+    int instructions;
+} gcpi_memory_frame;
+
+static double gcpi_frame_x(const gcpi_memory_frame *f, double instruction) { return f->left + f->dx * instruction; }
+static double gcpi_frame_y(const gcpi_memory_frame *f, double bytes) { return f->top + f->height - f->dy * bytes; }
+
+static gcpi_memory_frame gcpi_memory_frame_of(const gcp_plan *plan, const gcp_plan *beside)
+{
+    gcpi_memory_frame f = { plan, beside, 76, 54, 960, 400, 0, 0, plan->slab_bytes, plan->instructions };
+    if (beside) f.most = GCPI_MAX(f.most, beside->slab_bytes);
+    if (beside) f.instructions = GCPI_MAX(f.instructions, beside->instructions);
+    f.dx = f.width / f.instructions;
+    f.dy = f.height / (1.04 * (double)f.most);      /* above the highest peak there is room for its mark */
+    return f;
+}
+
+/* A policy as a reader calls it. */
+static const char *gcpi_policy_title(const gcpi_plan *core)
+{
+    static const char *const words[] = { "segments", "keep all", "uniform", "checkpoints", "square root", "recursive",
+                                         "cheap", "budget" };
+    return core->opts.list ? "a list" : !core->p.training ? "inference" : words[core->opts.policy];
+}
+
+/* Ops that run again: as many more forwards than keep-all's. */
+static int gcpi_runs_again(const gcpi_plan *core)
+{
+    int count = 0;
+    for (ptrdiff_t i = 0; i < core->list.count; i++) count += core->list.at[i].letter == 'R';
+    return count;
+}
+
+static void gcpi_svg_rect(const gcpi_memory_frame *f, double first, double last, size_t at, size_t bytes, int is,
+                          gcp_writer w)
+{
+    const double width = GCPI_MAX(f->dx * (last - first + 1), 0.3), height = GCPI_MAX(f->dy * (double)bytes, 0.3);
+    gcpi_say(w, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"url(#gcp-is-%d)\"%s>",
+             gcpi_frame_x(f, first), gcpi_frame_y(f, (double)(at + bytes)), width, height, is,
+             GCPI_MIN(width, height) > 3 ? " stroke=\"white\" stroke-width=\"0.6\"" : "");
+}
+
+/* Whether so many bytes are high enough to be seen. */
+static int gcpi_frame_shows(const gcpi_memory_frame *f, size_t bytes) { return f->dy * (double)bytes >= 0.5; }
+
+/* Draws the buffers and the ops' workspaces; seen[kind] is 1 where one of a kind can be seen. */
+static void gcpi_svg_buffers(const gcpi_memory_frame *f, int *seen, gcp_writer w)
+{
+    const gcpi_plan *core = f->plan->core;
     char name[256];
     for (int b = 0; b < core->buffer_count; b++) {
         const gcpi_plan_buffer *x = &core->buffers[b];
-        gcpi_svg_rect(w, left + dx * x->first, bottom - dy * (double)(x->offset + x->bytes),
-                      dx * (x->last - x->first + 1), dy * (double)x->bytes, gcpi_colours[gcpi_buffer_is(core, x)]);
+        const int is = gcpi_buffer_is(core, x);
+        seen[is] |= gcpi_frame_shows(f, x->bytes);
+        gcpi_svg_rect(f, x->first, x->last, x->offset, x->bytes, is, w);
         gcpi_item_name(&core->p, x->item, name, sizeof name);
-        gcpi_say(w, "<title>%s",
-                 core->p.items[x->item].kind == GCPI_GRADIENT_ITEM ? "gradient of "
-                 : x->again                                      ? "recomputed "
-                                                                 : "");
+        gcpi_say(w, "<title>%s", core->p.items[x->item].kind == GCPI_GRADIENT_ITEM ? "gradient of "
+                                 : x->again                                      ? "recomputed "
+                                                                                 : "");
         gcpi_say_escaped(w, name);
         gcpi_say(w, ": %zu bytes at %zu, instructions %d to %d</title></rect>\n", x->bytes, x->offset, x->first + 1,
                  x->last + 1);
     }
     for (int i = 0; i < (int)core->list.count; i++) {
-        size_t bytes = core->p.tasks[core->list.at[i].task].workspace,
-               first = gcpi_front(&core->p);
+        const size_t bytes = core->p.tasks[core->list.at[i].task].workspace;
         if (!bytes) continue;
-        gcpi_svg_rect(w, left + dx * i, bottom - dy * (double)(first + bytes), dx, dy * (double)bytes,
-                      gcpi_colours[GCPI_IS_WORKSPACE]);
+        seen[GCPI_IS_WORKSPACE] |= gcpi_frame_shows(f, bytes);
+        gcpi_svg_rect(f, i, i, gcpi_front(&core->p), bytes, GCPI_IS_WORKSPACE, w);
         gcpi_say(w, "<title>workspace of instruction %d: %zu bytes</title></rect>\n", i + 1, bytes);
     }
 }
 
-GCPI_DEF void gcp_memory_svg(const gcp_plan *plan, gcp_writer w)
+static void gcpi_svg_line(gcp_writer w, double x1, double y1, double x2, double y2, const char *style)
 {
-    static const struct { const char *text; double at; } legend[] = {
-        { "input", 0 }, { "kept for backward", 70 }, { "gone after forward", 210 }, { "recomputed", 355 },
-        { "activation gradient", 460 }, { "weight gradient", 610 }, { "workspace", 740 }, { "result", 840 }
-    };
-    const double width = 960, height = 420, left = 76, top = 34;
-    if (!gcpi_reportable(plan)) return;
-    const gcpi_plan *core = plan->core;
+    gcpi_say(w, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" %s/>\n", x1, y1, x2, y2, style);
+}
+
+/* Ticks: bytes up, instructions to the right, both in round steps from 0. */
+static void gcpi_svg_axes(const gcpi_memory_frame *f, gcp_writer w)
+{
     const char *unit;
-    double dx = width / (double)plan->instructions, dy = height / (double)plan->slab_bytes,
-           turn = left + dx * core->forward_end, one = gcpi_unit(plan->slab_bytes, &unit);
-    const int late = turn > left + width - 110;
-    gcpi_say(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 1060 520\" font-family=\"sans-serif\" "
-                "font-size=\"12\">\n<rect width=\"1060\" height=\"520\" fill=\"white\"/>\n");
-    gcpi_say(w,
-             "<text x=\"%.0f\" y=\"20\" font-size=\"14\">slab %.3f %s of %.3f %s in all, over %d instructions; %d "
-             "rerun%s of units</text>\n",
-             left, (double)plan->slab_bytes / one, unit, (double)plan->bytes / one, unit, plan->instructions,
-             plan->reruns, plan->reruns == 1 ? "" : "s");
-    for (int i = 0; i <= 4; i++) {
-        double y = top + height - height * i / 4;
-        gcpi_say(w,
-                 "<line x1=\"%.0f\" y1=\"%.1f\" x2=\"%.0f\" y2=\"%.1f\" stroke=\"#e0e0e0\"/><text x=\"%.0f\" "
-                 "y=\"%.1f\" text-anchor=\"end\">%.4g %s</text>\n",
-                 left, y, left + width, y, left - 6, y + 4, (double)plan->slab_bytes / one * i / 4, unit);
+    const double one = gcpi_unit(f->most, &unit), up = gcpi_round_step((double)f->most / one, 7),
+                 right = GCPI_MAX(gcpi_round_step(f->instructions, 10), 1);
+    for (int i = 0; i * up * one <= 1.04 * (double)f->most; i++) {
+        const double y = gcpi_frame_y(f, i * up * one);
+        gcpi_svg_line(w, f->left, y, f->left + f->width, y, "stroke=\"#dadce0\"");
+        gcpi_say(w, "<text x=\"%.0f\" y=\"%.1f\" text-anchor=\"end\">%.10g %s</text>\n", f->left - 6, y + 4, i * up,
+                 unit);
     }
-    gcpi_svg_buffers(core, w, left, top + height, dx, dy);
-    if (core->p.training)
-        gcpi_say(w,
-                 "<line x1=\"%.1f\" y1=\"%.0f\" x2=\"%.1f\" y2=\"%.0f\" stroke=\"black\" stroke-dasharray=\"4 "
-                 "3\"/><text x=\"%.1f\" y=\"%.0f\" text-anchor=\"%s\">backward begins</text>\n",
-                 turn, top, turn, top + height, turn + (late ? -4 : 4), top + 12, late ? "end" : "start");
-    for (int i = 0; i < GCPI_IS_COUNT; i++)
-        gcpi_say(w,
-                 "<rect x=\"%.0f\" y=\"%.0f\" width=\"12\" height=\"12\" fill=\"%s\"/><text x=\"%.0f\" "
-                 "y=\"%.0f\">%s</text>\n",
-                 left + legend[i].at, top + height + 18, gcpi_colours[i], left + legend[i].at + 17, top + height + 28,
-                 legend[i].text);
-    gcpi_say(w, "<text x=\"%.0f\" y=\"%.0f\">instructions, in order &#8594;   up: address in the slab</text>\n</svg>\n",
-             left, top + height + 50);
+    for (int i = 0; i * right <= f->instructions; i++) {
+        const double x = gcpi_frame_x(f, i * right);
+        gcpi_svg_line(w, x, f->top + f->height, x, f->top + f->height + 4, "stroke=\"#5f6368\"");
+        gcpi_say(w, "<text x=\"%.1f\" y=\"%.0f\" text-anchor=\"middle\">%.0f</text>\n", x, f->top + f->height + 16,
+                 i * right);
+    }
+    gcpi_say(w, "<text x=\"%.0f\" y=\"%.0f\">instructions, in order &#8594;   up: address in the slab</text>\n",
+             f->left, f->top + f->height + 32);
+}
+
+/* The outline of the plan beside: its live bytes, over the rectangles. */
+static void gcpi_svg_outline(const gcpi_memory_frame *f, gcp_writer w)
+{
+    const gcpi_plan *core = f->beside->core;
+    gcpi_say(w, "<path fill=\"none\" stroke=\"#3c4043\" stroke-width=\"1.5\" stroke-dasharray=\"2 3\" d=\"M%.1f %.1f",
+             f->left, gcpi_frame_y(f, 0));
+    for (ptrdiff_t i = 0; i < core->list.count; i++)
+        gcpi_say(w, "V%.1fH%.1f", gcpi_frame_y(f, (double)core->live[i]), gcpi_frame_x(f, (double)i + 1));
+    gcpi_say(w, "V%.1f\"><title>live bytes of the plan beside</title></path>\n", gcpi_frame_y(f, 0));
+}
+
+/* A mark where a plan's slab is full, with its bytes. */
+static void gcpi_svg_peak(const gcpi_memory_frame *f, const gcp_plan *plan, const char *name, gcp_writer w)
+{
+    const char *unit;
+    const double one = gcpi_unit(plan->slab_bytes, &unit), x = gcpi_frame_x(f, plan->core->peak_at + 0.5),
+                 y = gcpi_frame_y(f, (double)plan->slab_bytes);
+    const int late = x > f->left + f->width / 2;
+    gcpi_svg_line(w, f->left, y, f->left + f->width, y, "stroke=\"#3c4043\" stroke-dasharray=\"1 4\"");
+    gcpi_say(w, "<path d=\"M%.1f %.1fl-5 -9h10z\" fill=\"#202124\"/>", x, y);
+    gcpi_say(w, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" font-weight=\"bold\">%s: slab %.1f %s at the peak"
+                "</text>\n",
+             x + (late ? -9 : 9), y - 3, late ? "end" : "start", name, (double)plan->slab_bytes / one, unit);
+}
+
+static void gcpi_svg_turn(const gcpi_memory_frame *f, gcp_writer w)
+{
+    const double turn = gcpi_frame_x(f, f->plan->core->forward_end);
+    const int late = turn > f->left + f->width - 110;
+    if (!f->plan->core->p.training) return;
+    gcpi_svg_line(w, turn, f->top, turn, f->top + f->height, "stroke=\"black\" stroke-dasharray=\"4 3\"");
+    gcpi_say(w, "<text x=\"%.1f\" y=\"%.0f\" text-anchor=\"%s\">backward begins</text>\n", turn + (late ? -4 : 4),
+             f->top - 3, late ? "end" : "start");
+}
+
+/* The policy, the bytes, what runs again; and how many bytes that is of the plan beside. */
+static void gcpi_svg_title(const gcpi_memory_frame *f, gcp_writer w)
+{
+    const char *unit;
+    const gcp_plan *p = f->plan;
+    const double one = gcpi_unit(p->bytes, &unit);
+    const int again = gcpi_runs_again(p->core);
+    gcpi_say(w, "<text x=\"%.0f\" y=\"20\" font-size=\"15\"><tspan font-weight=\"bold\">%s</tspan>: %.1f %s", f->left,
+             gcpi_policy_title(p->core), (double)p->bytes / one, unit);
+    if ((double)p->state_bytes / one >= 0.05)
+        gcpi_say(w, ", of them state %.1f, slab %.1f", (double)p->state_bytes / one, (double)p->slab_bytes / one);
+    if (f->beside) gcpi_say(w, "; %.0f %% of %s's", 100 * (double)p->bytes / (double)f->beside->bytes,
+                            gcpi_policy_title(f->beside->core));
+    gcpi_say(w, "; %d op%s run%s again", again, again == 1 ? "" : "s", again == 1 ? "s" : "");
+    gcpi_say(w, "</text>\n");
+}
+
+static void gcpi_svg_legend(const gcpi_memory_frame *f, const int *seen, gcp_writer w)
+{
+    double x = f->left;
+    for (int i = 0; i < GCPI_IS_COUNT; i++) {
+        const int is = gcpi_legend[i];
+        if (!seen[is]) continue;
+        gcpi_say(w, "<rect x=\"%.0f\" y=\"500\" width=\"12\" height=\"12\" fill=\"url(#gcp-is-%d)\"/>"
+                    "<text x=\"%.0f\" y=\"510\">%s</text>\n", x, is, x + 17, gcpi_inks[is].name);
+        x += 34 + 6.2 * (double)strlen(gcpi_inks[is].name);
+    }
+    if (!f->beside) return;
+    gcpi_say(w, "<path d=\"M%.0f 506h16\" stroke=\"#3c4043\" stroke-width=\"1.5\" stroke-dasharray=\"2 3\"/>"
+                "<text x=\"%.0f\" y=\"510\">%s</text>\n", x, x + 21, gcpi_policy_title(f->beside->core));
+}
+
+GCPI_DEF void gcp_memory_svg(const gcp_plan *plan, const gcp_plan *beside, gcp_writer w)
+{
+    int seen[GCPI_IS_COUNT] = { 0 };
+    if (!gcpi_reportable(plan)) return;
+    const gcpi_memory_frame f = gcpi_memory_frame_of(plan, beside != plan && gcpi_reportable(beside) ? beside : NULL);
+    gcpi_say(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 1060 520\" font-family=\"sans-serif\" "
+                "font-size=\"12\">\n");
+    gcpi_svg_patterns(w);
+    gcpi_say(w, "<rect width=\"1060\" height=\"520\" fill=\"white\"/>\n");
+    gcpi_svg_title(&f, w);
+    gcpi_svg_axes(&f, w);
+    gcpi_svg_buffers(&f, seen, w);
+    if (f.beside) gcpi_svg_outline(&f, w);
+    gcpi_svg_turn(&f, w);
+    if (f.beside) gcpi_svg_peak(&f, f.beside, gcpi_policy_title(f.beside->core), w);
+    gcpi_svg_peak(&f, plan, gcpi_policy_title(plan->core), w);
+    gcpi_svg_legend(&f, seen, w);
+    gcpi_say(w, "</svg>\n");
 }
 
 /* ==== src/report/memory_page.h ==== */
@@ -25478,7 +25648,7 @@ static int gcpi_dot_enter(const gcp_tape *t, int from, int to, gcp_writer w)
         gcpi_name_text(t, t->segments[inside].name, name, sizeof name);
         gcpi_say(w, "subgraph cluster_%d { label=\"", inside);
         gcpi_dot_text(w, gcpi_base(name));
-        gcpi_say(w, "\"; color=\"#80868b\"; style=rounded\n");
+        gcpi_say(w, "\"; labeljust=l; color=\"#5f6368\"; style=rounded\n");
         from = inside;
     }
     return to;
@@ -25512,20 +25682,39 @@ static void gcpi_dot_op(const gcpi_plan *core, int task, gcp_writer w)
     gcpi_dot_text(w, gcpi_base(gcpi_task_name(p, t, name, sizeof name)));
     gcpi_say(w, "\\n%s%s%zu bytes", shape, *shape ? ", " : "", bytes);
     if (again) gcpi_say(w, "\\nrun %d more time%s", again, again > 1 ? "s" : "");
-    gcpi_say(w, "\", fillcolor=\"%s\"%s, tooltip=\"", gcpi_colours[is],
+    gcpi_say(w, "\", fillcolor=\"%s\"%s, tooltip=\"", gcpi_inks[is].colour,
              is == GCPI_IS_KEPT ? ", fontcolor=white, penwidth=2" : is == GCPI_IS_RESULT ? ", fontcolor=white" : "");
     gcpi_dot_text(w, name);
     gcpi_say(w, "\"]\n");
 }
 
+/* Where operand k of a task comes from: an op's task, an input's item, or nothing that is drawn. */
+typedef struct gcpi_dot_source { char kind; int number; } gcpi_dot_source;
+static gcpi_dot_source gcpi_dot_from(const gcpi_problem *p, const gcpi_operand *o)
+{
+    const gcpi_item *x = &p->items[o->item];
+    gcpi_dot_source none = { 0, -1 }, input = { 'i', o->item }, op = { 'n', x->producer };
+    if (o->mode != GCPI_READ) return none;
+    return x->kind == GCPI_INPUT_ITEM ? input : x->producer >= 0 ? op : none;
+}
+
+/* An arrow from each source; where several tensors come from one, the arrow says how many. */
 static void gcpi_dot_edges(const gcpi_problem *p, int task, gcp_writer w)
 {
     const gcpi_task *t = &p->tasks[task];
     for (int k = 0; k < t->count; k++) {
-        const gcpi_operand *o = &p->operands[t->operands + k];
-        const gcpi_item *x = &p->items[o->item];
-        if (o->mode == GCPI_READ && x->kind == GCPI_INPUT_ITEM) gcpi_say(w, "i%d -> n%d\n", o->item, task);
-        else if (o->mode == GCPI_READ && x->producer >= 0) gcpi_say(w, "n%d -> n%d\n", x->producer, task);
+        const gcpi_dot_source from = gcpi_dot_from(p, &p->operands[t->operands + k]);
+        int before = 0, count = 1;
+        for (int i = 0; i < t->count; i++) {
+            const gcpi_dot_source other = gcpi_dot_from(p, &p->operands[t->operands + i]);
+            if (i == k || other.kind != from.kind || other.number != from.number) continue;
+            before += i < k;
+            count += p->operands[t->operands + i].item != p->operands[t->operands + k].item;
+        }
+        if (!from.kind || before) continue;
+        gcpi_say(w, "%c%d -> n%d", from.kind, from.number, task);
+        if (count > 1) gcpi_say(w, " [label=\" %d tensors\", fontsize=10]", count);
+        gcpi_say(w, "\n");
     }
 }
 
@@ -25535,15 +25724,16 @@ GCPI_DEF void gcp_dot(const gcp_plan *plan, gcp_writer w)
     int segment = 0;
     if (!gcpi_reportable(plan)) return;
     const gcpi_problem *p = &plan->core->p;
-    gcpi_say(w, "digraph gcp {\nnode [shape=box, style=\"filled,rounded\", fontname=\"sans-serif\"]\n"
+    gcpi_say(w, "digraph gcp {\nnode [shape=box, style=\"filled,rounded\", fontname=\"sans-serif\"]; "
+                "edge [fontname=\"sans-serif\"]\n"
                 "fontname=\"sans-serif\"; labelloc=t; label=\"%zu bytes at the peak, %d rerun%s of units\\n"
-                "blue: kept for backward; light blue: run again; pale: gone when no forward op needs it; violet: result"
+                "dark blue: kept for backward; blue: run again\\ngrey: gone when no forward op needs it; violet: result"
                 "\"\n",
              plan->bytes, plan->reruns, plan->reruns == 1 ? "" : "s");
     for (int i = 0; i < p->item_count; i++) {
         if (p->items[i].kind != GCPI_INPUT_ITEM || !p->items[i].active) continue;
         gcpi_item_name(p, i, name, sizeof name);
-        gcpi_say(w, "i%d [shape=ellipse, fillcolor=\"%s\", label=\"", i, gcpi_colours[GCPI_IS_INPUT]);
+        gcpi_say(w, "i%d [shape=ellipse, fillcolor=\"%s\", label=\"", i, gcpi_inks[GCPI_IS_INPUT].colour);
         gcpi_dot_text(w, name);
         gcpi_say(w, "\"]\n");
     }

@@ -1,4 +1,4 @@
-/* chen.c - the square root, measured: Chen et al. 2016 (arXiv 1604.06174), section 4.1.
+/* chen.c - the square root, measured: Chen et al. 2016 (arXiv 1604.06174), section 4.3.
 
        chen [layers]
 

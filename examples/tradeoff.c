@@ -58,9 +58,8 @@ typedef struct study {
 } study;
 
 static study part_one;
-/* Time for any budget: part one's, from the last row's budget to keep_all's bytes; beside it a dense network's. fits:
-   so many points, the last ones, have a plan. */
-static struct curve { gcp_point points[CURVE]; int count, fits; } chain, dense;
+/* Time for any budget, from the last row's to keep_all's bytes. fits: so many points, the last ones, have a plan. */
+static struct { gcp_point points[CURVE]; int fits; } curve;
 static const gcp_target *target;        /* of every plan; NULL: this CPU */
 
 /* ---- Setting up ------------------------------------------------------------------------------------------------*/
@@ -80,27 +79,11 @@ static gcp_plan row_plan(const study *s, row *r)
     return gcp_plan_make(s->loss, .policy = r->policy, .budget = r->budget, .target = target);
 }
 
-static int curve_of(struct curve *c, gcp_tensor loss, int count, size_t least, size_t most)
+static int curve_of(gcp_tensor loss, size_t least, size_t most)
 {
-    c->count = count;
-    for (int i = 0; i < count; i++) c->points[i].budget = least + (most - least) * (size_t)i / (size_t)(count - 1);
-    c->fits = gcp_sweep(loss, c->points, count, .target = target);
+    for (int i = 0; i < CURVE; i++) curve.points[i].budget = least + (most - least) * (size_t)i / (CURVE - 1);
+    curve.fits = gcp_sweep(loss, curve.points, CURVE, .target = target);
     return !gcp_error(loss.tape) || failed(loss.tape);
-}
-
-/* A network whose features live long, written as a list that each layer joins anew; about as large as the chain. */
-static int dense_curve(void)
-{
-    const size_t size = GCP_MB(64);
-    void *memory = malloc(size);
-    if (!memory) return out_of_memory();
-    gcp_arena arena = gcp_arena_from(memory, size);
-    gcp_tensor loss = densenet_bc(gcp_tape_make(&arena, .ops = 192), 40, 12, 16, 32, 10).loss;
-    size_t most = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .target = target).bytes,
-           least = gcp_least_budget(loss, .target = target);
-    int good = most && least ? curve_of(&dense, loss, CURVE / 2, least, most) : failed(loss.tape);
-    free(memory);
-    return good;
 }
 
 static int study_record(study *s, const options *o)
@@ -116,7 +99,7 @@ static int study_record(study *s, const options *o)
         r->plan = row_plan(s, r);
         if (r->plan.slab_bytes > s->slab_size) s->slab_size = r->plan.slab_bytes;
     }
-    return !gcp_error(s->net) ? curve_of(&chain, s->loss, CURVE, rows[ROWS - 1].budget, rows[0].plan.bytes)
+    return !gcp_error(s->net) ? curve_of(s->loss, rows[ROWS - 1].budget, rows[0].plan.bytes)
                               : failed(s->net);
 }
 
@@ -334,44 +317,48 @@ static int write_csv(const options *o)
     return fclose(f) == 0;
 }
 
-/* The points of a curve that have a plan; or, for those, times that no plan is below. */
-static scatter_line curve_line(const struct curve *c, double *x, double *y, int bound, const char *style)
+/* The points of the curve that have a plan; or, for those, times that no plan is below. */
+static scatter_line curve_line(double *x, double *y, int bound, const char *name, const char *style)
 {
-    for (int i = 0; i < c->fits; i++) {
-        const gcp_point *p = &c->points[c->count - c->fits + i];
-        x[i] = (bound ? p->bound_seconds : p->seconds) / p->keep_all_seconds;
-        y[i] = mib(p->budget);
+    for (int i = 0; i < curve.fits; i++) {
+        const gcp_point *p = &curve.points[CURVE - curve.fits + i];
+        x[i] = mib(p->budget);
+        y[i] = (bound ? p->bound_seconds : p->seconds) / p->keep_all_seconds;
     }
-    return (scatter_line){ x, y, c->fits, style };
+    return (scatter_line){ x, y, curve.fits, name, style };
 }
 
-/* The rows as points, at times as measured; or as planned, with the curve of the best plans and its bound, and that of
-   a dense network. */
+static int row_group(const row *r)
+{
+    if (r->policy == GCP_POLICY_KEEP_ALL) return 0;
+    if (r->policy == GCP_POLICY_CHECKPOINTS) return r->replay ? 2 : 1;
+    return r->policy == GCP_POLICY_BUDGET ? 4 : 3;
+}
+
+/* The rows as points, at times as measured; or as planned, with the line of the best plans for any budget. */
 static int write_scatter(const options *o, int planned)
 {
-    static double x[3][CURVE], y[3][CURVE];
+    static double x[2][CURVE], y[2][CURVE];
+    static const scatter_group groups[] = { { "keep all", "#000000", 0 }, { "checkpoints, retain", "#0b3a82", 0 },
+                                            { "checkpoints, replay", "#b3261e", 1 },
+                                            { "sqrt, recursive, cheap", "#0c4a22", 3 }, { "budget", "#a34e05", 2 } };
     const scatter_line lines[] = {
-        curve_line(&chain, x[0], y[0], 1, "stroke=\"#5f6368\" stroke-dasharray=\"5 4\""),
-        curve_line(&chain, x[1], y[1], 0, "stroke=\"#188038\" stroke-width=\"2\""),
-        curve_line(&dense, x[2], y[2], 0, "stroke=\"#9334e6\" stroke-width=\"2\"")
+        curve_line(x[1], y[1], 0, "best plans", "stroke=\"#a34e05\" stroke-width=\"2\""),
+        curve_line(x[0], y[0], 1, "no plan is faster", "stroke=\"#5f6368\" stroke-dasharray=\"5 4\"")
     };
-    scatter_point p[ROWS + 1];
+    scatter_point p[ROWS];
     char title[200];
     FILE *f = open_out(o, planned ? "curve" : "tradeoff", ".svg");
     if (!f) return 0;
     for (int i = 0; i < ROWS; i++)
-        p[i] = (scatter_point){ planned ? rows[i].plan.seconds / rows[0].plan.seconds : rows[i].median / rows[0].median,
-                                mib(rows[i].plan.bytes), rows[i].name,
-                                rows[i].replay                             ? "#c5221f"
-                                : rows[i].policy == GCP_POLICY_CHECKPOINTS ? "#1a73e8"
-                                : rows[i].policy == GCP_POLICY_KEEP_ALL    ? "black"
-                                                                           : "#188038" };
-    p[ROWS] = (scatter_point){ x[2][0], y[2][0], "DenseNet-BC-40-12, batch 16", "#9334e6" };
-    snprintf(title, sizeof title, "Peak memory against time of a step%s: 26-layer CNN, %dx%d, batch %d",
+        p[i] = (scatter_point){ mib(rows[i].plan.bytes),
+                                planned ? rows[i].plan.seconds / rows[0].plan.seconds : rows[i].median / rows[0].median,
+                                rows[i].name, row_group(&rows[i]) };
+    snprintf(title, sizeof title, "Time of a step%s against bytes at the peak: 26-layer CNN, %dx%d, batch %d",
              planned ? " as planned" : "", o->image, o->image, o->batch);
-    scatter_svg(f, p, planned ? ROWS + 1 : ROWS, lines, planned ? 3 : 0, title,
-                planned ? "time, keep_all = 1; lines: any budget, dashed: no plan is faster" : "time, keep_all = 1",
-                "peak, MiB");
+    const scatter_plot s = { title, "bytes at the peak, MiB", "time, keep_all = 1", p, ROWS,
+                             groups, 5, lines, planned ? 2 : 0 };
+    scatter_svg(f, &s);
     return fclose(f) == 0;
 }
 
@@ -383,7 +370,7 @@ static int write_pictures(const options *o)
         if (strchr(name, '/')) *strchr(name, '/') = '_';
         FILE *f = open_out(o, name, ".svg");
         if (!f) return 0;
-        gcp_memory_svg(&rows[i].plan, gcp_file(f));
+        gcp_memory_svg(&rows[i].plan, &rows[0].plan, gcp_file(f));
         if (fclose(f)) return 0;
     }
     return write_scatter(o, 0) && write_scatter(o, 1);
@@ -404,7 +391,7 @@ static int policies(const options *o, double until)
     study *s = &part_one;
     printf("Part one: 26-layer CNN, image %dx%dx1, batch %d, one training step under %d policies\n\n", o->image,
            o->image, o->batch, ROWS);
-    int done = study_record(s, o) && dense_curve() && study_memory(s, o) && study_measure(s, until), good = done;
+    int done = study_record(s, o) && study_memory(s, o) && study_measure(s, until), good = done;
     if (done) {
         print_table(s);
         print_noise();

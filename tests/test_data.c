@@ -336,14 +336,18 @@ static void pictures(void)
     };
     static char svg[1 << 16];
     for (int t = 0; t < 2; t++) {
-        const scatter_point points[] = { { 1, 90, "keep_all", "black" },
-                                         { 3.8, 50, "a point with a long name", "black" },
-                                         { 1.2, 110, "above", "black" } };
+        const scatter_point points[] = { { 90, 1, "keep_all", 0 }, { 50, 3.8, "a point with a long name", 1 },
+                                         { 110, 1.2, "to the right", 1 } };
+        const scatter_group groups[] = { { "keep all", "black", 0 }, { "others, of several kinds", "#0b3a82", 2 },
+                                         { "a third kind of them", "#0b3a82", 1 }, { "a fourth one", "#0b3a82", 3 } };
+        const double x[] = { 50, 110 }, y[] = { 3, 1 };
+        const scatter_line line = { x, y, 2, "no plan is faster", "stroke=\"black\"" };
+        const scatter_plot plot = { titles[t], "bytes at the peak, MiB", "time, keep_all = 1; line: any budget", points,
+                                    3, groups, 4, &line, 1 };
         FILE *f = fopen("scatter.svg", "w+");
         CHECK(f != NULL);
         if (!f) return;
-        scatter_svg(f, points, 3, NULL, 0, titles[t], "time, keep_all = 1; line: any budget, dashed: no plan is faster",
-                    "peak, MiB");
+        scatter_svg(f, &plot);
         rewind(f);
         svg[fread(svg, 1, sizeof svg - 1, f)] = 0;
         fclose(f);

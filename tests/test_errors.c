@@ -1018,7 +1018,7 @@ static size_t all_reports(const gcp_plan *plan)
     gcp_plan_print(plan, w);
     gcp_layers_print(plan, w);
     gcp_why_print(plan, w);
-    gcp_memory_svg(plan, w);
+    gcp_memory_svg(plan, NULL, w);
     return bytes;
 }
 

@@ -173,10 +173,10 @@ static void graph(const char *name, const gcp_plan *plan)
 /* ---- the SVG ---- */
 
 /* Names of any bytes leave characters that XML has, in UTF-8; tags close. */
-static void svg(const char *name, const gcp_plan *plan)
+static void svg(const char *name, const gcp_plan *plan, const gcp_plan *beside)
 {
     used = 0;
-    gcp_memory_svg(plan, writer);
+    gcp_memory_svg(plan, beside, writer);
     keep(name, "svg");
     CHECK(!strncmp(out, "<svg ", 5) && !strcmp(out + used - 7, "</svg>\n"));
     CHECK_INT(count(out, "<title>"), ==, count(out, "</title>"));
@@ -233,7 +233,7 @@ static void hostile(const char *file, const char *bad, size_t far)
     page(file, &plan, &all);
     trace(file, &plan, 1);
     graph(file, &plan);
-    svg(file, &plan);
+    svg(file, &plan, &all);
 }
 
 static void names(void)
@@ -257,7 +257,7 @@ static void all_texts(const gcp_plan *plan, const gcp_point *points, int count)
     gcp_memory_html(plan, NULL, writer);
     gcp_trace_json(plan, writer);
     gcp_dot(plan, writer);
-    gcp_memory_svg(plan, writer);
+    gcp_memory_svg(plan, NULL, writer);
     gcp_sweep_svg(points, count, writer);
     gcp_sweep_csv(points, count, writer);
     gcp_why_print(plan, writer);

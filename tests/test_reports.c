@@ -96,15 +96,76 @@ static int well_formed(const char *s)
     return depth == 0 ? elements : -1;
 }
 
+static void memory_alone(const gcp_plan *plan, gcp_writer w) { gcp_memory_svg(plan, NULL, w); }
+
+/* Relative luminance and contrast, as WCAG 2.1 has them. */
+static double luminance(unsigned colour)
+{
+    static const double share[] = { 0.0722, 0.7152, 0.2126 };
+    double sum = 0;
+    for (int i = 0; i < 3; i++) {
+        const double c = (colour >> 8 * i & 255) / 255.0;
+        sum += share[i] * (c <= 0.04045 ? c / 12.92 : pow((c + 0.055) / 1.055, 2.4));
+    }
+    return sum;
+}
+static double contrast(unsigned a, unsigned b)
+{
+    const double x = luminance(a) + 0.05, y = luminance(b) + 0.05;
+    return x > y ? x / y : y / x;
+}
+
+/* Colours have three times the contrast of the ground, and of what stands beside them in a full legend (kept and
+   recomputed, the two gradients among them); those of one shade differ in their pattern. */
+static void inks(const char *s)
+{
+    static const int full[] = { 1, 3, 4, 5, 6, 2, 7, 0 };
+    unsigned colour[8] = { 0 };
+    char path[8][64] = { { 0 } };
+    for (int i = 0; i < 8; i++) {
+        char id[32];
+        snprintf(id, sizeof id, "<pattern id=\"gcp-is-%d\"", i);
+        const char *at = strstr(s, id), *fill = at ? strstr(at, "fill=\"#") : NULL;
+        const char *d = at ? strstr(at, "<path d=\"") : NULL;
+        CHECK(fill && d && sscanf(fill, "fill=\"#%6x", &colour[i]) == 1);
+        if (d) sscanf(d, "<path d=\"%63[^\"]", path[i]);
+        CHECK(contrast(colour[i], 0xFFFFFF) >= 3);
+    }
+    for (int i = 0; i < 7; i++) CHECK(contrast(colour[full[i]], colour[full[i + 1]]) >= 3);
+    for (int i = 0; i < 8; i++)
+        for (int k = 0; k < i; k++)
+            CHECK(contrast(colour[i], colour[k]) >= 3 || strcmp(path[i], path[k]) || (i == 5 && k == 0));
+}
+
+/* Ticks up are multiples of 1, 2 or 5 times a power of ten, from 0. */
+static void ticks(const char *s)
+{
+    double step = 0, tick;
+    int found = 0;
+    for (const char *t = strstr(s, "text-anchor=\"end\">"); t; t = strstr(t + 1, "text-anchor=\"end\">")) {
+        char unit[8];
+        if (sscanf(t, "text-anchor=\"end\">%lf %7[a-zA-Z]<", &tick, unit) != 2) continue;
+        if (found == 1) step = tick;
+        CHECK_NEAR(tick, found * step, 1e-9);
+        found++;
+    }
+    const double lead = step > 0 ? step / pow(10, floor(log10(step) + 1e-9)) : 0;
+    CHECK(found >= 3 && found <= 9);
+    CHECK(fabs(lead - 1) < 1e-6 || fabs(lead - 2) < 1e-6 || fabs(lead - 5) < 1e-6);
+}
+
 static void svg(const gcp_plan *plan)
 {
-    const char *s = report(gcp_memory_svg, plan);
+    const char *s = report(memory_alone, plan);
     CHECK_INT(well_formed(s), >, 20);
     CHECK(!strncmp(s, "<svg ", 5) && count(s, "<svg ") == 1 && strstr(s, "</svg>"));
     CHECK_INT(svg_texts_outside(s), ==, 0);
     int titles = count(s, "<title>"), work = count(s, "<title>workspace "), blocks = count(s, " bytes at ");
-    /* with background and legend */
-    CHECK_INT(count(s, "<rect "), ==, titles + 1 + count(s, "width=\"12\" height=\"12\""));
+    /* with background, patterns and legend */
+    CHECK_INT(count(s, "<rect "), ==, titles + 1 + count(s, "<pattern ") + count(s, "width=\"12\" height=\"12\""));
+    CHECK_INT(count(s, " at the peak</text>"), ==, 1);
+    inks(s);
+    ticks(s);
     CHECK_INT(blocks, ==, titles - work);
     CHECK_INT(blocks, >, 3);
     size_t high = 0;                                 /* the blocks fill the slab to its end */
@@ -332,7 +393,7 @@ static void nothing(void)
 {
     gcp_plan plan = gcp_plan_make(chain()), none = { 0 };
     void (*const prints[])(const gcp_plan *p, gcp_writer w) = { gcp_list_print, gcp_plan_print, gcp_layers_print,
-                                                                gcp_why_print, gcp_memory_svg };
+                                                                gcp_why_print, memory_alone };
     for (int i = 0; i < 5; i++) {
         used = 0;
         prints[i](&plan, (gcp_writer) { NULL, NULL });

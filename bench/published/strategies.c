@@ -269,10 +269,10 @@ static void row_csv(const workload *w, const row *r, const row *all, size_t budg
 
 static void row_point(const workload *w, const row *r, const row *all, int k)
 {
-    static const char *const colours[] = { "#777777", "#e8710a", "#1e8e3e", "#1a73e8", "#a0a0a0", "#9334e6" };
+    static const int group[] = { 0, 0, 1, 2, 0, 3 };      /* of keep-all and of copies alone no points are drawn */
     if (w->batch > 32 || k == KEEP_ALL || k == FAR || point_count == POINTS) return;
-    points[point_count++] = (scatter_point) { r->plan.seconds / all->plan.seconds,
-                                              (double)r->plan.bytes / (double)all->plan.bytes, w->name, colours[k] };
+    points[point_count++] = (scatter_point) { (double)r->plan.bytes / (double)all->plan.bytes,
+                                              r->plan.seconds / all->plan.seconds, w->name, group[k] };
 }
 
 static void either_less(const options *o, const workload *w, const row *all, const row *budget, size_t bytes)
@@ -318,8 +318,11 @@ static int table(const options *o, const workload *w)
 static void picture(const options *o)
 {
     FILE *f = table_open("strategies", o->folder, "strategies.svg");
-    scatter_svg(f, points, point_count, NULL, 0, "orange: sqrt, green: cheap, blue: budget, violet: either",
-                "time of a step over keep-all's", "bytes over keep-all's");
+    static const scatter_group groups[] = { { "sqrt", "#a34e05", 0 }, { "cheap", "#0c4a22", 3 },
+                                            { "budget", "#0b3a82", 1 }, { "either, with copies", "#7b2fbf", 2 } };
+    const scatter_plot s = { "Time of a step against bytes at the peak, both over keep-all's", "bytes over keep-all's",
+                             "time over keep-all's", points, point_count, groups, 4, NULL, 0 };
+    scatter_svg(f, &s);
     table_close("strategies", f);
 }
 

@@ -183,7 +183,7 @@ static inline network resnet_wide(gcp_tape *net, int blocks, int batch, int imag
     return resnet_wide_stored(net, blocks, batch, image_size, classes, NULL);
 }
 
-/* A residual network for CIFAR-10 (He et al. 2016): 6 blocks + 2 layers for blocks = 2. */
+/* A residual network for CIFAR-10 (He et al. 2015): 6 blocks + 2 layers for blocks = 2. */
 static inline network cifar_resnet(gcp_tape *net, int batch, int blocks)
 {
     return cifar_stages(net, CIFAR_PLAIN, blocks, batch, 32, 10, NULL);

@@ -10,7 +10,7 @@
    most often for the number of its branches (Boussemart et al. 2004). What is placed in a valley rests on something,
    which makes the places canonical (Moffitt 2023, MiniMalloc), but in no order of time or address: each valley is on
    its own. So a failure can be blamed on an interval of sections, and forks that touch none of them are not tried
-   again ("backjumping", Prosser 1993). Restarts with other orders and noise follow. */
+   again ("conflict-directed backjumping", Prosser 1993). Restarts with other orders and noise follow. */
 
 enum { GCPI_PACKING_ORDERS = 4, GCPI_PACKING_NOISES = 4,
        /* larger problems are undecided; so many members take as long to look at as one of work */

@@ -33,7 +33,7 @@ static int gcpi_dot_enter(const gcp_tape *t, int from, int to, gcp_writer w)
         gcpi_name_text(t, t->segments[inside].name, name, sizeof name);
         gcpi_say(w, "subgraph cluster_%d { label=\"", inside);
         gcpi_dot_text(w, gcpi_base(name));
-        gcpi_say(w, "\"; color=\"#80868b\"; style=rounded\n");
+        gcpi_say(w, "\"; labeljust=l; color=\"#5f6368\"; style=rounded\n");
         from = inside;
     }
     return to;
@@ -67,20 +67,39 @@ static void gcpi_dot_op(const gcpi_plan *core, int task, gcp_writer w)
     gcpi_dot_text(w, gcpi_base(gcpi_task_name(p, t, name, sizeof name)));
     gcpi_say(w, "\\n%s%s%zu bytes", shape, *shape ? ", " : "", bytes);
     if (again) gcpi_say(w, "\\nrun %d more time%s", again, again > 1 ? "s" : "");
-    gcpi_say(w, "\", fillcolor=\"%s\"%s, tooltip=\"", gcpi_colours[is],
+    gcpi_say(w, "\", fillcolor=\"%s\"%s, tooltip=\"", gcpi_inks[is].colour,
              is == GCPI_IS_KEPT ? ", fontcolor=white, penwidth=2" : is == GCPI_IS_RESULT ? ", fontcolor=white" : "");
     gcpi_dot_text(w, name);
     gcpi_say(w, "\"]\n");
 }
 
+/* Where operand k of a task comes from: an op's task, an input's item, or nothing that is drawn. */
+typedef struct gcpi_dot_source { char kind; int number; } gcpi_dot_source;
+static gcpi_dot_source gcpi_dot_from(const gcpi_problem *p, const gcpi_operand *o)
+{
+    const gcpi_item *x = &p->items[o->item];
+    gcpi_dot_source none = { 0, -1 }, input = { 'i', o->item }, op = { 'n', x->producer };
+    if (o->mode != GCPI_READ) return none;
+    return x->kind == GCPI_INPUT_ITEM ? input : x->producer >= 0 ? op : none;
+}
+
+/* An arrow from each source; where several tensors come from one, the arrow says how many. */
 static void gcpi_dot_edges(const gcpi_problem *p, int task, gcp_writer w)
 {
     const gcpi_task *t = &p->tasks[task];
     for (int k = 0; k < t->count; k++) {
-        const gcpi_operand *o = &p->operands[t->operands + k];
-        const gcpi_item *x = &p->items[o->item];
-        if (o->mode == GCPI_READ && x->kind == GCPI_INPUT_ITEM) gcpi_say(w, "i%d -> n%d\n", o->item, task);
-        else if (o->mode == GCPI_READ && x->producer >= 0) gcpi_say(w, "n%d -> n%d\n", x->producer, task);
+        const gcpi_dot_source from = gcpi_dot_from(p, &p->operands[t->operands + k]);
+        int before = 0, count = 1;
+        for (int i = 0; i < t->count; i++) {
+            const gcpi_dot_source other = gcpi_dot_from(p, &p->operands[t->operands + i]);
+            if (i == k || other.kind != from.kind || other.number != from.number) continue;
+            before += i < k;
+            count += p->operands[t->operands + i].item != p->operands[t->operands + k].item;
+        }
+        if (!from.kind || before) continue;
+        gcpi_say(w, "%c%d -> n%d", from.kind, from.number, task);
+        if (count > 1) gcpi_say(w, " [label=\" %d tensors\", fontsize=10]", count);
+        gcpi_say(w, "\n");
     }
 }
 
@@ -90,15 +109,16 @@ GCPI_DEF void gcp_dot(const gcp_plan *plan, gcp_writer w)
     int segment = 0;
     if (!gcpi_reportable(plan)) return;
     const gcpi_problem *p = &plan->core->p;
-    gcpi_say(w, "digraph gcp {\nnode [shape=box, style=\"filled,rounded\", fontname=\"sans-serif\"]\n"
+    gcpi_say(w, "digraph gcp {\nnode [shape=box, style=\"filled,rounded\", fontname=\"sans-serif\"]; "
+                "edge [fontname=\"sans-serif\"]\n"
                 "fontname=\"sans-serif\"; labelloc=t; label=\"%zu bytes at the peak, %d rerun%s of units\\n"
-                "blue: kept for backward; light blue: run again; pale: gone when no forward op needs it; violet: result"
+                "dark blue: kept for backward; blue: run again\\ngrey: gone when no forward op needs it; violet: result"
                 "\"\n",
              plan->bytes, plan->reruns, plan->reruns == 1 ? "" : "s");
     for (int i = 0; i < p->item_count; i++) {
         if (p->items[i].kind != GCPI_INPUT_ITEM || !p->items[i].active) continue;
         gcpi_item_name(p, i, name, sizeof name);
-        gcpi_say(w, "i%d [shape=ellipse, fillcolor=\"%s\", label=\"", i, gcpi_colours[GCPI_IS_INPUT]);
+        gcpi_say(w, "i%d [shape=ellipse, fillcolor=\"%s\", label=\"", i, gcpi_inks[GCPI_IS_INPUT].colour);
         gcpi_dot_text(w, name);
         gcpi_say(w, "\"]\n");
     }
