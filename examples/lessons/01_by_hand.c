@@ -1,79 +1,109 @@
+/* Lesson 01: backpropagation by hand
+
+   A network is a chain of layers here, x -> tanh(w x), each with one weight, on 1,000 numbers at once. Training asks
+   how the loss changes with each weight. Backward answers, last layer first, and needs values that forward made. You
+   will see which ones, why they are many, and how to tell that a gradient is right.
+
+   What waits are the bytes that layers made and that backward will read. The input does not count, as it is there
+   anyway; nor does the loss, one float. All lessons count so.
+
+   Predict: 8 such layers, each on 1,000 floats of 4 bytes. How many bytes wait where forward is done? */
 #include "lesson.h"
 
-static const char learn[] =
-    "You will learn\n"
-    "- that backward needs values which forward made, and which ones;\n"
-    "- that plain backpropagation keeps all of them, so memory grows with depth;\n"
-    "- how to tell that a gradient is right: the loss must change with the weight as the gradient says.";
-
-static const char question[] =
-    "a chain of 8 layers, x -> tanh(w x), each on 1,000 floats of 4 bytes. How many bytes must forward keep\n"
-    "for backward, the chain's input among them?";
-
-/* ---- the program: plain C, no library ---- */
-
-enum { LAYERS = 16, NUMBERS = 1000 };
-static float kept[LAYERS + 1][NUMBERS];                 /* kept[0] is the input, kept[i + 1] what layer i made */
-static float weight[LAYERS], weight_gradient[LAYERS];
-static size_t bytes_kept;
+enum { LAYERS = 16, NUMBERS = 1000, ARRAY = NUMBERS * sizeof(float) };
+static float input[NUMBERS], weight[LAYERS], weight_gradient[LAYERS];
 
 static void start(void)
 {
-    for (int k = 0; k < NUMBERS; k++) kept[0][k] = (float)(k % 21 - 10) / 10;
+    for (int k = 0; k < NUMBERS; k++) input[k] = (float)(k % 21 - 10) / 10;
     for (int i = 0; i < LAYERS; i++) weight[i] = 1.5f - 0.05f * (float)i;
 }
 
-/* Each layer's output is kept: the next layer reads it now, and backward will read it again. */
-static double forward(int layers)
+/* Memory is counted in arrays. take() gives one, give() takes it back, and what was in it is gone. */
+static float pool[2 * LAYERS + 2][NUMBERS];
+static int in_use[2 * LAYERS + 2], held, most_held;
+
+static float *take(void)
+{
+    int i = 0;
+    while (in_use[i]) i++;
+    in_use[i] = 1;
+    if (++held > most_held) most_held = held;
+    return pool[i];
+}
+static void give(float *array)
+{
+    for (int k = 0; k < NUMBERS; k++) array[k] = NAN;
+    in_use[(array - pool[0]) / NUMBERS] = 0;
+    held--;
+}
+
+/* One layer. Its derivatives are dy/dx = w (1 - y y) and dy/dw = x (1 - y y): backward reads x and y, what went into
+   the layer and what came out. The gradient of y comes in, that of x goes out, in the same array. */
+static void layer_forward(int i, const float *x, float *y)
+{
+    for (int k = 0; k < NUMBERS; k++) y[k] = tanhf(weight[i] * x[k]);
+}
+static void layer_backward(int i, const float *x, const float *y, float *gradient)
 {
     double sum = 0;
-    bytes_kept = sizeof kept[0];
-    for (int i = 0; i < layers; i++) {
-        for (int k = 0; k < NUMBERS; k++) kept[i + 1][k] = tanhf(weight[i] * kept[i][k]);
-        bytes_kept += sizeof kept[i + 1];
+    for (int k = 0; k < NUMBERS; k++) {
+        const float inner = gradient[k] * (1 - y[k] * y[k]);
+        sum += inner * x[k];
+        gradient[k] = inner * weight[i];
     }
-    for (int k = 0; k < NUMBERS; k++) sum += kept[layers][k] * kept[layers][k];
-    return sum / NUMBERS;                                /* the loss: the mean of the squares */
+    weight_gradient[i] = (float)sum;
 }
 
-/* Last layer first. y = tanh(w x), so dy/dx = w (1 - y y) and dy/dw = x (1 - y y): backward reads x and y. */
-static void backward(int layers)
+/* The loss is the mean of the squares; and so is its gradient, which backward begins with. */
+static double loss_of(const float *y, float *gradient)
 {
-    static float gradient[NUMBERS];                      /* of the loss, for what the layer made */
-    for (int k = 0; k < NUMBERS; k++) gradient[k] = 2 * kept[layers][k] / NUMBERS;
-    for (int i = layers - 1; i >= 0; i--) {
-        double sum = 0;
-        for (int k = 0; k < NUMBERS; k++) {
-            const float x = kept[i][k], y = kept[i + 1][k], inner = gradient[k] * (1 - y * y);
-            sum += inner * x;
-            gradient[k] = inner * weight[i];
-        }
-        weight_gradient[i] = (float)sum;
-    }
+    double sum = 0;
+    for (int k = 0; k < NUMBERS; k++) sum += y[k] * y[k];
+    for (int k = 0; k < NUMBERS; k++) gradient[k] = 2 * y[k] / NUMBERS;
+    return sum / NUMBERS;
 }
 
-/* The slope of the loss when the first weight moves a little: what weight_gradient[0] must be. */
+/* A step. The first layer's output is made first and read last: what layer i made waits in made[i + 1]. */
+static int waiting;                                     /* arrays that wait where forward is done */
+static double step(int layers)
+{
+    static float gradient[NUMBERS];
+    float *made[LAYERS + 1] = { input };
+    for (int i = 0; i < layers; i++) {
+        made[i + 1] = take();
+        layer_forward(i, made[i], made[i + 1]);
+    }
+    waiting = held;
+    const double loss = loss_of(made[layers], gradient);
+    for (int i = layers - 1; i >= 0; i--) {
+        layer_backward(i, made[i], made[i + 1], gradient);
+        give(made[i + 1]);
+    }
+    return loss;
+}
+
+/* How to tell that a gradient is right: move the weight a little, and see how the loss moves. */
 static double slope(int layers)
 {
-    const float w = weight[0], step = 1e-2f;
-    weight[0] = w + step;
-    const double above = forward(layers);
-    weight[0] = w - step;
-    const double below = forward(layers);
+    const float w = weight[0], little = 1e-2f;
+    weight[0] = w + little;
+    const double above = step(layers);
+    weight[0] = w - little;
+    const double below = step(layers);
     weight[0] = w;
-    return (above - below) / (2 * (double)step);
+    return (above - below) / (2 * (double)little);
 }
 
 static void table(void)
 {
     start();
-    printf("layers   bytes kept   (n + 1) x 4000      gradient of w[0]   slope of the loss\n");
+    printf("layers   bytes that wait     n x 4000      gradient of w[0]   slope of the loss\n");
     for (int n = 2; n <= LAYERS; n *= 2) {
         const double should = slope(n);
-        forward(n);
-        backward(n);
-        printf("%6d   %10zu   %14d %s   %16.6f   %17.6f\n", n, bytes_kept, (n + 1) * 4 * NUMBERS,
-               lesson_same((double)bytes_kept, (n + 1) * 4.0 * NUMBERS), (double)weight_gradient[0], should);
+        step(n);
+        printf("%6d   %15d   %10d %s   %16.6f   %17.6f\n", n, waiting * ARRAY, n * 4000,
+               lesson_same(waiting * ARRAY, n * 4000), (double)weight_gradient[0], should);
         lesson_differs += fabs(weight_gradient[0] - should) > 1e-3 * fabs(should) + 1e-6;
     }
 }
@@ -81,35 +111,46 @@ static void table(void)
 static double answer(void)
 {
     start();
-    forward(8);
-    return (double)bytes_kept;
+    step(8);
+    return waiting * ARRAY;
 }
 
-static const char why[] =
-    "The backward of each layer reads its input and its output. The output of one is the input of the next, so 8\n"
-    "layers keep 8 outputs and one input: 9 x 1,000 x 4 bytes.";
+/* ---- the exercises: exercises/01_1.h to 01_3.h ---- */
 
-static const char explain[] =
-    "forward goes up, backward comes down, and what the first layer made waits the longest. n layers keep n + 1\n"
-    "arrays. This is the memory that checkpointing is about: Chen et al. 2016 start from this O(n).";
-
-/* ---- change it ---- */
-
-#ifdef SOLUTIONS
-#include "solutions/01.h"
-#else
-static double exercise_1(double x, double gradient) { return 0 * x * gradient; }
-static int exercise_2(int layers) { return 0 * layers; }
-#endif
+static double exercise_1(double x, double gradient);
+static int exercise_2(int layers);
+static double exercise_3(int layers, int k);
 
 static int solved_1(void) { return GIVES(exercise_1(3, 2), 12) && GIVES(exercise_1(-0.5, 4), -4); }
-static int solved_2(void) { return GIVES(exercise_2(4), 2500) && GIVES(exercise_2(8), 3000); }
+static int solved_2(void) { return GIVES(exercise_2(4), 500) && GIVES(exercise_2(8), 1000); }
 
-static const lesson self = {
-    "01: backpropagation by hand", learn, question, table, answer, "bytes", why, explain,
-    { "Make exercise_1 the backward of y = x x: it has x and the gradient of y, and returns the gradient of x.",
-      "A ReLU's backward reads only whether its output is above 0: one bit, and no input. Make exercise_2 the bytes\n"
-      "   that so many ReLUs on 1,000 numbers keep, 8 bits to a byte, and 2,000 bytes besides for other things." },
-    { solved_1, solved_2 }
-};
+/* The same bits as step()'s, in n/k + k arrays at most, and all of them given back. */
+static int checkpointed(int layers, int k)
+{
+    float expected[LAYERS];
+    start();
+    const double loss = step(layers);
+    memcpy(expected, weight_gradient, sizeof expected);
+    memset(weight_gradient, 0, sizeof weight_gradient);
+    most_held = held = 0;
+    memset(in_use, 0, sizeof in_use);
+    const double yours = exercise_3(layers, k);
+    const int same = yours == loss && !memcmp(expected, weight_gradient, (size_t)layers * sizeof *expected),
+              bound = (layers + k - 1) / k + k;
+    printf("%2d layers, k = %d: %s; %d arrays at once, of at most %d; %d not given back.\n", layers, k,
+           same ? "the same loss and gradients" : "another loss, or other gradients", most_held, bound, held);
+    return same && most_held <= bound && most_held > 0 && !held;
+}
+static int solved_3(void) { return checkpointed(16, 4) && checkpointed(12, 3) && checkpointed(10, 4); }
+
+static const lesson self = { __FILE__, table, answer, "bytes",
+    "Which values does the backward of one layer read? The output of one is the input of the next: count it once.",
+#include "answers/01.h"
+    ,
+    "Forward goes up, backward comes down, and what the first layer made waits the longest. So n layers keep n\n"
+    "arrays. This is the memory that checkpointing is about: Chen et al. 2016 start from this O(n).",
+    { solved_1, solved_2, solved_3 }, NULL };
 int main(int argc, char **argv) { return lesson_main(&self, argc, argv); }
+#include <exercises/01_1.h>
+#include <exercises/01_2.h>
+#include <exercises/01_3.h>

@@ -1,17 +1,16 @@
+/* Lesson 08: skips
+
+   A cut keeps every tensor that is made before it and read behind it. In a chain that is one. A ResNet can be cut
+   for one tensor between its blocks only, and a U-Net nowhere inside. You will see why, and that a plan need not be
+   a row of cuts: each tensor may be kept or made again by itself.
+
+   Predict: a U-Net of 5 levels has 5 layers on the way down, one at the bottom, 5 on the way up. Each of the first 5
+   is read by the next layer, and once more by its partner on the way up. How many tensors cross a cut in the middle,
+   behind the sixth layer? */
 #include "gcp.h"
 #include "lesson.h"
 
-static const char learn[] =
-    "You will learn\n"
-    "- that a cut keeps every tensor which is made before it and read after it;\n"
-    "- why a ResNet can be cut for one tensor between its blocks only, and a U-Net nowhere inside;\n"
-    "- that a plan need not be a row of cuts: each tensor is kept or made again by itself.";
-
-static const char question[] =
-    "a U-Net of 5 levels: each of its first 5 layers is read by the next one, and once more by a layer on the way up.\n"
-    "How many tensors cross a cut in the middle, behind its sixth layer?";
-
-/* ---- the program: networks as tables. Layer i reads layers first[i] and second[i] (-1: none) ---- */
+/* ---- networks as tables. Layer i reads layers first[i] and second[i] (-1: none) ---- */
 
 enum { MOST = 32, VALUES = 4096 };
 typedef struct table_net { const char *name; int n, first[MOST], second[MOST]; } table_net;
@@ -90,12 +89,18 @@ static void row(const table_net *t, int fewest, int most)
 
 static void table(void)
 {
-    const table_net a = chain(16), b = residual(5), c = u_net(5), d = u_net(10);
+    enum { SMALL = 5, LARGE = 10 };
+    const table_net a = chain(16), b = residual(5), c = u_net(SMALL), d = u_net(LARGE);
     printf("network  layers   one tensor crosses   fewest   most     keep all   square root   least (tensors)\n");
     row(&a, 1, 1);
     row(&b, 1, 2);
-    row(&c, 1, 6);
-    row(&d, 1, 11);
+    row(&c, 1, SMALL + 1);
+    row(&d, 1, LARGE + 1);
+    const gcp_tensor loss = record(&d);
+    const gcp_plan keep = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL),
+                   plan = gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = keep.bytes * 2 / 3,
+                                        .effort = GCP_EFFORT_QUICK);
+    lesson_picture("08_unet_two_thirds.svg", &plan, &keep);
 }
 
 static double answer(void)
@@ -104,24 +109,10 @@ static double answer(void)
     return crossing(&t, 5);
 }
 
-static const char why[] =
-    "The 5 layers on the way down all wait for their partners on the way up, and the sixth for the seventh: 5 + 1.\n"
-    "Cut there, and 6 tensors are kept for a segment of 6 layers: nothing is won.";
+/* ---- the exercises: exercises/08_1.h and 08_2.h ---- */
 
-static const char explain[] =
-    "cutting a chain keeps one tensor for each segment. In general a cut keeps what crosses it, so segments fail\n"
-    "where much crosses everywhere: the square root saves nothing of a U-Net. (The chain takes 7, by lesson 05 8: the\n"
-    "policy's last segment is not run again, so its cuts are not even.) Chen et al. 2016, algorithm 2, say for\n"
-    "each tensor how often it may be made again; gcp finds that by minimum cuts and search (`least`).";
-
-/* ---- change it ---- */
-
-#ifdef SOLUTIONS
-#include "solutions/08.h"
-#else
-static int exercise_1(const table_net *t, const int *bytes, int p) { return 0 * t->n * bytes[0] * p; }
-static table_net exercise_2(int n) { return chain(n); }
-#endif
+static int exercise_1(const table_net *t, const int *bytes, int p);
+static table_net exercise_2(int n);
 
 static int solved_1(void)
 {
@@ -140,10 +131,16 @@ static int solved_2(void)
     return good && lesson_case("Tensors across the first cut", crossing(&t, 0), 1);
 }
 
-static const lesson self = {
-    "08: skips", learn, question, table, answer, "tensors", why, explain,
-    { "Make exercise_1 the bytes that cross the cut behind layer p, where layer i leaves bytes[i].",
-      "Make exercise_2 a table of n layers in which two tensors cross every cut but the first: then no cut is good." },
-    { solved_1, solved_2 }
-};
+static const lesson self = { __FILE__, table, answer, "tensors",
+    "Which of the first six layers have a reader behind the cut?",
+#include "answers/08.h"
+    ,
+    "Cutting a chain keeps one tensor for each segment. In general a cut keeps what crosses it, so segments fail\n"
+    "where much crosses everywhere: the square root saves nothing of this U-Net, with one layer a level. (One with\n"
+    "several layers a level has something between its skips that can be dropped. And the chain takes 7, by lesson 05\n"
+    "8: the policy's last segment is not run again, so its cuts are not even.) Chen et al. 2016, algorithm 2, say for\n"
+    "each tensor how often it may be made again; gcp finds that by minimum cuts and search (the column `least`).",
+    { solved_1, solved_2 }, NULL };
 int main(int argc, char **argv) { return lesson_main(&self, argc, argv); }
+#include <exercises/08_1.h>
+#include <exercises/08_2.h>

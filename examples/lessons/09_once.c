@@ -1,17 +1,13 @@
+/* Lesson 09: what must not happen twice
+
+   Some work must be done once a step: a batch-norm updates a running mean, a dropout draws random numbers. You will
+   see what a framework gets that runs a segment again as it stands, and how gcp avoids it: ops that run once, and
+   numbers drawn from a counter.
+
+   Predict: a batch-norm's running mean m begins at 0, and a forward makes it 0.9 m + 0.1 b, with b the batch's mean.
+   The batch's mean is 10. What is m after one step if the forward runs twice, and nobody takes care? */
 #include "gcp.h"
 #include "lesson.h"
-
-static const char learn[] =
-    "You will learn\n"
-    "- which work must not happen twice: running statistics, and drawing random numbers;\n"
-    "- what a framework gets that runs a segment again as it stands;\n"
-    "- how gcp avoids both: ops that run once, and numbers drawn from a counter.";
-
-static const char question[] =
-    "a batch-norm's running mean m starts at 0 and becomes 0.9 m + 0.1 b, b the batch's mean. The batch's mean is 10.\n"
-    "What is m after one step if the forward runs twice, and nobody takes care?";
-
-/* ---- the program ---- */
 
 enum { N = 8, C = 4 };                                     /* images; channels */
 static unsigned char tape_memory[GCP_MB(1)], step_memory[GCP_MB(4)];
@@ -77,27 +73,19 @@ static void table(void)
         lesson_differs += !same;
     }
     printf("\nUpdated twice the mean would be %.6f, with no error and no warning.\n", updated(2));
+    gcp_arena arena;
+    const gcp_tensor loss = record(&arena);
+    const gcp_plan keep = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .target = &one),
+                   plan = gcp_plan_make(loss, .policy = GCP_POLICY_SEGMENTS, .target = &one);
+    lesson_picture("09_segments.svg", &plan, &keep);
 }
 
 static double answer(void) { return updated(2); }
 
-static const char why[] =
-    "0.1 x 10 = 1 after the first run, 0.9 x 1 + 0.1 x 10 after the second. PyTorch's checkpoint did just that\n"
-    "(issues 96136, 62471); a tutorial advised to take the square root of the 0.9, so that two updates make one.";
+/* ---- the exercises: exercises/09_1.h and 09_2.h ---- */
 
-static const char explain[] =
-    "a recomputed op must be a function of its inputs alone. Batch-norm here is two ops: statistics (once a step, its\n"
-    "small outputs are kept) and apply (runs again). Dropout's mask is a function of seed, step, op and element, so\n"
-    "it can be drawn anew and is never stored. A custom op that is not pure is marked GCP_FLAG_ONCE.";
-
-/* ---- change it ---- */
-
-#ifdef SOLUTIONS
-#include "solutions/09.h"
-#else
-static double exercise_1(double momentum) { return momentum; }
-static int exercise_2(unsigned seed, unsigned step, unsigned element) { return (int)((seed + step + element) * 0); }
-#endif
+static double exercise_1(double momentum);
+static int exercise_2(unsigned seed, unsigned step, unsigned element);
 
 /* Applied twice, the new momentum is the old one. */
 static int solved_1(void)
@@ -127,12 +115,14 @@ static int solved_2(void)
            abs(next - 5000) < 500 && shifted > 6000;
 }
 
-static const lesson self = {
-    "09: what must not happen twice", learn, question, table, answer, "(the running mean)", why, explain,
-    { "m becomes q m + (1 - q) b. Make exercise_1 the q with which two updates by the same b do what one does with\n"
-      "   q = momentum.",
-      "Make exercise_2 a dropout mask, 0 or 1 with equal chances, that depends on seed, step and element alone: mix\n"
-      "   the three numbers well (multiply by odd constants, shift, xor), and keep nothing between calls." },
-    { solved_1, solved_2 }
-};
+static const lesson self = { __FILE__, table, answer, "(the running mean)",
+    "What is m after the first run? The second begins with that.",
+#include "answers/09.h"
+    ,
+    "A recomputed op must be a function of its inputs alone. Batch-norm here is two ops: statistics (once a step, its\n"
+    "small outputs are kept) and apply (runs again). Dropout's mask is a function of seed, step, op and element, so\n"
+    "it can be drawn anew and is never stored. A custom op that is not pure is marked GCP_FLAG_ONCE.",
+    { solved_1, solved_2 }, NULL };
 int main(int argc, char **argv) { return lesson_main(&self, argc, argv); }
+#include <exercises/09_1.h>
+#include <exercises/09_2.h>

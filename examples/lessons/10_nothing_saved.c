@@ -1,17 +1,15 @@
+/* Lesson 10: why nothing was saved
+
+   Checkpointing may save nothing, as there is nothing to save: look at the share of activations first. Or a
+   measurement may say that it saved nothing when it did: look at what was measured. You will let gcp_why_print
+   answer in a sentence.
+
+   Predict: a network of 4 dense layers, 1,024 wide, batch 8, SGD with momentum, has 50.4 MB of weights, their
+   gradients and momentum. It keeps 4 activations for backward. How many bytes are these? */
 #include "gcp.h"
 #include "lesson.h"
 
-static const char learn[] =
-    "You will learn\n"
-    "- why checkpointing may save nothing: look at the share of activations first;\n"
-    "- why a measurement may say that it saved nothing when it did: look at what was measured;\n"
-    "- to let gcp_why_print answer in a sentence.";
-
-static const char question[] =
-    "a network of 4 dense layers, 1,024 wide, batch 8, SGD with momentum: 50.4 MB of weights, weight gradients and\n"
-    "momentum. It keeps 4 activations for backward. How many bytes are these?";
-
-/* ---- the program: a network that is nearly all activations, and one that is nearly all weights ---- */
+/* ---- a network that is nearly all activations, and one that is nearly all weights ---- */
 
 static unsigned char tape_memory[GCP_MB(2)];
 static const gcp_target one_thread = { .threads = 1, .isa = GCP_ISA_SCALAR };  /* the same bytes on every machine */
@@ -46,9 +44,9 @@ static gcp_plan plan_of(gcp_tensor loss, int segments)
 /* Bytes that no recomputation can save: weights, statistics, the optimiser's slots; weight gradients; inputs. */
 static size_t fixed(const gcp_plan *p) { return p->state_bytes + p->split.weight_gradients + p->split.inputs; }
 
-/* A forum thread asks why checkpoint_sequential saves nothing: 154,106,538 bytes "at the peak", for any number of
-   segments. What measured them traces Python's heap, where no tensor is. The data set is there: CIFAR-10's training
-   images, 50,000 of 3 x 32 x 32 bytes. */
+/* A user of PyTorch asked on a forum (the thread is not to be found any more) why checkpoint_sequential saves nothing:
+   154,106,538 bytes "at the peak", for any number of segments. That is what traces of Python's heap give, where no
+   tensor is (PyTorch issue 91823). The data set is there: CIFAR-10's training images, 50,000 of 3 x 32 x 32 bytes. */
 enum { REPORTED = 154106538, DATA_SET = 50000 * 3 * 32 * 32 };
 
 static void table(void)
@@ -72,6 +70,7 @@ static void table(void)
     printf("gcp_why_print of the dense network in 4 segments:\n");
     const gcp_plan plan = plan_of(dense(), 4);
     gcp_why_print(&plan, gcp_file(stdout));
+    lesson_picture("10_dense.svg", &plan, NULL);
 }
 
 static double answer(void)
@@ -80,24 +79,10 @@ static double answer(void)
     return (double)(plan.after_forward / 4096 * 4096);       /* less the loss's 4 bytes */
 }
 
-static const char why[] =
-    "4 x 8 x 1,024 x 4 bytes: 0.13 MB of 50.5. To run again what makes them is work for nothing. With a batch of\n"
-    "8,000 it would be another matter: only activations grow with the batch.";
+/* ---- the exercises: exercises/10_1.h and 10_2.h ---- */
 
-static const char explain[] =
-    "three questions, in this order. Which share of the peak are activations and their gradients? Where is the peak,\n"
-    "and does what is run again lie there? Does the tool count the memory that tensors are in, and at the moment of\n"
-    "the peak? gcp answers the first two in words; its bytes are exact. (Its `kept` is 0 above: the peak is the last\n"
-    "backward, where the activations are used up.)";
-
-/* ---- change it ---- */
-
-#ifdef SOLUTIONS
-#include "solutions/10.h"
-#else
-static double exercise_1(const gcp_plan *plan) { return 0 * (double)plan->bytes; }
-static int exercise_2(void) { return 0; }
-#endif
+static double exercise_1(const gcp_plan *plan);
+static int exercise_2(void);
 
 static int solved_1(void)
 {
@@ -124,12 +109,15 @@ static int solved_2(void)
     return more[0] && !more[1];
 }
 
-static const lesson self = {
-    "10: \"no memory was saved, why?\"", learn, question, table, answer, "bytes", why, explain,
-    { "Make exercise_1 the share of a plan's bytes, 0 to 1, that is not weights, their gradients, optimiser or\n"
-      "   inputs: recomputing can save no more. (It saves less, as one op's own needs stay: lesson 03.)",
-      "Make exercise_2 the smallest batch in which kept activations and their gradients are more than half of the\n"
-      "   dense network's bytes." },
-    { solved_1, solved_2 }
-};
+static const lesson self = { __FILE__, table, answer, "bytes",
+    "An activation is a number for each row of the batch and each of the 1,024 outputs.",
+#include "answers/10.h"
+    ,
+    "Three questions, in this order. Which share of the peak are activations and their gradients? Where is the peak,\n"
+    "and does what is run again lie there? Does the tool count the memory that tensors are in, and at the moment of\n"
+    "the peak? gcp answers the first two in words; its bytes are exact. (Its `kept` is 0 above: the peak is the last\n"
+    "backward, where the activations are used up.)",
+    { solved_1, solved_2 }, NULL };
 int main(int argc, char **argv) { return lesson_main(&self, argc, argv); }
+#include <exercises/10_1.h>
+#include <exercises/10_2.h>

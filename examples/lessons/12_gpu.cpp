@@ -1,17 +1,16 @@
+/* Lesson 12: a GPU without a GPU
+
+   A GPU divides a layer into blocks of threads, one element to a thread. You will stop a debugger in one thread of a
+   kernel, without a GPU, and see why sums on a GPU may have other bits in each run, and how gcp's keep the same
+   ones.
+
+   Predict: tanh of 1,000 elements (0 to 999) runs in blocks of 256 threads, one element to a thread. Which thread of
+   its block (threadIdx.x, from 0) computes element 900? */
 #define HOSTCUDA_IMPLEMENTATION
 #include "cuda_runtime.h"                /* hostcuda/: CUDA on the CPU, as plain C++ */
 #include "lesson.h"
 
-static const char learn[] = "You will learn\n"
-    "- how a GPU divides a layer: blocks of threads, one element to a thread;\n"
-    "- to stop a debugger in one thread of a kernel, without a GPU;\n"
-    "- why sums on a GPU may have other bits in each run, and how gcp's keep the same ones.";
-
-static const char question[] =
-    "tanh of 1,000 elements (0 to 999) runs in blocks of 256 threads, one element to a thread. Which thread of its\n"
-    "block (threadIdx.x, from 0) computes element 900?";
-
-/* ---- the program: a kernel of a layer, and three kernels that sum ---- */
+/* ---- a kernel of a layer, and three kernels that sum ---- */
 
 enum { N = 1000, THREADS = 256, BLOCKS = (N + THREADS - 1) / THREADS };
 
@@ -36,22 +35,10 @@ __global__ void sum_in_pairs(float *sum, const float *x)
     }
     if (t == 0) *sum = part[0];
 }
-#ifdef SOLUTIONS
-#include "solutions/12.h"
-#else
-__global__ void exercise_1(float *y, const float *x, int n) { (void)y; (void)x; (void)n; }
-__global__ void exercise_2(float *sum, const float *x)
-{
-    __shared__ float part[THREADS];
-    unsigned t = threadIdx.x;
-    part[t] = x[t];
-    __syncthreads();
-    for (unsigned half = THREADS / 2; half; half /= 2)
-        if (t < half) part[t] += part[t + half];
-    __syncthreads();
-    if (t == 0) *sum = part[0];
-}
-#endif
+
+__global__ void exercise_1(float *y, const float *x, int n);
+__global__ void exercise_2(float *sum, const float *x);
+
 static float *in, *out;                  /* device memory */
 static int *threads;
 static void copy(void *to, const void *from, int n) { cudaMemcpy(to, from, (size_t)n * 4, cudaMemcpyDefault); }
@@ -84,7 +71,10 @@ static void table(void)
     float first[N], y[N], come = 0, pairs[THREADS];
     for (int i = 0; i < THREADS; i++) come += pairs[i] = 1.0f / (float)(i + 1);
     for (int half = THREADS / 2; half; half /= 2) for (int i = 0; i < half; i++) pairs[i] += pairs[i + half];
-    printf("The sum of 1 / i, by three kernels, and the tanh of the question\n"
+    for (int b = 0; b < BLOCKS; b++)
+        printf("block %d: threads 0 to %d have the elements %d to %d\n", b, THREADS - 1, b * THREADS,
+               (b + 1) * THREADS - 1);
+    printf("\nThe sum of 1 / i, by three kernels, and the tanh of the question\n"
            "order of threads    as they come       in pairs    a barrier missing   tanh\n");
     for (int i = 0; i < 4; i++) {
         order(i);
@@ -98,22 +88,7 @@ static void table(void)
 
 static double answer(void) { float y[N]; int who[N]; layer(y); copy(who, threads, N); return who[900]; }
 
-static const char why[] = "900 = 3 x 256 + 132: thread 132 of block 3. (24 threads of that block have no element.)";
-
-static const char explain[] =
-    "element = blockIdx.x x blockDim.x + threadIdx.x. Stop in its thread (compiled with -O0 -g):\n"
-    "    gdb build/lessons/examples/lessons/12_gpu\n"
-    "    (gdb) break tanh_kernel if blockIdx.x == 3 && threadIdx.x == 132\n"
-    "    (gdb) run                        it stops before the thread's first line\n"
-    "    (gdb) next                       three times: its element is computed\n"
-    "    (gdb) print i                    print x[i] is 0.4, print y[i] its tanh; then: delete, continue\n"
-    "Threads of a block may run in any order between two barriers, and a float sum depends on its order. So gcp's\n"
-    "kernels never add as threads come: each sum has one fixed order. A missing barrier may go unnoticed in one order\n"
-    "and not in another: run the kernels in several. Recomputing launches the same kernels on the same input.\n"
-    "gcp's own kernels too: cmake --preset host && cmake --build build/host --target train, then break\n"
-    "gcpi_cross_entropy_kernel in gdb --args build/host/examples/train --digits --epochs 1 --device cuda.";
-
-/* ---- change it ---- */
+/* ---- the exercises: exercises/12_1.h and 12_2.h ---- */
 
 static int solved_1(void)
 {
@@ -137,14 +112,26 @@ static int solved_2(void)
     return lesson_case("Wrong sums in four orders: exercise_2", wrong, 0);
 }
 
-static const lesson self = {
-    "12: a GPU without a GPU", learn, question, table, answer, "(threadIdx.x)", why, explain,
-    { "Write the kernel exercise_1: y[i] = x[n - 1 - i], and nothing outside of y.",
-      "exercise_2 is right in one order of threads. Find the barrier that is missing: all threads must reach it." },
-    { solved_1, solved_2 }
-};
+static const lesson self = { __FILE__, table, answer, "(threadIdx.x)",
+    "Block 0 has elements 0 to 255, block 1 has 256 to 511. Which block has 900?",
+#include "answers/12.h"
+    ,
+    "Element = blockIdx.x x blockDim.x + threadIdx.x. Stop in its thread (compiled with -O0 -g):\n"
+    "    gdb build/lessons/examples/lessons/12_gpu\n"
+    "    (gdb) break tanh_kernel if blockIdx.x == 2 && threadIdx.x == 88\n"
+    "    (gdb) run                        it stops before the thread's first line\n"
+    "    (gdb) next                       three times: its element is computed\n"
+    "    (gdb) print i                    print x[i] is 0.1, print y[i] its tanh; then: delete, continue\n"
+    "Threads of a block may run in any order between two barriers, and a float sum depends on its order. So gcp's\n"
+    "kernels never add as threads come: each sum has one fixed order. A missing barrier may go unnoticed in one order\n"
+    "and not in another: run the kernels in several. Recomputing launches the same kernels on the same input.\n"
+    "gcp's own kernels too: cmake --preset host && cmake --build build/host --target train, then break\n"
+    "gcpi_cross_entropy_kernel in gdb --args build/host/examples/train --digits --epochs 1 --device cuda.",
+    { solved_1, solved_2 }, nullptr };
 int main(int argc, char **argv)
 {
     if (cudaMalloc(&in, 4 * N) || cudaMalloc(&out, 4 * (N + THREADS)) || cudaMalloc(&threads, 4 * N)) return 2;
     return lesson_main(&self, argc, argv);
 }
+#include <exercises/12_1.h>
+#include <exercises/12_2.h>

@@ -1,34 +1,40 @@
+/* Lesson 13: several workers
+
+   Workers with a share of the batch each sum up to one worker with all of it. You will see what they send each other
+   (a ring moves less than twice the gradients, for any number of workers), and that a share of the batch is a share
+   of the activations, but not of the weights.
+
+   Predict: 4 workers sum gradients of 1,000,000 bytes each in a ring; in the end each has the sum. How many bytes
+   does each worker send? */
 #include "gcp.h"
 #include "lesson.h"
 
-static const char learn[] =
-    "You will learn\n"
-    "- that workers with a share of the batch each sum up to one worker with all of it;\n"
-    "- what they send each other: a ring moves less than twice the gradients, for any number of workers;\n"
-    "- that a share of the batch is a share of the activations, but not of the weights.";
-
-static const char question[] =
-    "4 workers sum gradients of 1,000,000 bytes each in a ring: every one ends with the sum. How many bytes does each\n"
-    "worker send?";
-
-/* ---- the program: workers in turn, in one process; on machines MPI stands between them (examples/workers.h) ---- */
+/* ---- workers in turn, in one process; on machines MPI stands between them (examples/workers.h) ---- */
 
 enum { BATCH = 16, MOST = 4, C = 8, PIXELS = BATCH * 16 * 16 * C, VALUES = 2 * (C * 9 * C + C) };
 static unsigned char tape_memory[GCP_MB(1)], step_memory[GCP_MB(4)];
 static const gcp_target one = { .threads = 1, .isa = GCP_ISA_SCALAR };       /* the same bytes on every machine */
 static float images[PIXELS], gradients[MOST][VALUES];
 
+static gcp_arena arena;
+static gcp_tensor record(int count)
+{
+    arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    gcp_tape *net = gcp_tape_make(&arena, .ops = 32, .seed = 3);
+    gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(count, 16, 16, C));
+    for (int i = 0; i < 2; i++)
+        GCP_SEGMENT(net, "layers") x = gcp_tanh(gcp_tanh(gcp_tanh(gcp_conv2d(x, .out = C, .k = 3, .pad = 1))));
+    return gcp_mean(gcp_mul(x, x));
+}
+
 /* A step on images first to first + count; the gradients of all parameters, one after another, go to out. */
 static gcp_plan step(int first, int count, gcp_policy policy, float *out)
 {
-    gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
-    gcp_tape *net = gcp_tape_make(&arena, .ops = 32, .seed = 3);
-    gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(count, 16, 16, C)), image = x;
-    for (int i = 0; i < 2; i++)
-        GCP_SEGMENT(net, "layers") x = gcp_tanh(gcp_tanh(gcp_tanh(gcp_conv2d(x, .out = C, .k = 3, .pad = 1))));
-    gcp_plan plan = gcp_plan_make(gcp_mean(gcp_mul(x, x)), .policy = policy, .target = &one);
+    const gcp_tensor loss = record(count);
+    gcp_tape *net = loss.tape;
+    gcp_plan plan = gcp_plan_make(loss, .policy = policy, .target = &one);
     gcp_bind(&plan, step_memory, sizeof step_memory);
-    gcp_write(&plan, image, images + (size_t)first * (PIXELS / BATCH));
+    gcp_write(&plan, gcp_find(net, "x"), images + (size_t)first * (PIXELS / BATCH));
     gcp_step(&plan, .share = (double)count / BATCH);        /* the mean over all workers' images, not over its own */
     for (int i = 0; i < 4; i++) {
         const gcp_tensor p = gcp_nth_parameter(net, i);
@@ -77,6 +83,10 @@ static void table(void)
                w > 1 ? lesson_same((double)sent, formula) : "=");
         lesson_differs += off > 1e-6;
     }
+    const gcp_tensor loss = record(BATCH / MOST);
+    const gcp_plan keep = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .target = &one),
+                   plan = gcp_plan_make(loss, .target = &one);
+    lesson_picture("13_a_quarter.svg", &plan, &keep);
 }
 
 static double answer(void)
@@ -86,36 +96,27 @@ static double answer(void)
     return (double)ring(all, 4, 250000);
 }
 
-static const char why[] =
-    "The gradients are cut into 4 parts. In 3 rounds each worker sends a part that is added up, in 3 more a part that\n"
-    "is finished: 6 x 250,000 bytes. With 1,000 workers it would be 1,998,000: hardly more.";
+/* ---- the exercises: exercises/13_1.h and 13_2.h ---- */
 
-static const char explain[] =
-    "the gradient of a mean is a sum over images, so it may be summed in parts; only the order of additions differs,\n"
-    "and with it the last bits. Activations shrink with the share, weights do not. Checkpointing still saves each\n"
-    "worker about as much of its share, here two fifths: the two go together. Gradients are sent as soon as they are\n"
-    "finished, while backward goes on (on_gradient).";
+static double exercise_1(int workers, double bytes);
+static double exercise_2(int own, int batch);
 
-/* ---- change it ---- */
-
-#ifdef SOLUTIONS
-#include "solutions/13.h"
-#else
-static double exercise_1(int workers, double bytes) { return 0 * workers * bytes; }
-static double exercise_2(int own, int batch) { return 0 * own * batch; }
-#endif
-
-static int solved_1(void) { return GIVES(exercise_1(4, 1e6), 1.5e6) && GIVES(exercise_1(1000, 1e6), 1998000); }
+static int solved_1(void) { return GIVES(exercise_1(8, 2000), 3500) && GIVES(exercise_1(1000, 500), 999); }
 static int solved_2(void)
 {
     return GIVES(exercise_2(5, 16), 0.3125) && GIVES(exercise_2(1, 1), 1);
 }
 
-static const lesson self = {
-    "13: several workers", learn, question, table, answer, "bytes", why, explain,
-    { "Make exercise_1 the bytes that each of so many workers sends, if the gradients are so many bytes.",
-      "Make exercise_2 the .share of a worker that has so many of the batch's images: the workers' losses are means\n"
-      "   over their own images, and their weighted sum must be the mean over all." },
-    { solved_1, solved_2 }
-};
+static const lesson self = { __FILE__, table, answer, "bytes",
+    "The gradients are cut into as many parts as there are workers. How many rounds does it take until each worker\n"
+    "has the sum of one part? And until each has all parts?",
+#include "answers/13.h"
+    ,
+    "The gradient of a mean is a sum over images, so it may be summed in parts; only the order of additions differs,\n"
+    "and with it the last bits. Activations shrink with the share, weights do not. Checkpointing still saves each\n"
+    "worker about as much of its share, here two fifths: the two go together. Gradients are sent as soon as they are\n"
+    "finished, while backward goes on (on_gradient).",
+    { solved_1, solved_2 }, NULL };
 int main(int argc, char **argv) { return lesson_main(&self, argc, argv); }
+#include <exercises/13_1.h>
+#include <exercises/13_2.h>

@@ -1,4 +1,0 @@
-/* tanh's output waits for tanh, and the layer's input (4 floats a row) for the layer. */
-static gcp_tensor exercise_1(gcp_tensor x) { return gcp_tanh(gcp_linear(x, .out = 3)); }
-/* The rest is the state: plan->bytes = plan->state_bytes + plan->slab_bytes. */
-static size_t exercise_2(const gcp_plan *plan) { return plan->slab_bytes; }

@@ -1,2 +1,0 @@
-static double exercise_1(double seconds, double bytes) { return 2 * bytes / seconds; }
-static int exercise_2(double rate) { return (int)(0.008 * rate / (2.0 * BYTES)); }

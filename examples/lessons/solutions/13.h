@@ -1,2 +1,0 @@
-static double exercise_1(int workers, double bytes) { return 2.0 * (workers - 1) / workers * bytes; }
-static double exercise_2(int own, int batch) { return (double)own / batch; }

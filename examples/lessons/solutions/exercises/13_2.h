@@ -1,0 +1,1 @@
+static double exercise_2(int own, int batch) { return (double)own / batch; }

@@ -1,0 +1,12 @@
+# Points of an exercise: 1, but for these. What an exercise may not call: judge.h has it from the lesson.
+set(points_01_3 4)
+set(points_05_2 2)
+set(points_06_3 3)
+set(points_07_1 2)
+set(points_07_2 2)
+set(points_07_3 4)
+set(points_08_2 2)
+set(points_09_2 2)
+set(points_14_2 2)
+set(forbidden_06_3 "formula|binomial|reverse")
+set(forbidden_01_3 "pool|in_use|most_held|held|step")
