@@ -171,7 +171,7 @@ extern "C" {
 #define GCPI_BY_NAME
 #endif
 
-#define GCP_KB(n) ((size_t)((n) * 1024LL))            /* GCP_MB(1.5) is 1.5 MB; of an integer, a constant */
+#define GCP_KB(n) ((size_t)((n) * 1024LL))            /* GCP_MB(1.5) is 1.5 MiB; of an integer, a constant */
 #define GCP_MB(n) ((size_t)((n) * 1048576LL))
 #define GCP_GB(n) ((size_t)((n) * 1073741824LL))
 /* Of an op's inputs and outputs, of a shape's sizes, of a message's bytes, of plans bound on one tape, of parameters

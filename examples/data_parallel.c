@@ -1,7 +1,7 @@
 /* data_parallel.c - trains on several machines: each rank has a share of every batch and a plan of its own; gradients
    are added over MPI while backward goes on (workers.h).
 
-       mpirun -n 4 data_parallel --epochs 10 --budget 1MB --resume run.gcp
+       mpirun -n 4 data_parallel --epochs 10 --budget 1MiB --resume run.gcp
 
    --help says the rest. With one rank it takes the same steps, to the bit, as without MPI (--alone 1). */
 #include <limits.h>
@@ -26,7 +26,7 @@ static int usage(FILE *f, int status)
     fputs("mpirun -n RANKS data_parallel - trains on the 1,797 digits that come with gcp\n\n"
           "  --epochs N (default 10)   --steps N at most in an epoch   --lr X (default 0.002, Adam)\n"
           "  --batch N      images in a step, of all ranks together; a multiple of their number (default 48)\n"
-          "  --budget B     bytes that a rank's step may take: 1MB, 500KB (default: its marked segments run again)\n"
+          "  --budget B     bytes that a rank's step may take: 1MiB, 500KiB (default: its marked segments run again)\n"
           "  --norm 1       batch-norm behind convolutions; each rank's own, running statistics averaged\n"
           "  --dropout R    on the last features: the values that one worker would drop\n"
           "  --clip X       the most that the norm of all gradients together may be\n"

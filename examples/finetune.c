@@ -1,6 +1,6 @@
 /* finetune.c - a network from an ONNX file, trained on a folder of photographs within so many bytes; the same file out.
 
-       finetune mobilenet.onnx --data flowers --budget 64MB --epochs 10 --augment --out tuned.onnx
+       finetune mobilenet.onnx --data flowers --budget 64MiB --epochs 10 --augment --out tuned.onnx
 
    --help says the rest. */
 #if defined(__unix__) || defined(__APPLE__)

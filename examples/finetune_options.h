@@ -21,7 +21,7 @@ static const char no_model[] =
     "  torch.onnx.export(model.train(), torch.randn(2, 3, 224, 224), \"model.onnx\", dynamo=False, opset_version=17,\n"
     "                    training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False,\n"
     "                    input_names=[\"image\"], dynamic_axes={\"image\": {0: \"batch\"}})\n\n"
-    "then: finetune model.onnx --data FOLDER --budget 64MB        (--help says more)\n";
+    "then: finetune model.onnx --data FOLDER --budget 64MiB        (--help says more)\n";
 
 static int usage(FILE *f, int status)
 {
@@ -33,7 +33,7 @@ static int usage(FILE *f, int status)
 #else
         "                   (JPEG and PNG: built without stb_image.h; Debian's package is libstb-dev)\n"
 #endif
-        "  --budget B       bytes of a step, weights and all: 64MB, 1.5GB; the fastest schedule that fits.\n"
+        "  --budget B       bytes of a step, weights and all: 64MiB, 1.5GiB; the fastest schedule that fits.\n"
         "                   Without it every activation is kept. (MB: 2^20 bytes)\n"
         "  --out FILE       the tuned model (default: tuned.onnx); its classes, a line each, in FILE.classes\n"
         "  --resume FILE    goes on with the run in FILE, if there is one, and saves it there after each epoch and\n"
@@ -82,7 +82,7 @@ static int option(options *o, const char *name, const char *value)
     if (!strcmp(name, "--lr")) return number_of(value, 1e-9, 1e3, &o->lr) || wrong(name, value, "a number above 0");
     if (!strcmp(name, "--held-out"))
         return number_of(value, 0, 0.9, &o->held_out) || wrong(name, value, "a number from 0 to 0.9");
-    if (!strcmp(name, "--budget")) return (o->budget = bytes_of(value)) > 0 || wrong(name, value, "bytes, as 64MB");
+    if (!strcmp(name, "--budget")) return (o->budget = bytes_of(value)) > 0 || wrong(name, value, "bytes, as 64MiB");
     if (!strcmp(name, "--mean")) return three(value, -1e6, o->mean) || wrong(name, value, "three numbers: 0.5,0.5,0.5");
     if (!strcmp(name, "--std"))
         return three(value, 1e-6, o->std) || wrong(name, value, "three numbers above 0: 0.5,0.5,0.5");

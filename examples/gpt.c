@@ -1,6 +1,6 @@
 /* gpt.c - a GPT that learns a text letter by letter, in as many bytes as you give it, and writes some as it learns.
 
-       gpt [FILE] [--width 128] [--depth 4] [--tokens 128] [--batch 8] [--steps 300] [--every 100] [--budget 20MB]
+       gpt [FILE] [--width 128] [--depth 4] [--tokens 128] [--batch 8] [--steps 300] [--every 100] [--budget 20MiB]
 
    Without a file it reads the first chapter of Alice's Adventures in Wonderland (Lewis Carroll, 1865). Letters are
    written by the same network with a batch of one, on a tape of its own: its weights are copied there. */
@@ -181,7 +181,7 @@ int main(int argc, char **argv)
     model trained = { .net = NULL }, writer = { .net = NULL };
     if (!options_read(&o, argc, argv)) {
         fprintf(stderr, "gpt [FILE] [--width N, a multiple of %d] [--depth N] [--tokens N] [--batch N] [--steps N] "
-                        "[--every N] [--budget BYTES, as 20MB]\n", HEAD);
+                        "[--every N] [--budget BYTES, as 20MiB]\n", HEAD);
         return 2;
     }
     if (!text_read(&t, o.file)) return 1;

@@ -1,9 +1,9 @@
 /* plan.c - what would it cost? Plans a known network, or a graph in a file, for a number of bytes; nothing is computed.
 
-       plan resnet50 --batch 32 --budget 1.5GB
+       plan resnet50 --batch 32 --budget 1.5GiB
        plan unet --curve 12 --svg curve.svg
-       plan mobilenet --budget 4GB --max-batch
-       plan --graph tests/graphs/chain81.graph --budget 2GB --list schedule.txt */
+       plan mobilenet --budget 4GiB --max-batch
+       plan --graph tests/graphs/chain81.graph --budget 2GiB --list schedule.txt */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,15 +44,15 @@ static const char help[] =
     "for the backward pass. Outputs can be forgotten and computed again, which takes time. Say how many bytes a\n"
     "step may take; plan says what to forget, which order to work in, and how much longer the step takes.\n\n"
     "  plan resnet50                                 time against memory, from the least that works\n"
-    "  plan resnet50 --batch 32 --budget 1.5GB       the fastest schedule found in 1.5 GB\n"
-    "  plan resnet50 --batch 32 --budget 1.5GB --html step.html\n"
+    "  plan resnet50 --batch 32 --budget 1.5GiB      the fastest schedule found in 1.5 GiB\n"
+    "  plan resnet50 --batch 32 --budget 1.5GiB --html step.html\n"
     "                                                and a page that shows it, instruction by instruction\n"
-    "  plan resnet50 --budget 7GB --max-batch        the largest batch in 7 GB\n"
+    "  plan resnet50 --budget 7GiB --max-batch       the largest batch in 7 GiB\n"
     "  plan --graph FILE ...                         a network of yours (gcp_graph_print writes the file; its\n"
     "                                                format stands in src/problem/graph.h)\n\nnetworks:";
 static const char help_options[] =
     "\n\noptions:\n"
-    "  --budget B      bytes of a step, weights and all: 800MB, 1.5GB (1 MB is 2^20 bytes), 123456\n"
+    "  --budget B      bytes of a step, weights and all: 800MiB, 1.5GiB (or GB, 10^9), 123456\n"
     "  --batch N       images in a step; --image N: their side (defaults: as in the benchmark)\n"
     "  --optimizer O   none, sgd (default; it has momentum) or adam: it needs memory for each weight, too\n"
     "  --far-slots     that memory lies elsewhere (a file, a GPU's host) and is copied in and out by each update\n"

@@ -3,7 +3,7 @@
 
        train --digits
        train --mnist IMAGES LABELS [TEST_IMAGES TEST_LABELS] --policy sqrt
-       train --cifar data_batch_1.bin ... --test test_batch.bin --budget 200MB --epochs 30 --resume run.gcp
+       train --cifar data_batch_1.bin ... --test test_batch.bin --budget 200MiB --epochs 30 --resume run.gcp
 
    --help says the rest. */
 #if defined(__unix__) || defined(__APPLE__)

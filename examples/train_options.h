@@ -37,7 +37,7 @@ static int usage(FILE *f, int status)
         "  --cifar FILE... [--test FILE...]                CIFAR-10's binary version; pad-4 crops and mirroring\n"
         "without test files the training images are tested on\n\n"
         "memory:\n"
-        "  --budget B       bytes of a step, weights and all: 200MB, 1.5GB, 123456; the fastest schedule that fits\n"
+        "  --budget B       bytes of a step, weights and all: 200MiB, 1.5GiB, 123456; the fastest schedule that fits\n"
         "  --policy P       without a budget: keep_all, segments, sqrt, recursive, cheap, uniform, checkpoints\n"
         "                   (default segments)\n"
         "  --segments S     of uniform (default 4)\n"
@@ -83,7 +83,7 @@ static int number(const char *name, const char *text, double below, double *valu
 static int bytes(const char *name, const char *text, size_t *value)
 {
     if ((*value = bytes_of(text)) > 0) return 1;
-    fprintf(stderr, "train: %s: found '%s', expected bytes, as 200MB\n", name, text);
+    fprintf(stderr, "train: %s: found '%s', expected bytes, as 200MiB\n", name, text);
     return 0;
 }
 

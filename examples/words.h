@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* 200MB, 1.5GB, 123456 as bytes; 0: the text is no such number. */
+/* 200MiB (2^20 each), 1.5GB (10^9), 123456 as bytes; 0: the text is no such number. */
 static inline size_t bytes_of(const char *s)
 {
     static const struct { const char *unit; double bytes; } units[] = {
-        { "", 1 },           { "KB", 1024 },       { "MB", 1048576 },     { "GB", 1073741824 },
-        { "KiB", 1024 },     { "MiB", 1048576 },   { "GiB", 1073741824 }
+        { "", 1 },       { "KiB", 1024 }, { "MiB", 1048576 }, { "GiB", 1073741824 },
+        { "kB", 1e3 },   { "KB", 1e3 },   { "MB", 1e6 },      { "GB", 1e9 }
     };
     char *end;
     double n = strtod(s, &end);

@@ -388,6 +388,24 @@ static void kept(void)
     CHECK_INT(count(report(gcp_layers_print, &plan), asked), ==, 1);
 }
 
+/* A plan of a graph's text, on a tape that has room for fewer ops than the text: of its layers only bytes are known. */
+static void of_a_graph(void)
+{
+    static char text[1 << 16];
+    size_t used_text = 0;
+    for (int i = 0; i < 1000; i++)
+        used_text += (size_t)snprintf(text + used_text, sizeof text - used_text, "f a%d 1 4096 0\n", i);
+    snprintf(text + used_text, sizeof text - used_text, "b c 1 4096 0 a7\n");
+    arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    gcp_tape *tape = gcp_tape_make(&arena, .ops = 8);
+    const gcp_plan plan = gcp_graph_plan(tape, text, .policy = GCP_POLICY_KEEP_ALL);
+    CHECK(gcp_plan_ok(&plan));
+    const char *s = report(gcp_layers_print, &plan);
+    CHECK_INT(count(s, "\n"), ==, 1002);
+    CHECK_INT(count(s, " 4096  run once\n"), ==, 1000);
+    CHECK(strstr(s, " 4096000\n") != NULL);
+}
+
 /* Writers without a function and reports of nothing write nothing. */
 static void nothing(void)
 {
@@ -437,6 +455,7 @@ int main(void)
     no_plan();
     in_vain();
     kept();
+    of_a_graph();
     nothing();
     return check_done();
 }

@@ -151,32 +151,46 @@ static int gcpi_kept_as_asked(const gcpi_problem *p, const gcpi_op *op)
     for (int j = 0; j < op->outputs; j++) kept |= p->items[op->out + j].active && p->items[op->out + j].stored;
     return kept && !(op->row->flags & GCP_FLAG_ONCE);
 }
+
+/* A line of the table: of a graph's text only bytes are known. */
+typedef struct gcpi_layer { size_t parameters, bytes; char shape[64]; int asked; } gcpi_layer;
+
+static gcpi_layer gcpi_layer_of(const gcpi_problem *p, const gcpi_task *task)
+{
+    const gcp_tape *t = p->tape;
+    gcpi_layer layer = { 0, 0, "", 0 };
+    for (int k = 0; k < task->count; k++) {
+        const gcpi_operand *o = &p->operands[task->operands + k];
+        if (gcpi_is_graph(p)) layer.bytes += o->mode == GCPI_READ ? 0 : p->items[o->item].bytes;
+        else if (o->mode == GCPI_READ && t->tensors[o->item].kind == GCPI_PARAMETER)
+            layer.parameters += gcpi_count(t->tensors[o->item].shape);
+    }
+    if (gcpi_is_graph(p)) return layer;
+    const gcpi_op *op = &t->ops[task->op];
+    for (int j = 0; j < op->outputs; j++)
+        if (p->items[op->out + j].active && p->items[op->out + j].root == op->out + j)
+            layer.bytes += p->items[op->out + j].bytes;
+    gcpi_shape_text(t->tensors[op->out].shape, layer.shape, sizeof layer.shape);
+    layer.asked = gcpi_kept_as_asked(p, op);
+    return layer;
+}
+
 GCPI_DEF void gcp_layers_print(const gcp_plan *plan, gcp_writer w)
 {
-    char name[256], shape[64];
+    char name[256];
     if (!gcpi_reportable(plan)) return;
     const gcpi_problem *p = &plan->core->p;
-    const gcp_tape *t = p->tape;
     size_t parameters = 0, bytes = 0;
     gcpi_say(w, "%-40s %-16s %12s %14s\n", "op", "output", "parameters", "bytes");
     for (int f = 0; f < p->forward; f++) {
-        const gcpi_op *op = &t->ops[p->tasks[f].op];
-        size_t own = 0, size = 0;
-        int again = gcpi_rerun(plan->core, f);
-        for (int k = 0; k < p->tasks[f].count; k++) {
-            const gcpi_operand *o = &p->operands[p->tasks[f].operands + k];
-            if (o->mode == GCPI_READ && t->tensors[o->item].kind == GCPI_PARAMETER)
-                own += gcpi_count(t->tensors[o->item].shape);
-        }
-        for (int j = 0; j < op->outputs; j++)
-            if (p->items[op->out + j].active && p->items[op->out + j].root == op->out + j)
-                size += p->items[op->out + j].bytes;
-        gcpi_say(w, "%-40s %-16s %12zu %14zu  ", gcpi_task_name(p, &p->tasks[f], name, sizeof name),
-                 gcpi_shape_text(t->tensors[op->out].shape, shape, sizeof shape), own, size);
+        const gcpi_layer layer = gcpi_layer_of(p, &p->tasks[f]);
+        const int again = gcpi_rerun(plan->core, f);
+        gcpi_say(w, "%-40s %-16s %12zu %14zu  ", gcpi_task_name(p, &p->tasks[f], name, sizeof name), layer.shape,
+                 layer.parameters, layer.bytes);
         if (again) gcpi_say(w, "run %d more time%s", again, again > 1 ? "s" : "");
         else gcpi_say(w, "%s", p->tasks[f].free ? "view" : "run once");
-        gcpi_say(w, "%s\n", gcpi_kept_as_asked(p, op) ? ", kept as asked" : "");
-        parameters += own; bytes += size;
+        gcpi_say(w, "%s\n", layer.asked ? ", kept as asked" : "");
+        parameters += layer.parameters; bytes += layer.bytes;
     }
     gcpi_say(w, "%-40s %-16s %12zu %14zu\n", "total", "", parameters, bytes);
 }

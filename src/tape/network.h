@@ -302,6 +302,6 @@ static const char *gcpi_shape_wrong(gcp_shape raw, char *buffer, size_t size)
         wrong |= raw.d[i] < 1;
     }
     if (wrong) snprintf(buffer + n, size - (size_t)n, "; 1 to 4 sizes are allowed, each at least 1");
-    else snprintf(buffer + n, size - (size_t)n, ", too many values: at most %td", PTRDIFF_MAX / 64);
+    else snprintf(buffer + n, size - (size_t)n, ", too many values: at most %td", (ptrdiff_t)(PTRDIFF_MAX / 64));
     return buffer;
 }
