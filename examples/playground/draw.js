@@ -177,8 +177,8 @@ function plot(name, a, top, left, width, steps, most) {
   const box = (k, i, n, at, b) => rect(k, x(i), y(state_bytes + at + b), width * n / steps, PLOT * b / most);
   let out = words('', left, top - 5, `${name}: ${size(a.bytes)}, ${count(a.lines.length)} instructions`);
   for (const share of [0, .5, 1]) {
-    out += line('grid', left, y(most * share), left + width, y(most * share)) +
-      words('dim end', left - 5, y(most * share) + 4, size(Math.round(most * share)));
+    out += line('grid', left, y(most * share), left + width, y(most * share));
+    if (share !== .5) out += words('dim end', left - 5, y(most * share) + 4, size(most * share));
   }
   out += rect('state', left, y(state_bytes), x(a.lines.length) - left, PLOT * state_bytes / most);
   for (const [kind, first, last, at, bytes] of a.buffers) out += box(`k${kind}`, first, last - first + 1, at, bytes);

@@ -216,7 +216,7 @@ function listen_row() {
     if (dragged < 0 && !is_free(c)) return;
     if (dragged < 0) set_cuts([...state.cuts, c]);
     dragged = dragged < 0 ? state.cuts.indexOf(c) : dragged;
-    row.setPointerCapture(e.pointerId);
+    if (e.isTrusted) row.setPointerCapture(e.pointerId);
     focus_cut(dragged);
     e.preventDefault();
   });
