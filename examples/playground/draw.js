@@ -81,8 +81,8 @@ function draw_row() {
   svg.querySelector('.drawn').innerHTML = out;
   svg.classList.toggle('pale', state.policy !== 'segments');
   draw_cuts(svg.querySelector('.cuts'));
-  get('row_words').innerHTML = `${swatch('k1')} kept for backward &nbsp; ${swatch('k3')} forgotten, runs again &nbsp; ` +
-    `${swatch('frame')} keep all holds it, this plan needs it no more`;
+  get('row_words').innerHTML = [['k1', 'kept for backward'], ['k3', 'forgotten, runs again'],
+    ['frame', 'keep all holds it, this plan does not']].map(([k, text]) => `<span>${swatch(k)}${text}</span>`).join(' ');
 }
 
 /* The cuts' elements stay, so that one keeps the focus and the pointer while it moves. */
@@ -153,7 +153,7 @@ function draw_seconds() {
   }
   svg.innerHTML = out;
   svg.setAttribute('aria-label', 'Seconds of a step, keep all and this plan, on one scale');
-  figure('seconds', a => time(a.seconds), a => `${a.of_keep_all.toFixed(4)} of keep all; ` + (a.bound_seconds ?
+  figure('seconds', a => time(a.seconds), a => `${a.of_keep_all.toFixed(4)} times keep all; ` + (a.bound_seconds ?
     `in ${count(a.bytes)} bytes no schedule takes less than ${time(a.bound_seconds)}` : 'the lower bound follows'));
 }
 function figure(id, big, small) {
@@ -163,7 +163,7 @@ function figure(id, big, small) {
 }
 function draw_split() {
   const mine = hidden ? null : plan;
-  const cell = a => a ? n => size(n) + (n < 1024 ? '' : `<span>, ${count(n)}</span>`) : () => '?';
+  const cell = a => a ? n => size(n) + (n < 1024 ? '' : `<i>, </i><span>${count(n)}</span>`) : () => '?';
   get('split').innerHTML = '<tr><th scope="col">at the peak</th><th scope="col" class="n">keep all, bytes</th>' +
     '<th scope="col" class="n">yours, bytes</th></tr>' + parts.map(([key, k, name]) => `<tr><td>${swatch(k)}${name}</td>` +
     `<td class="n">${cell(all)(all && all.split[key])}</td>` +

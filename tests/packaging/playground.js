@@ -138,7 +138,7 @@ function drive() {
   set('unet', 'segments', { cuts: [2, 4, 7] });
   set('densenet', 'sqrt');
   set('graph', 'segments', { cuts: [2, 4] });
-  set('graph', 'budget', { budget: 250000 });
+  set('graph', 'budget', { budget: '320000' });
   set('graph', 'keep_all', { graph: 'f a 1 64 0\nf b 1 64 0 c' });
   good(get('error').textContent.includes('line 2: no tensor c') && get('bytes').textContent === '?', 'a wrong list');
   set('chain', 'recursive');
