@@ -10,7 +10,8 @@ function size(n) {
   return `${k ? +(n / 1024 ** k).toPrecision(4) : n} ${['bytes', 'KiB', 'MiB', 'GiB'][k]}`;
 }
 function time(s) {
-  return s < 1e-3 ? `${(1e6 * s).toPrecision(4)} µs` : s < 1 ? `${(1e3 * s).toPrecision(4)} ms` : `${s.toPrecision(4)} s`;
+  const [unit, name] = s < 1e-3 ? [1e-6, 'µs'] : s < 1 ? [1e-3, 'ms'] : [1, 's'];
+  return `${(s / unit).toPrecision(4)} ${name}`;
 }
 const letters = { F: 'forward', R: 'forward again', B: 'backward', U: 'update of a weight', M: 'move' };
 const kinds = ['input', 'kept for backward', 'gone after forward', 'recomputed', 'activation gradient',
@@ -39,7 +40,7 @@ function patterns() {
     p('p8', 6, 6, '<circle cx="2" cy="2" r="1.6"/>') + '</defs></svg>';
 }
 function paper(id, height) {
-  const svg = get(id), width = Math.max(svg.clientWidth, 200);
+  const svg = get(id), width = Math.max(svg.getBoundingClientRect().width, 200);
   svg.setAttribute('viewBox', `0 0 ${width} ${height}`);
   svg.style.height = `${height}px`;
   return [svg, width];
@@ -81,8 +82,9 @@ function draw_row() {
   svg.querySelector('.drawn').innerHTML = out;
   svg.classList.toggle('pale', state.policy !== 'segments');
   draw_cuts(svg.querySelector('.cuts'));
-  get('row_words').innerHTML = [['k1', 'kept for backward'], ['k3', 'forgotten, runs again'],
-    ['frame', 'keep all holds it, this plan does not']].map(([k, text]) => `<span>${swatch(k)}${text}</span>`).join(' ');
+  const shown = [['k1', 'kept for backward'], ['k3', 'forgotten, runs again'],
+    ['frame', 'keep all holds it, this plan does not']];
+  get('row_words').innerHTML = shown.map(([k, text]) => `<span>${swatch(k)}${text}</span>`).join(' ');
 }
 
 /* The cuts' elements stay, so that one keeps the focus and the pointer while it moves. */
@@ -95,7 +97,8 @@ function draw_cuts(g) {
     e.setAttribute('role', 'slider');
     e.setAttribute('tabindex', '0');
     e.innerHTML = `<rect class="hit" x="-13" y="${TOP - 10}" width="26" height="${HIGH + 70}"/>` +
-      line('', 0, TOP - 10, 0, y) + `<circle cx="0" cy="${y}" r="11"/><path d="M-3 ${y - 4}V${y + 4}M3 ${y - 4}V${y + 4}"/>`;
+      line('', 0, TOP - 10, 0, y) + `<circle cx="0" cy="${y}" r="11"/>` +
+      `<path d="M-3 ${y - 4}V${y + 4}M3 ${y - 4}V${y + 4}"/>`;
     g.append(e);
   }
   state.cuts.forEach((c, i) => {
@@ -127,7 +130,7 @@ function draw_bytes() {
   });
   if (least) {
     const x = width * least / most;
-    for (const y of [14, 62]) out += line('dash', x, y, x, y + 27);
+    for (const y of [14, 62]) out += line('mark', x, y, x, y + 27);
     out += words(x > width / 2 ? 'dim end' : 'dim', x, 106, `least found: ${size(least)}`);
   }
   svg.innerHTML = out;
@@ -165,7 +168,8 @@ function draw_split() {
   const mine = hidden ? null : plan;
   const cell = a => a ? n => size(n) + (n < 1024 ? '' : `<i>, </i><span>${count(n)}</span>`) : () => '?';
   get('split').innerHTML = '<tr><th scope="col">at the peak</th><th scope="col" class="n">keep all, bytes</th>' +
-    '<th scope="col" class="n">yours, bytes</th></tr>' + parts.map(([key, k, name]) => `<tr><td>${swatch(k)}${name}</td>` +
+    '<th scope="col" class="n">yours, bytes</th></tr>' +
+    parts.map(([key, k, name]) => `<tr><td>${swatch(k)}${name}</td>` +
     `<td class="n">${cell(all)(all && all.split[key])}</td>` +
     `<td class="n">${cell(mine)(mine && mine.split[key])}</td></tr>`).join('');
 }
@@ -184,8 +188,8 @@ function plot(name, a, top, left, width, steps, most) {
   for (const [kind, first, last, at, bytes] of a.buffers) out += box(`k${kind}`, first, last - first + 1, at, bytes);
   a.lines.forEach((l, i) => { if (l[4]) out += box('k6', i, 1, a.front, l[4]); });
   out += line('dash', x(a.turn), top, x(a.turn), top + PLOT) + line('dash', left, y(a.bytes), left + width, y(a.bytes));
-  return out + words(a.turn > steps * .7 ? 'dim end' : 'dim', x(a.turn) + (a.turn > steps * .7 ? -4 : 4), top + PLOT + 13,
-    'backward begins');
+  const late = a.turn > steps * .7;
+  return out + words(late ? 'dim end' : 'dim', x(a.turn) + (late ? -4 : 4), top + PLOT + 13, 'backward begins');
 }
 let scale = null;
 function draw_memory() {
@@ -216,7 +220,9 @@ function legend(width) {
 /* What a buffer holds at an instruction: [name, layer] of each. */
 function held([, , , , , name, layer, holds], i) {
   const now = [];
-  for (let k = 0; k < holds.length; k += 4) if (holds[k] <= i && i <= holds[k + 1]) now.push([holds[k + 2], holds[k + 3]]);
+  for (let k = 0; k < holds.length; k += 4) {
+    if (holds[k] <= i && i <= holds[k + 1]) now.push([holds[k + 2], holds[k + 3]]);
+  }
   return now.length ? now : [[name, layer]];
 }
 function draw_step() {

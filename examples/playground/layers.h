@@ -14,7 +14,7 @@ typedef struct flow {
 } flow;
 
 typedef struct model {
-    const char *name, *what;
+    const char *name;
     int layers; /* 0: as many as the request says */
     gcp_optimizer optimizer;
     size_t tensor; /* bytes of each layer's output, where all have as many */
@@ -125,7 +125,6 @@ static const char *unet_label(int layer, int *number)
 static void densenet_begin(gcp_tape *net, flow *f) { images_begin(net, f, 16, 32); }
 static void densenet_layer(flow *f, int layer)
 {
-    gcp_tensor y;
     if (!layer) f->x = conv(NULL, f->x, 24, 3, 1);
     else if (layer == 21) {
         f->x = norm_relu(NULL, f->x);
@@ -133,7 +132,7 @@ static void densenet_layer(flow *f, int layer)
     } else if (layer % 7 == 0)
         f->x = gcp_avg_pool(conv(NULL, norm_relu(NULL, f->x), gcp_shape_of(f->x).d[3] / 2, 1, 1), .k = 2);
     else {
-        y = conv(NULL, norm_relu(NULL, f->x), 48, 1, 1);
+        gcp_tensor y = conv(NULL, norm_relu(NULL, f->x), 48, 1, 1);
         y = conv(NULL, norm_relu(NULL, y), 12, 3, 1);
         f->x = gcp_concat(GCP_TENSORS(f->x, y));
     }
@@ -145,15 +144,11 @@ static const char *densenet_label(int layer, int *number)
 }
 
 static const model models[] = {
-    { "chain", "tanh of 1,024 numbers, a layer after another", 0, GCP_OPTIMIZER_NONE, 4096, chain_begin, chain_layer,
-      chain_label },
-    { "resnet", "ResNet-20, 32 x 32, batch 16", 11, GCP_OPTIMIZER_SGD, 0, resnet20_begin, resnet20_layer,
-      resnet20_label },
-    { "resnet50", "ResNet-50, 224 x 224, batch 4", 18, GCP_OPTIMIZER_SGD, 0, resnet50_begin, resnet50_layer,
-      resnet50_label },
-    { "unet", "U-Net, 256 x 256, batch 1", 10, GCP_OPTIMIZER_SGD, 0, unet_begin, unet_layer, unet_label },
-    { "densenet", "DenseNet-BC-40-12, 32 x 32, batch 16", 22, GCP_OPTIMIZER_SGD, 0, densenet_begin, densenet_layer,
-      densenet_label },
+    { "chain", 0, GCP_OPTIMIZER_NONE, 4096, chain_begin, chain_layer, chain_label },
+    { "resnet", 11, GCP_OPTIMIZER_SGD, 0, resnet20_begin, resnet20_layer, resnet20_label },
+    { "resnet50", 18, GCP_OPTIMIZER_SGD, 0, resnet50_begin, resnet50_layer, resnet50_label },
+    { "unet", 10, GCP_OPTIMIZER_SGD, 0, unet_begin, unet_layer, unet_label },
+    { "densenet", 22, GCP_OPTIMIZER_SGD, 0, densenet_begin, densenet_layer, densenet_label },
 };
 enum { MODELS = sizeof models / sizeof *models };
 

@@ -47,7 +47,7 @@ function begin() {
   const alone = () => {
     worker = null;
     try { here = load(bytes); } catch (e) { return trouble(`WebAssembly was refused here: ${e.message}`); }
-    if (running) answered(here(running[1][0]));
+    if (running) answer_here();
   };
   try {
     worker = new Worker(URL.createObjectURL(new Blob([text], { type: 'text/javascript' })));
@@ -66,7 +66,12 @@ function pump() {
   waiting.delete(running[0]);
   began = performance.now();
   if (worker) worker.postMessage({ text: running[1][0] });
-  else answered(here(running[1][0]));
+  else answer_here();
+}
+function answer_here() {
+  let text;
+  try { text = here(running[1][0]); } catch (e) { return trouble(`The page's program stopped: ${e.message}`); }
+  answered(text);
 }
 function answered(text) {
   const then = running[1][1];
@@ -91,18 +96,22 @@ function request(policy, more) {
 }
 
 /* A network that is new here: keep all, the least, then the plan. */
+let turns = 0;                          /* of networks: an answer for an earlier one comes too late */
 function renew() {
+  const turn = ++turns;
   all = plan = null;
   least = 0;
   hidden = false;
   state.guess = '';
   get('ask').hidden = true;
   ask('all', request('keep_all', []), a => {
+    if (turn !== turns) return;
     if (!a.ok) return show(a);
     all = a;
     state.cuts = state.cuts.filter(c => c < a.layers.length);
     if (!state.cuts.length && a.layers.length > 1) state.cuts = [a.layers.length >> 1];
     ask('least', request('budget', []).replace(/budget=\d+/, 'budget=1'), b => {
+      if (turn !== turns) return;
       least = b.least || 0;
       state.budget = state.budget || all.bytes;
       budget_range();
@@ -118,9 +127,10 @@ function refresh() {
   changed = performance.now();
   clearTimeout(rest);
   if (!all) return renew();
-  const bound = () => ask('plan', request(state.policy, more.concat('more=1')), show);
+  const turn = turns, fresh = does => (a, text, ms) => { if (turn === turns) does(a, text, ms); };
+  const bound = () => ask('plan', request(state.policy, more.concat('more=1')), fresh(show));
   if (!slow) return bound();
-  ask('plan', request(state.policy, more), (a, text, ms) => show(a, text, 0));
+  ask('plan', request(state.policy, more), fresh(a => show(a, '', 0)));
   rest = setTimeout(bound, 250);
 }
 
@@ -165,7 +175,8 @@ function predicted(guess) {
 /* What was predicted, beside what is planned: how far it is off is the library's figure. */
 function verdict() {
   const off = plan && !hidden && state.guess ? plan.guess_off : undefined;
-  const text = off === undefined ? '' : `You said ${state.guess.replace(/(\D+)$/, ' $1')}${/\d$/.test(state.guess) ? ' bytes' : ''}; ` +
+  const said = state.guess.replace(/\D*$/, unit => ` ${unit || 'bytes'}`);
+  const text = off === undefined ? '' : `You said ${said}; ` +
     `it is ${plan.tensors ? `${plan.tensors} tensors, ` : ''}${size(plan.bytes)} (${count(plan.bytes)} bytes): ` +
     (off === 0 ? 'right.' : `${Math.abs(off)} % too ${off > 0 ? 'many' : 'few'}.`);
   if (get('verdict').textContent !== text) get('verdict').textContent = text;
@@ -174,6 +185,7 @@ const boundary = e => Math.round((e.clientX - get('row').getBoundingClientRect()
 const is_free = c => c >= 1 && c < all.layers.length && !state.cuts.includes(c);
 
 function set_cuts(cuts) {
+  if (!all) return;
   state.cuts = cuts.sort((a, b) => a - b);
   cuts_changed();
 }
@@ -193,11 +205,13 @@ function focus_cut(i) {
 
 /* In the middle of the longest segment. */
 function add_cut() {
+  if (!all) return;
   const ends = [0, ...state.cuts, all.layers.length], long = ends.slice(1).map((e, i) => e - ends[i]);
   const i = long.indexOf(Math.max(...long));
   if (long[i] > 1) set_cuts([...state.cuts, ends[i] + (long[i] >> 1)]);
 }
 function even_out() {
+  if (!all) return;
   const n = all.layers.length, segments = state.cuts.length + 1;
   set_cuts(state.cuts.map((c, i) => Math.round(n * (i + 1) / segments)));
 }
@@ -252,7 +266,7 @@ function cut_key(e) {
 
 function policy_changed() {
   get('bytes_of').hidden = state.policy !== 'budget';
-  draw_row();                            /* the cut follows the pointer at once, the figures as soon as they are there */
+  draw_row();                            /* the cut follows the pointer at once, the figures follow */
   refresh();
 }
 function network_changed() {

@@ -79,9 +79,9 @@ endif()
 
 # With its worker, as wide as a phone. The clock is virtual here: the loop gives the worker time.
 file(WRITE ${OUT}/phone.html "${page}<script>
-let turns = 0;
+let spins = 0;
 const timer = setInterval(() => {
-  for (let i = 0; i < 1e7; i++) turns += i % 2;
+  for (let i = 0; i < 1e7; i++) spins += i % 2;
   if (!plan) return;
   clearInterval(timer);
   const wide = document.documentElement.scrollWidth - innerWidth;
