@@ -52,16 +52,17 @@ let slot = 1;
 const cut_x = c => SIDE + slot * c;
 
 function bars(high) {
+  const shown = hidden ? all : plan;
   let out = '';
   all.layers.forEach(([name, bytes], i) => {
     const x = cut_x(i) + Math.min(2, slot / 6), w = slot - 2 * Math.min(2, slot / 6), y = TOP + HIGH;
-    const [, kept, runs] = plan && !hidden ? plan.layers[i] : all.layers[i];
+    const [, kept, runs] = shown ? shown.layers[i] : ['', 0, 1];
     out += `<g><title>${escaped(name)}: ${count(kept)} of ${count(bytes)} bytes kept` +
       `${runs > 1 ? `, forward runs ${runs} times` : ''}</title>`;
     out += rect(runs > 1 ? 'k3' : 'frame', x, y - high(bytes), w, high(bytes));
     if (kept) out += rect('k1', x, y - high(kept), w, high(kept));
-    const text = slot > 54 ? name : String(i + 1), shown = slot > 20 || i === 0 || i % 5 === 4;
-    out += (shown ? words('dim middle', cut_x(i + .5), y + 15, text) : '') + '</g>';
+    const text = slot > 54 ? name : String(i + 1), labelled = slot > 20 || i === 0 || i % 5 === 4;
+    out += (labelled ? words('dim middle', cut_x(i + .5), y + 15, text) : '') + '</g>';
   });
   return out;
 }
