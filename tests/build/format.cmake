@@ -25,6 +25,10 @@ set(files
   tests/support/printed.h
   tests/test_print_c.c
   examples/onnx_to_c.c
+  examples/playground/answer.h
+  examples/playground/layers.h
+  examples/playground/playground.c
+  examples/playground/request.h
   src/onnx/blocks.h
   src/onnx/curves.h
   src/onnx/fold.h

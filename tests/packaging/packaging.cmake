@@ -114,6 +114,8 @@ if(UNIX AND CMAKE_C_COMPILER_ID MATCHES "GNU|Clang")
   if(UNIX AND GCP_EXAMPLES)        # the grader's limits are a shell's
     gcp_script(course packaging/course.cmake -DGRADE=${CMAKE_BINARY_DIR}/grade.cmake)
   endif()
+  gcp_script(playground packaging/playground.cmake)
+  set_tests_properties(playground PROPERTIES SKIP_REGULAR_EXPRESSION SKIPPED)
   gcp_script(projects packaging/projects.cmake SCALAR)
   gcp_script(fallback packaging/fallback.cmake SCALAR)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")

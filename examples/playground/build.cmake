@@ -1,0 +1,85 @@
+# Compiles playground.c for wasm32 and writes the page, one file. cmake -DOUT=PAGE [-DWASM_CC=CLANG] -P build.cmake
+# With -DCHECK=ON it says what is missing, if anything is, and writes nothing.
+cmake_minimum_required(VERSION 3.21)
+set(here ${CMAKE_CURRENT_LIST_DIR})
+if(NOT WASM_CC)
+  unset(WASM_CC CACHE)
+  find_program(WASM_CC NAMES clang clang-14 clang-15 clang-16 clang-17 clang-18 clang-19)
+endif()
+set(flags --target=wasm32-wasi -std=c11 -Os -mbulk-memory -ffp-contract=off -DGCPI_VECTORS=0 -mexec-model=reactor
+    -w)                                       # the same file, compiled for this machine, has the warnings
+set(links -Wl,--export=play,--export=play_room,--strip-all,--stack-first,-z,stack-size=1048576)
+get_filename_component(folder ${OUT} DIRECTORY)
+file(MAKE_DIRECTORY ${folder})
+
+# All of clang, wasm-ld, libc and the compiler's runtime are there if this links.
+file(WRITE ${folder}/tiny.c "#include <math.h>\n#include <stdio.h>\nint play(int n); int play(int n) { return printf(\"%g\", exp(n)); }
+char *play_room(void); char *play_room(void) { return 0; }\n")
+set(result 1)
+if(WASM_CC)
+  execute_process(COMMAND ${WASM_CC} ${flags} ${folder}/tiny.c -o ${folder}/tiny.wasm ${links} RESULT_VARIABLE result
+                  OUTPUT_VARIABLE text ERROR_VARIABLE text)
+endif()
+file(REMOVE ${folder}/tiny.c ${folder}/tiny.wasm)
+if(result)
+  message(FATAL_ERROR "The playground needs clang, wasm-ld, wasi-libc and clang's runtime for wasm32 (Debian: apt install clang lld wasi-libc "
+          "libclang-rt-14-dev-wasm32; elsewhere the wasi-sdk, -DGCP_WASM_CC=ITS_CLANG).")
+endif()
+if(CHECK)
+  return()
+endif()
+
+execute_process(COMMAND ${WASM_CC} ${flags} -I${here}/../.. ${here}/playground.c -o ${folder}/playground.wasm ${links}
+                RESULT_VARIABLE result OUTPUT_VARIABLE text ERROR_VARIABLE text)
+if(result)
+  message(FATAL_ERROR "${text}")
+endif()
+
+# Base64: hexadecimal digits to four marks each, six marks to a letter. Marks are neither digits nor letters.
+file(READ ${folder}/playground.wasm bits HEX)
+string(LENGTH "${bits}" length)
+set(digits 0 1 2 3 4 5 6 7 8 9 a b c d e f)
+set(quads .... ...! ..!. ..!! .!.. .!.! .!!. .!!! !... !..! !.!. !.!! !!.. !!.! !!!. !!!!)
+foreach(digit quad IN ZIP_LISTS digits quads)
+  string(REPLACE ${digit} ${quad} bits "${bits}")
+endforeach()
+math(EXPR rest "${length} / 2 % 3")            # bytes behind the last whole group of three
+set(padding "")
+if(rest EQUAL 1)
+  set(padding "==")
+  string(APPEND bits "....")
+elseif(rest EQUAL 2)
+  set(padding "=")
+  string(APPEND bits "..")
+endif()
+string(REGEX REPLACE "([.!][.!][.!][.!][.!][.!])" "\\1 " bits "${bits}")
+string(REGEX MATCHALL "." letters "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
+set(n 0)
+foreach(letter IN LISTS letters)
+  set(six "")
+  foreach(place RANGE 5 0 -1)
+    math(EXPR bit "(${n} >> ${place}) & 1")
+    if(bit)
+      string(APPEND six "!")
+    else()
+      string(APPEND six ".")
+    endif()
+  endforeach()
+  string(REPLACE "${six} " ${letter} bits "${bits}")
+  math(EXPR n "${n} + 1")
+endforeach()
+
+# The template's places, each once.
+file(READ ${here}/playground.html page)
+file(READ ${here}/playground.css style)
+file(READ ${here}/playground.js script)
+file(READ ${here}/draw.js drawing)
+string(PREPEND script "${drawing}")
+foreach(part style script)
+  string(REPLACE "/* ${part} */" "${${part}}" page "${page}")
+endforeach()
+string(REPLACE "@BASE64@" "${bits}${padding}" page "${page}")
+file(WRITE ${OUT} "${page}")
+file(REMOVE ${folder}/playground.wasm)
+file(SIZE ${OUT} size)
+message("${OUT}: ${size} bytes")
