@@ -42,9 +42,10 @@ function show(p) {
   changes(p, i);
 }
 
-/* The cursor stays in what one sees. */
+/* Where the cursor is, as a part of the axis. It stays in what one sees. */
+const cursor = () => (view.time ? (lead.start[at] + lead.start[at + 1]) / 2 : at + .5) / whole;
 function follow() {
-  const middle = (edge(lead, shown(lead)) + edge(lead, shown(lead) + 1)) / 2 / whole, [from, to] = view.x;
+  const middle = cursor(), [from, to] = view.x;
   if (middle < from || middle > to) slide('x', middle - (to - from) / 2, to - from);
 }
 
@@ -98,7 +99,7 @@ function build_table(p, region) {
 }
 
 function add_row(p, b, i) {
-  const row = element(p.table, 'tr', { tabindex: -1, 'data-b': p.buffers.indexOf(b), 'aria-describedby': 'tip' });
+  const row = element(p.table, 'tr', { tabindex: -1, 'data-b': b.index, 'aria-describedby': 'tip' });
   const first = element(row, 'td', {});
   element(element(first, 'svg', { class: 'swatch', 'aria-hidden': true }), 'rect',
     { class: `k${b.kind}`, width: '100%', height: '100%' });
@@ -110,15 +111,16 @@ function add_row(p, b, i) {
 }
 
 function show_live(p, i) {
-  const value = columns[p.sorted][1], sign = p.down ? -1 : 1;
-  const order = (a, b) => a < b ? -1 : a > b ? 1 : 0;
-  const live = p.buffers.filter(b => b.first <= i && i <= b.last)
-    .sort((a, b) => sign * order(value(p, a, i), value(p, b, i)) || b.at - a.at);
+  const value = columns[p.sorted][1], order = (a, b) => (a < b ? -1 : a > b ? 1 : 0) * (p.down ? -1 : 1);
+  const live = p.buffers.filter(b => b.first <= i && i <= b.last).map(b => [value(p, b, i), b])
+    .sort(([m, a], [n, b]) => order(m, n) || b.at - a.at).map(([, b]) => b);
   p.summary.textContent = `Live now: ${count(live.length, 'buffer')}; ` +
     `each takes whole blocks of ${p.align} bytes. A column's head sorts`;
-  p.heads.forEach((th, k) => set(th, { 'aria-sort': k !== p.sorted ? 'none' : p.down ? 'descending' : 'ascending' }));
-  p.heads.forEach((th, k) => { th.firstChild.textContent = columns[k][0] + (k !== p.sorted ? '' : p.down ? ' \u2193'
-    : ' \u2191'); });
+  p.heads.forEach((th, k) => {
+    const [word, arrow] = k !== p.sorted ? ['none', ''] : p.down ? ['descending', ' \u2193'] : ['ascending', ' \u2191'];
+    set(th, { 'aria-sort': word });
+    th.firstChild.textContent = columns[k][0] + arrow;
+  });
   const focused = p.table.contains(document.activeElement) ? document.activeElement.dataset.b : undefined;
   p.table.textContent = '';
   if (!p.details.open) return;
@@ -200,9 +202,10 @@ const pan = (axis, part) => slide(axis, view[axis][0] + part * (view[axis][1] - 
   view[axis][1] - view[axis][0]);
 /* By keys and buttons: about the cursor. */
 function zoom(times) {
-  const [low, high] = view.x, i = shown(lead), middle = (edge(lead, i) + edge(lead, i + 1)) / 2 / whole;
+  const [low, high] = view.x, middle = cursor();
   stretch('x', times, middle < low || middle > high ? .5 : (middle - low) / (high - low));
 }
+const taller = times => stretch('y', times, view.y[0] ? .5 : 0);
 function show_all() {
   view.x = [0, 1];
   view.y = [0, 1];
@@ -254,7 +257,6 @@ function lift(e) { fingers.delete(e.pointerId); }
 
 function down(p, e) {
   fingers.set(e.pointerId, [e.clientX, e.clientY]);
-  if (e.button === 1) e.preventDefault();
   if (fingers.size > 1 || e.button || e.shiftKey) return hide();
   point(p, e);
   tell_pointed(p, e);
@@ -275,12 +277,12 @@ function move(p, e) {
 }
 function point(p, e) {
   lead = view.time ? p : lead;
-  const i = instruction(p, at_x(e.clientX - p.svg.getBoundingClientRect().left));
-  go(i);
+  go(instruction(p, at_x(e.clientX - p.svg.getBoundingClientRect().left)));
 }
 
 function listen(p) {
   const two = e => e.touches.length > 1 && e.preventDefault();
+  p.svg.addEventListener('mousedown', e => e.button === 1 && e.preventDefault());
   p.svg.addEventListener('pointerdown', e => down(p, e));
   p.svg.addEventListener('pointermove', e => move(p, e));
   p.svg.addEventListener('pointerleave', e => e.pointerType === 'touch' || hide());
@@ -288,7 +290,7 @@ function listen(p) {
   for (const kind of ['touchstart', 'touchmove']) p.svg.addEventListener(kind, two, { passive: false });
 }
 addEventListener('pointerup', lift);
-addEventListener('pointercancel', lift);
+addEventListener('pointercancel', e => { lift(e); hide(); });
 
 /* ---- keys and buttons ---- */
 
@@ -311,14 +313,14 @@ const keys = { ArrowRight: () => go(at + 1), ArrowLeft: () => go(at - 1), PageDo
   PageUp: () => go(at - 10), Home: () => go(0), End: () => go(steps - 1), p: next_peak, ' ': toggle,
   v: () => switch_to({ kind: !view.kind }), t: () => switch_to({ time: !view.time }), Escape: hide,
   '+': () => zoom(1 / 1.5), '=': () => zoom(1 / 1.5), '-': () => zoom(1.5), 0: show_all,
-  y: () => stretch('y', 1 / 1.5, .5), Y: () => stretch('y', 1.5, .5) };
+  y: () => taller(1 / 1.5), Y: () => taller(1.5) };
 const moves = { ArrowRight: ['x', .2], ArrowLeft: ['x', -.2], ArrowUp: ['y', .2], ArrowDown: ['y', -.2] };
 document.addEventListener('keydown', e => {
   const pressed = e.target.tagName === 'BUTTON' || e.target.tagName === 'SUMMARY';
-  const scrolls = e.target.className === 'live' && /Page|Home|End/.test(e.key);
+  const scrolls = e.target.closest?.('.live') && /Page|Home|End/.test(e.key);
   const shifted = e.shiftKey && moves[e.key], key = e.key.length > 1 || e.key === 'Y' ? e.key : e.key.toLowerCase();
-  const does = shifted ? () => pan(...shifted) : keys[key];
-  if (!does || e.defaultPrevented || scrolls || (pressed && e.key === ' ') || e.ctrlKey || e.altKey || e.metaKey) return;
+  const does = shifted ? () => pan(...shifted) : keys[key], other = e.ctrlKey || e.altKey || e.metaKey;
+  if (!does || e.defaultPrevented || scrolls || (pressed && e.key === ' ') || other) return;
   does();
   e.preventDefault();
 });
@@ -362,4 +364,5 @@ plans.forEach(build);
 switch_to({});
 next_peak();
 show_tables();
+addEventListener('load', fit);
 new ResizeObserver(fit).observe(document.getElementById('plans'));

@@ -2,7 +2,7 @@
 /* ---- the picture: what one sees of it, its scales, its axes, both views ---- */
 
 const LEFT = 72, RIGHT = 10, CURVE = 56, TOP = CURVE + 36, BELOW = 34;
-/* Of all plans: by kind or by address, to the right seconds or instructions, and the part of each axis that one sees. */
+/* Of all plans: by kind or by address, seconds or instructions to the right, the part of each axis that one sees. */
 const view = { kind: false, time: false, x: [0, 1], y: [0, 1] };
 let wide = 900, high = 320, top_bytes = 1, whole = 1;
 
@@ -87,17 +87,19 @@ function axes(p) {
 function lines_over(p) {
   const g = p.above, turn = p.turn < 0 ? -1 : x(edge(p, p.turn));
   if (turn >= LEFT && turn <= LEFT + wide) {
-    element(g, 'line', { class: 'turn', x1: turn, x2: turn, y1: TOP - 14, y2: TOP + high });
+    for (const name of ['halo', 'turn'])
+      element(g, 'line', { class: name, x1: turn, x2: turn, y1: TOP - 14, y2: TOP + high });
     const late = turn > LEFT + wide - 110;
-    element(g, 'text', { x: turn + (late ? -4 : 4), y: TOP - 5, 'text-anchor': late ? 'end' : 'start' },
-      'backward begins');
+    element(g, 'text', { class: 'inside', x: turn + (late ? -4 : 4), y: TOP - 5,
+      'text-anchor': late ? 'end' : 'start' }, 'backward begins');
   }
   if (!p.budget) return;
   const at = y(budget_at(p)), where = at < TOP ? ', above the picture' : at > TOP + high ? ', below the picture' : '';
-  if (!where) element(g, 'line', { class: 'budget', x1: LEFT, x2: LEFT + wide, y1: at, y2: at });
+  for (const name of where ? [] : ['halo', 'budget'])
+    element(g, 'line', { class: name, x1: LEFT, x2: LEFT + wide, y1: at, y2: at });
   element(g, 'text', { class: 'inside', x: LEFT + wide - 6, 'text-anchor': 'end',
     y: where ? (at < TOP ? TOP + 14 : TOP + high - 8) : at < TOP + 24 ? at + 15 : at - 5 },
-  `budget ${size(p.budget)}${view.kind ? '' : ', less the state'}${where}`);
+  `budget ${size(p.budget)}${view.kind || !p.state ? '' : ', less the state'}${where}`);
 }
 
 function curve(p) {
@@ -115,7 +117,7 @@ function curve(p) {
   element(g, 'path', { class: 'curve', d });
   const peak = x((edge(p, p.peak) + edge(p, p.peak + 1)) / 2);
   if (peak >= LEFT && peak <= LEFT + wide)
-    element(g, 'circle', { class: 'peak', r: 4, cx: peak, cy: at(p.lines[p.peak].size) });
+    element(p.above, 'circle', { class: 'peak', r: 4, cx: peak, cy: at(p.lines[p.peak].size) });
 }
 
 /* ---- by address ---- */
@@ -202,15 +204,15 @@ function build_picture(p, main) {
   p.plot = element(p.svg, 'rect', { class: 'plot', x: LEFT, y: 0 });
   p.by_address = element(p.svg, 'g', {});
   p.by_kind = element(p.svg, 'g', {});
-  p.rects = p.buffers.map((b, k) =>
-    ({ b, e: element(p.by_address, 'rect', { class: `k k${b.kind}`, 'data-b': k }) }));
+  p.rects = p.buffers.map(b =>
+    ({ b, e: element(p.by_address, 'rect', { class: `k k${b.kind}`, 'data-b': b.index }) }));
   p.lines.forEach((l, i) => l.workspace &&
     p.rects.push({ i, e: element(p.by_address, 'rect', { class: `k k${WORKSPACE}`, 'data-w': i }) }));
   p.paths = kinds.map((_, k) => element(p.by_kind, 'path', { class: `k k${k}`, 'stroke-width': .8, 'data-k': k }));
-  p.above = element(p.svg, 'g', {});
-  p.outline = ['halo', 'hot'].map(name => element(p.svg, 'path', { class: name }));
   p.band = element(p.svg, 'rect', { class: 'band', y: TOP });
   p.cursor = ['halo', 'cursor'].map(name => element(p.svg, 'line', { class: name }));
+  p.above = element(p.svg, 'g', { class: 'above' });
+  p.outline = ['halo', 'hot'].map(name => element(p.svg, 'path', { class: name }));
   p.caption = element(main, 'p', { class: 'caption' });
 }
 
@@ -252,7 +254,7 @@ const ruled = { 2: 'M2 0V8M6 0V8', 3: 'M-2 2L2 -2M0 8L8 0M6 10L10 6', 4: 'M0 2H8
   9: 'M-2 2L2 -2M0 8L8 0M6 10L10 6' };
 /* Kinds differ in grey, too. */
 function patterns() {
-  const svg = document.getElementById('patterns');
+  const svg = element(document.body, 'svg', { id: 'patterns', width: 0, height: 0, 'aria-hidden': true });
   for (const k of [2, 3, 4, 6, 7, 9]) {
     const e = element(svg, 'pattern', { id: 'fill' + k, width: 8, height: 8, patternUnits: 'userSpaceOnUse' });
     element(e, 'rect', { width: 8, height: 8, style: `fill: var(--k${k})` });

@@ -17,8 +17,8 @@ const count = (n, word) => n.toLocaleString('en') + ' ' + word + (n === 1 ? '' :
 const bytes = n => count(n, 'byte');
 const units = [[1, 'bytes'], [2 ** 10, 'KiB'], [2 ** 20, 'MiB'], [2 ** 30, 'GiB']];
 const unit_of = (n, all) => all.filter((u, k) => !k || n >= u[0]).pop();
-const digits = (n, most, least = 0) =>
-  n.toLocaleString('en', { minimumFractionDigits: least, maximumFractionDigits: most });
+const digits = (n, most, least = 0) => n >= 1e7 ? n.toPrecision(3).replace(/\.?0*e\+/, 'e')
+  : n.toLocaleString('en', { minimumFractionDigits: least, maximumFractionDigits: most });
 function size(n) {
   const [one, word] = unit_of(n, units);
   return one > 1 ? `${digits(n / one, 1, 1)} ${word}` : bytes(n);
@@ -26,7 +26,7 @@ function size(n) {
 const clocks = [[1e-9, 'ns'], [1e-6, '\u00b5s'], [1e-3, 'ms'], [1, 's']];
 function duration(seconds) {
   const [one, word] = unit_of(seconds, clocks);
-  return `${+(seconds / one).toPrecision(3)} ${word}`;
+  return `${digits(+(seconds / one).toPrecision(3), 3)} ${word}`;
 }
 
 const READ = 0, WRITE = 1, VIEW = 3;
@@ -43,8 +43,8 @@ function place(live, at) {
 
 /* Finds the buffers that each instruction reads and writes: those that are live and hold its addresses. */
 function prepare(p) {
-  p.buffers = p.buffers.map(([item, kind, first, last, at, size]) =>
-    ({ item, kind, first, last, at, size, holds: [], reads: [] }));
+  p.buffers = p.buffers.map(([item, kind, first, last, at, size], index) =>
+    ({ index, item, kind, first, last, at, size, holds: [], reads: [] }));
   p.born = p.lines.map(() => []);
   p.dies = p.lines.map(() => []);
   p.over = p.lines.map(() => []);
