@@ -5,8 +5,8 @@ static void gcpi_page_text(gcp_writer w, const char *const *lines)
     for (; *lines; lines++) gcpi_put(w, *lines, strlen(*lines));
 }
 
-/* [kind, name, place, live bytes, measured seconds, workspace, [item, mode, address, ...], planned seconds, begin, end];
-   begin and end are those of a step of measured seconds, or planned ones where nothing was measured. */
+/* [kind, name, place, live bytes, measured seconds, workspace, [item, mode, address, ...], planned seconds, begin,
+   end]; begin and end are those of a step of measured seconds, or planned ones where nothing was measured. */
 static void gcpi_page_line(const gcpi_plan *core, ptrdiff_t i, const gcpi_placed *placed, const gcpi_time *planned,
                            const gcpi_time *runs, gcp_writer w)
 {

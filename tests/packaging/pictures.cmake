@@ -85,6 +85,12 @@ const checks = {
         t.left >= r.right || t.bottom <= r.top || t.top >= r.bottom);
     });
   },
+  outlines() {
+    return p.rects.every(({ e }) => {
+      const [w, h] = ['width', 'height'].map(name => +e.getAttribute(name));
+      return (parseFloat(getComputedStyle(e).strokeWidth) > 0) === (Math.min(w, h) > 3);
+    });
+  },
   kinds_stack_up() {
     press('v');
     const good = handful.every(i => {
@@ -106,7 +112,7 @@ const checks = {
     const good = p.rects.filter(r => r.b).every(({ b, e }) =>
       close(+e.getAttribute('x'), LEFT + wide * raw.lines[b.first][8] / end) &&
       close(+e.getAttribute('width'), wide * (raw.lines[b.last][9] - raw.lines[b.first][8]) / end));
-    const some = raw.lines.some(l => l[4] > 0), said = p.caption.textContent.match(/time, (measured|planned)/);
+    const some = raw.lines.some(l => l[4] > 0), said = p.caption.textContent.match(/time, (measured|planned)\. /);
     press('t');
     return good && said && some === (said[1] === 'measured');
   },
@@ -142,9 +148,10 @@ const checks = {
     return !raw.budget ? !told : told && (e ? close(+e.getAttribute('y1'), y(at)) : at > top_bytes);
   },
   two_plans() {
+    const saves = /: [\d,.]+ (bytes|.iB) \u2192 [\d,.]+ (bytes|.iB) at the peak \([+\u2212][\d.]+ %\), time \u00d7 \d/;
     const said = document.getElementById('saved').textContent, wide = document.documentElement.scrollWidth;
     return document.querySelectorAll('.picture').length === plans.length && wide <= innerWidth &&
-      (plans.length < 2 ? !said : /\u2192 .*iB|bytes at the peak \([+\u2212]\d+\.\d %\)/.test(said)) &&
+      (plans.length < 2 ? !said : saves.test(said)) &&
       plans.every(q => q.svg.getBoundingClientRect().right <= innerWidth);
   }
 };

@@ -1,7 +1,7 @@
 
 /* ---- what one does: cursor, tables, zoom, what is told, keys ---- */
 
-/* The instruction, and the plan that it counts in: in time the other plan shows what it does at the same moment. */
+/* The instruction, and the plan that it counts in: in time, the other one shows what it does at that moment. */
 let at = 0, lead = plans[0], timer = 0, resting = 0;
 const ids = ['at', 'play', 'tip', 'peak', 'addresses', 'kinds', 'listed', 'timed', 'in', 'out', 'taller', 'all'];
 const [slider, play, tip, peak, ...tools] = ids.map(id => document.getElementById(id));
@@ -117,7 +117,8 @@ function show_live(p, i) {
   p.summary.textContent = `Live now: ${count(live.length, 'buffer')}; ` +
     `each takes whole blocks of ${p.align} bytes. A column's head sorts`;
   p.heads.forEach((th, k) => {
-    const [word, arrow] = k !== p.sorted ? ['none', ''] : p.down ? ['descending', ' \u2193'] : ['ascending', ' \u2191'];
+    const [word, arrow] = k !== p.sorted ? ['none', ''] : p.down ? ['descending', ' \u2193']
+      : ['ascending', ' \u2191'];
     set(th, { 'aria-sort': word });
     th.firstChild.textContent = columns[k][0] + arrow;
   });
@@ -231,7 +232,7 @@ function switch_to(change) {
 /* The wheel alone scrolls the page, as anywhere; two fingers on a touch pad come as the wheel with ctrl. */
 function wheel(p, e) {
   const from = p.svg.getBoundingClientRect(), px = (e.clientX - from.left - LEFT) / wide;
-  const py = 1 - (e.clientY - from.top - TOP) / high, turned = e.deltaY || e.deltaX;
+  const py = 1 - (e.clientY - from.top - TOP) / high, turned = (e.deltaY || e.deltaX) * (e.deltaMode ? 20 : 1);
   const times = Math.exp(clamp(turned, -60, 60) / 200);
   if (e.ctrlKey && (e.shiftKey || px < 0)) stretch('y', times, clamp(py, 0, 1));
   else if (e.ctrlKey) stretch('x', times, clamp(px, 0, 1));
@@ -318,7 +319,8 @@ const moves = { ArrowRight: ['x', .2], ArrowLeft: ['x', -.2], ArrowUp: ['y', .2]
 document.addEventListener('keydown', e => {
   const pressed = e.target.tagName === 'BUTTON' || e.target.tagName === 'SUMMARY';
   const scrolls = e.target.closest?.('.live') && /Page|Home|End/.test(e.key);
-  const shifted = e.shiftKey && moves[e.key], key = e.key.length > 1 || e.key === 'Y' ? e.key : e.key.toLowerCase();
+  const key = e.key.length > 1 || e.key === 'Y' ? e.key : e.key.toLowerCase();
+  const shifted = e.shiftKey && moves[e.key];
   const does = shifted ? () => pan(...shifted) : keys[key], other = e.ctrlKey || e.altKey || e.metaKey;
   if (!does || e.defaultPrevented || scrolls || (pressed && e.key === ' ') || other) return;
   does();
@@ -327,8 +329,9 @@ document.addEventListener('keydown', e => {
 
 function build(p) {
   const main = document.getElementById('plans');
-  element(main, 'h2', {}, `${p.policy}: ${size(p.bytes)}, of them state ${size(p.state)} and slab ${size(p.slab)}; ` +
-    `${count(p.lines.length, 'instruction')}, ${count(p.reruns, 'rerun')} of units, ${duration(p.time)} ${p.clock}`);
+  const parts = `state ${size(p.state)} and slab ${size(p.slab)}`, long = `${duration(p.time)} ${p.clock}`;
+  element(main, 'h2', {}, `${p.policy}: ${size(p.bytes)}, of them ${parts}; ` +
+    `${count(p.lines.length, 'instruction')}, ${count(p.reruns, 'rerun')} of units, ${long}`);
   build_picture(p, main);
   p.now = element(main, 'div', { class: 'now', 'aria-live': 'polite' });
   p.details = element(main, 'details', { open: '' });

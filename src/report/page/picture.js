@@ -2,7 +2,7 @@
 /* ---- the picture: what one sees of it, its scales, its axes, both views ---- */
 
 const LEFT = 72, RIGHT = 10, CURVE = 56, TOP = CURVE + 36, BELOW = 34;
-/* Of all plans: by kind or by address, seconds or instructions to the right, the part of each axis that one sees. */
+/* Of all plans: by kind or address, seconds or instructions to the right, the part of each axis that one sees. */
 const view = { kind: false, time: false, x: [0, 1], y: [0, 1] };
 let wide = 900, high = 320, top_bytes = 1, whole = 1;
 
@@ -43,7 +43,7 @@ function instruction(p, at) {
 }
 const at_x = px => whole * (view.x[0] + (view.x[1] - view.x[0]) * (px - LEFT) / wide);
 const seen = p => [instruction(p, at_x(LEFT)), instruction(p, at_x(LEFT + wide))];
-/* An instruction, or what lives from one to another: in time each has its own begin and end, and copies overlap. */
+/* An instruction, or what lives from one to another. In time each has its own end: copies overlap. */
 const span = (p, first, last) => view.time ? [p.lines[first].begin, p.lines[last].end] : [first, last + 1];
 
 /* Round numbers from low to high, about as many as asked for: 1, 2, 2.5 or 5 times a power of ten. */
@@ -94,7 +94,8 @@ function lines_over(p) {
       'text-anchor': late ? 'end' : 'start' }, 'backward begins');
   }
   if (!p.budget) return;
-  const at = y(budget_at(p)), where = at < TOP ? ', above the picture' : at > TOP + high ? ', below the picture' : '';
+  const at = y(budget_at(p));
+  const where = at < TOP ? ', above the picture' : at > TOP + high ? ', below the picture' : '';
   for (const name of where ? [] : ['halo', 'budget'])
     element(g, 'line', { class: name, x1: LEFT, x2: LEFT + wide, y1: at, y2: at });
   element(g, 'text', { class: 'inside', x: LEFT + wide - 6, 'text-anchor': 'end',
@@ -171,9 +172,9 @@ function areas(p) {
     `state ${size(p.state)}`);
 }
 
-/* ---- what is pointed at, or chosen in the table: { b: a buffer }, { w: an instruction's workspace }, { k, i: a kind
-   at an instruction } ---- */
+/* ---- what is pointed at, or chosen in the table ---- */
 
+/* A mark: { b, i } a buffer at an instruction, { w } its workspace, { k, i } a kind at an instruction. */
 function mark_box(p, m) {
   if (m.k !== undefined) return box(...span(p, m.i, m.i), ...layer_edges(p, m.k, m.i));
   if (view.kind) return m.b && m.b.first <= m.i && m.i <= m.b.last ? mark_box(p, { k: m.b.kind, i: m.i }) : null;
@@ -218,9 +219,10 @@ function build_picture(p, main) {
 
 function draw(p) {
   const all = [LEFT + wide + RIGHT, TOP + high + BELOW];
-  set(p.svg, { viewBox: `0 0 ${all[0]} ${all[1]}`, height: all[1], 'aria-label':
-    `Memory over ${view.time ? 'time' : 'instructions'} ${view.kind ? 'by kind' : 'and address'}: ${bytes(p.slab)} ` +
-    `over ${count(p.lines.length, 'instruction')}. What is live at the cursor stands in the table below.` });
+  const label = `Memory over ${view.time ? 'time' : 'instructions'} ${view.kind ? 'by kind' : 'and address'}: ` +
+    `${bytes(p.slab)} over ${count(p.lines.length, 'instruction')}. ` +
+    'What is live at the cursor stands in the table below.';
+  set(p.svg, { viewBox: `0 0 ${all[0]} ${all[1]}`, height: all[1], 'aria-label': label });
   set(p.plot, { width: wide, height: TOP + high });
   p.axes.textContent = p.above.textContent = '';
   axes(p);

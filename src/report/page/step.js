@@ -21,7 +21,8 @@ const digits = (n, most, least = 0) => n >= 1e7 ? n.toPrecision(3).replace(/\.?0
   : n.toLocaleString('en', { minimumFractionDigits: least, maximumFractionDigits: most });
 function size(n) {
   const [one, word] = unit_of(n, units);
-  return one > 1 ? `${digits(n / one, 1, 1)} ${word}` : bytes(n);
+  const points = word === 'GiB' ? 2 : 1;
+  return one > 1 ? `${digits(n / one, points, points)} ${word}` : bytes(n);
 }
 const clocks = [[1e-9, 'ns'], [1e-6, '\u00b5s'], [1e-3, 'ms'], [1, 's']];
 function duration(seconds) {
@@ -95,10 +96,11 @@ function clock(p) {
   p.time = Math.max(...p.lines.map(l => l.end), 1e-9);
   p.start = p.lines.map(l => l.begin).concat(p.time);
   for (let i = p.lines.length - 1; i >= 0; i--) p.start[i] = Math.min(p.start[i], p.start[i + 1]);
-  const take = p.lines.filter(l => l.planned > 0 || l.seconds > 0), measured = take.filter(l => l.seconds > 0).length;
+  const take = p.lines.filter(l => l.planned > 0 || l.seconds > 0);
+  const measured = take.filter(l => l.seconds > 0).length;
   p.measured = measured && measured === take.length;
-  p.clock = p.measured ? 'measured' : measured ? `measured for ${measured} of ${take.length} instructions, else planned`
-    : 'planned';
+  p.clock = p.measured ? 'measured' : !measured ? 'planned'
+    : `measured for ${measured} of ${take.length} instructions, else planned`;
 }
 
 /* What a buffer holds at an instruction. Ops work in place; a concat's parts lie in its buffer before it runs. */
@@ -142,9 +144,10 @@ function tip_text(p, b, i) {
 }
 const workspace_text = (p, i) => `workspace of ${line(p, i)}\n${bytes(p.lines[i].workspace)} at ${p.numbers}`;
 const kind_text = (p, kind, i) =>
-  `${kinds[kind]}\n${bytes(p.sums[i][kind])} of ${bytes(p.state + p.lines[i].top)}\nat instruction ${line(p, i)}`;
+  `${kinds[kind]}\n${bytes(p.sums[i][kind])} of ${bytes(p.state + p.lines[i].top)}\n` +
+  `at instruction ${line(p, i)}`;
 
-/* What the first plan saves against the second: bytes and time, which are compared only where both are of one sort. */
+/* What the first plan saves against the second. Measured times are compared only where both have them. */
 function saved() {
   if (plans.length < 2) return '';
   const [a, b] = plans, percent = 100 * (a.bytes / b.bytes - 1), both = a.measured && b.measured;
