@@ -70,7 +70,9 @@ const checks = {
   rows_tell() {
     const [one, two] = document.querySelector('tbody').rows;
     one.focus();
-    const told = tip.textContent.startsWith(one.cells[0].textContent) && p.outline[1].getAttribute('d').length > 9;
+    const t = tip.getBoundingClientRect(), r = one.getBoundingClientRect();
+    const over = t.top < r.bottom && t.bottom > r.top && t.left < r.right && t.right > r.left;
+    const told = !over && tip.textContent.startsWith(one.cells[0].textContent) && p.outline[1].getAttribute('d').length > 9;
     if (two) one.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowDown', bubbles: true, cancelable: true }));
     return told && (!two || document.activeElement === two && tip.textContent.startsWith(two.cells[0].textContent));
   },

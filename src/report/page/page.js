@@ -142,14 +142,18 @@ function hide() {
   choose(null);
 }
 
-/* Beside the box, right, left, below or above; where no side has room, at the corner farthest from the pointer. */
-function place_tip(box, px, py) {
+/* Beside the box, right, left, below or above, and not over the row; where no side has room, at the corner that is
+   farthest from the pointer. */
+function place_tip(box, px, py, row = { left: 0, right: 0, top: 0, bottom: 0 }) {
   tip.style.display = 'block';
   const w = tip.offsetWidth, h = tip.offsetHeight, right = innerWidth - w - 4, low = innerHeight - h - 4, gap = 8;
-  const beside = clamp(py - h / 2, 4, Math.max(low, 4)), along = clamp(px - w / 2, 4, Math.max(right, 4));
+  const beside = clamp(clamp(py, box.top, box.bottom) - h / 2, 4, Math.max(low, 4));
+  const along = clamp(clamp(px, box.left, box.right) - w / 2, 4, Math.max(right, 4));
   const spots = [[box.right + gap, beside], [box.left - gap - w, beside], [along, box.bottom + gap],
     [along, box.top - gap - h]];
-  const [left, top] = spots.find(([a, b]) => a >= 4 && a <= right && b >= 4 && b <= low) ||
+  const free = ([a, b]) => a >= 4 && a <= right && b >= 4 && b <= low &&
+    (a > row.right || a + w < row.left || b > row.bottom || b + h < row.top);
+  const [left, top] = spots.find(free) ||
     [px < innerWidth / 2 ? right : 4, py < innerHeight / 2 ? low : 4];
   tip.style.left = Math.max(left, 0) + 'px';
   tip.style.top = Math.max(top, 0) + 'px';
@@ -161,10 +165,11 @@ function screen_box(p, m) {
   return seen && { left: svg.left + seen[0], right: svg.left + seen[1], top: svg.top + seen[2],
     bottom: svg.top + seen[3] };
 }
-function tell(p, m, text, px, py) {
+function tell(p, m, text, px, py, row) {
   choose(p, m);
   tip.textContent = text;
-  place_tip(screen_box(p, m) || { left: px, right: px, top: py, bottom: py }, px, py);
+  const box = screen_box(p, m), unseen = !box || (row && (box.bottom < 0 || box.top > innerHeight));
+  place_tip(!unseen ? box : row || { left: px, right: px, top: py, bottom: py }, px, py, unseen ? undefined : row);
 }
 
 function tell_pointed(p, e) {
@@ -181,9 +186,8 @@ function tell_row(p, row) {
   if (!b) return;
   for (const r of p.table.querySelectorAll('[tabindex="0"]')) r.tabIndex = -1;
   row.tabIndex = 0;
-  const at = row.getBoundingClientRect(), m = { b, i }, box = screen_box(p, m);
-  tell(p, m, tip_text(p, b, i), at.left + at.width / 2, at.bottom);
-  if (!box || box.bottom < 0 || box.top > innerHeight) place_tip(at, at.left + at.width / 2, at.bottom);
+  const at = row.getBoundingClientRect();
+  tell(p, { b, i }, tip_text(p, b, i), at.left + at.width / 2, at.bottom, at);
 }
 
 /* ---- zoom ---- */
