@@ -385,7 +385,7 @@ static const char *const gcpi_page_script[] = {
 "    element(g, 'line', { class: name, x1: LEFT, x2: LEFT + wide, y1: at, y2: at });\n",
 "  element(g, 'text', { class: 'inside', x: LEFT + wide - 6, 'text-anchor': 'end',\n",
 "    y: where ? (at < TOP ? TOP + 14 : TOP + high - 8) : at < TOP + 24 ? at + 15 : at - 5 },\n",
-"  `budget ${size(p.budget)}${view.kind || !p.state ? '' : ', less the state'}${where}`);\n",
+"  `budget ${size(p.budget)}${where || (view.kind || !p.state ? '' : ', less the state')}`);\n",
 "}\n",
 "\n",
 "function curve(p) {\n",

@@ -100,7 +100,7 @@ function lines_over(p) {
     element(g, 'line', { class: name, x1: LEFT, x2: LEFT + wide, y1: at, y2: at });
   element(g, 'text', { class: 'inside', x: LEFT + wide - 6, 'text-anchor': 'end',
     y: where ? (at < TOP ? TOP + 14 : TOP + high - 8) : at < TOP + 24 ? at + 15 : at - 5 },
-  `budget ${size(p.budget)}${view.kind || !p.state ? '' : ', less the state'}${where}`);
+  `budget ${size(p.budget)}${where || (view.kind || !p.state ? '' : ', less the state')}`);
 }
 
 function curve(p) {
