@@ -1544,7 +1544,7 @@ GCPI_COLD                              /* at -Og: code that runs once per plan o
 
 /* report: what it shows */
 #include "src/report/report.h"         /* Reports: plain text through a writer */
-#include "src/report/page.h"           /* The style and script of gcp_memory_html */
+#include "src/report/page.h"           /* The style, body and script of gcp_memory_html */
 #include "src/report/markup.h"         /* Text in markup and in strings */
 #include "src/report/svg.h"            /* What pictures share */
 #include "src/report/curve.h"          /* The curve of a sweep, as SVG */

@@ -1,5 +1,5 @@
 # Each header, and kernels.cu, with its rooms in one file: cmake -P src/assemble.cmake writes dist/, with -DOUT=FOLDER that folder. Before
-# that two rooms, with -DOUT=FOLDER there: src/report/page.h, the style and script of gcp_memory_html as strings of C, a line each;
+# that two rooms, with -DOUT=FOLDER there: src/report/page.h, the style, body and script of gcp_memory_html as strings of C, a line each;
 # src/ops/pointwise_calls.h, what gcp.h says of the ops in pointwise_table.h, for C has no macro that defines a macro.
 cmake_minimum_required(VERSION 3.21)
 get_filename_component(root ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
@@ -11,17 +11,22 @@ if(OUT)
 else()
   set(OUT ${root}/dist)
 endif()
-function(page_strings name file)
-  file(READ ${root}/src/report/page/${file} text)
+function(page_strings name)
+  set(text "")
+  foreach(file IN LISTS ARGN)
+    file(READ ${root}/src/report/page/${file} part)
+    string(APPEND text "${part}")
+  endforeach()
   string(REGEX REPLACE "\n$" "" text "${text}")
   string(REPLACE "\\" "\\\\" text "${text}")
   string(REPLACE "\"" "\\\"" text "${text}")
   string(REPLACE "\n" "\\n\",\n\"" text "${text}")
   file(APPEND ${page} "\nstatic const char *const ${name}[] = {\n\"${text}\\n\", NULL\n};\n")
 endfunction()
-file(WRITE ${page} "/* The style and script of gcp_memory_html. Made of src/report/page/ by src/assemble.cmake, never edited. */\n")
+file(WRITE ${page} "/* The style, body and script of gcp_memory_html. Made of src/report/page/ by src/assemble.cmake, never edited. */\n")
 page_strings(gcpi_page_style page.css)
-page_strings(gcpi_page_script page.js)
+page_strings(gcpi_page_body page.html)
+page_strings(gcpi_page_script step.js picture.js page.js)
 
 # An entry PLAIN(NAME, name, reads, y, dy/dx), ONE(..., field, default, least, most, test) or TWO(...), and /* what y is */ at its end. It
 # may go over several lines.

@@ -69,27 +69,65 @@ static void addresses(const char *plan)
     CHECK(apart && inside);
 }
 
-static void page_plan(const char *page, const gcp_plan *plan)
+/* Planned seconds are the plan's. An instruction begins when the one before it is done, but for copies; it takes what
+   was measured, else what was planned. */
+static void page_seconds(const char *page, const gcp_plan *plan)
+{
+    double planned = 0, end = 0;
+    int in_turn = 1, measured = 0;
+    const char *at = json_at(json_get(page, "lines"), 0);
+    for (int i = 0; i < plan->instructions; i++, at = json_space(json_space(json_value(at, 0)) + 1)) {
+        const double seconds = gcp_instruction_seconds(plan, i), own = strtod(json_at(at, 7), NULL),
+                     begin = strtod(json_at(at, 8), NULL), ends = strtod(json_at(at, 9), NULL);
+        in_turn &= fabs(begin - end) <= 1e-8 * ends &&
+                   fabs(ends - begin - (seconds > 0 ? seconds : own)) <= 1e-7 * ends;
+        CHECK(ends >= begin && begin >= 0);
+        planned += own;
+        measured += seconds > 0;
+        end = fmax(end, ends);
+    }
+    CHECK_NEAR(json_figure(page, "seconds"), plan->seconds, 1e-8 * plan->seconds);
+    CHECK(plan->far_bytes ? planned >= plan->seconds * (1 - 1e-7) : fabs(planned - plan->seconds) <= 1e-7 * planned);
+    CHECK(plan->far_bytes ? end <= planned || measured : in_turn);
+}
+
+static void page_plan(const char *page, const gcp_plan *plan, size_t budget)
 {
     const char *lines = json_get(page, "lines");
     CHECK_INT(json_figure(page, "bytes"), ==, plan->bytes);
     CHECK_INT(json_figure(page, "slab"), ==, plan->slab_bytes);
     CHECK_INT(json_figure(page, "reruns"), ==, plan->reruns);
+    CHECK_INT(json_figure(page, "state"), ==, plan->state_bytes);
+    CHECK_INT(json_figure(page, "state") + json_figure(page, "slab"), ==, plan->bytes);
+    CHECK_INT(json_figure(page, "budget"), ==, budget);
     CHECK_INT(json_count(lines), ==, plan->instructions);
     const char *peak = json_at(lines, (int)json_figure(page, "peak"));
     double most = 0;
     for (int i = 0; i < plan->instructions; i++) most = fmax(most, strtod(json_at(json_at(lines, i), 3), NULL));
     CHECK_NEAR(strtod(json_at(peak, 3), NULL), most, 0);
     addresses(page);
+    page_seconds(page, plan);
 }
 
-static void page(const char *name, const gcp_plan *plan, const gcp_plan *beside)
+/* Without a script there is one picture, and the reasons. */
+static void page_plain(void)
+{
+    const char *plain = strstr(out, "<noscript>"), *end = strstr(out, "</noscript>"), *picture = strstr(out, "<svg ");
+    CHECK(plain && end && picture && plain < picture && picture < end);
+    CHECK(count(out, "<noscript>") == 1 && count(out, "</noscript>") == 1);
+    const char *close = picture ? strstr(picture, "</svg>\n<pre>\n") : NULL;
+    CHECK(close && close < end && !strncmp(end - 7, "</pre>\n", 7));
+    CHECK_INT(count(out, "<svg "), ==, 1);
+}
+
+static void page(const char *name, const gcp_plan *plan, size_t budget, const gcp_plan *beside)
 {
     static const char opening[] = "<script type=\"application/json\" id=\"data\">";
     used = 0;
     gcp_memory_html(plan, beside, writer);
     keep(name, "html");
     CHECK(!strncmp(out, "<!DOCTYPE html>\n<html lang=\"en\">", 32) && !strcmp(out + used - 16, "</body>\n</html>\n"));
+    page_plain();
     CHECK_INT(count(out, "<script"), ==, 2);
     CHECK_INT(count(out, "</script>"), ==, 2);
     CHECK_INT(count(out, "http"), ==, count(out, "http://www.w3.org/"));     /* nothing from elsewhere */
@@ -98,8 +136,8 @@ static void page(const char *name, const gcp_plan *plan, const gcp_plan *beside)
     if (!end) return;
     CHECK(!memchr(data, '<', (size_t)(end - data)));
     CHECK_INT(json_count(data), ==, beside ? 2 : 1);
-    page_plan(json_at(data, 0), plan);
-    if (beside) page_plan(json_at(data, 1), beside);
+    page_plan(json_at(data, 0), plan, budget);
+    if (beside) page_plan(json_at(data, 1), beside, 0);
 }
 
 /* ---- the trace ---- */
@@ -200,7 +238,7 @@ static void random_networks(void)
         CHECK(gcp_plan_ok(&all));
         if (!gcp_plan_ok(&all) || !gcp_plan_ok(&plan)) { gcp_error_clear(r.tape); continue; }
         snprintf(name, sizeof name, "net%u", seed);
-        page(name, &plan, seed % 2 ? &all : NULL);
+        page(name, &plan, o.budget, seed % 2 ? &all : NULL);
         trace(name, &plan, 0);
         graph(name, &plan);
     }
@@ -230,7 +268,7 @@ static void hostile(const char *file, const char *bad, size_t far)
     gcp_write(&plan, image, pixels);
     gcp_profile(&plan, .lr = 0.1, .repeats = 1);
     CHECK(!gcp_error(net));
-    page(file, &plan, &all);
+    page(file, &plan, all.bytes * 9 / 10, &all);
     trace(file, &plan, 1);
     graph(file, &plan);
     svg(file, &plan, &all);
@@ -304,9 +342,21 @@ static void locales(void)
     }
 }
 
-/* Nothing is written of nothing. */
+/* Nothing is written of nothing, nor without room for the times of the instructions, which is an error. */
 static void nothing(void)
 {
+    arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    gcp_tape *net = gcp_tape_make(&arena, .ops = 8);
+    const gcp_plan plan = gcp_plan_make(gcp_mean(gcp_tanh(gcp_input(net, "x", GCP_SHAPE(4, 64)))), .inference = 1);
+    const ptrdiff_t size = arena.size, scratch = arena.scratch;
+    used = 0;
+    arena.size = arena.used;
+    gcp_memory_html(&plan, NULL, writer);
+    CHECK(!used && gcp_error_code(net) == GCP_E_CAPACITY && strstr(gcp_error(net), "gcp_memory_html"));
+    gcp_error_clear(net);
+    arena.size = size;
+    gcp_memory_html(&plan, NULL, writer);
+    CHECK(used && arena.scratch == scratch && !gcp_error(net));
     gcp_plan none = { 0 };
     used = 0;
     gcp_memory_html(NULL, NULL, writer);

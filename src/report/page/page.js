@@ -1,175 +1,16 @@
-'use strict';
-const plans = JSON.parse(document.getElementById('data').textContent);
-const kinds = ['input', 'kept for backward', 'gone after forward', 'recomputed', 'activation gradient',
-  'weight gradient', 'workspace', 'result'];
-const words = { F: 'forward', R: 'forward again', B: 'backward', U: 'update', H: 'its gradient is ready',
-  W: 'wait for its hook', O: 'copy to far memory', P: 'copy back', A: 'wait until its copy has arrived',
-  M: 'move' };
-const WIDE = 960, HIGH = 300, LEFT = 90, CURVE = 80, TOP = CURVE + 30, ROWS = 200;
-const steps = Math.max(...plans.map(p => p.lines.length));
-const most = Math.max(...plans.map(p => p.slab), 1);
-const x = i => LEFT + WIDE * i / steps, y = bytes => TOP + HIGH * (1 - bytes / most);
-const count = (n, word) => n.toLocaleString('en') + ' ' + word + (n === 1 ? '' : 's');
-const bytes = n => count(n, 'byte');
-const unit = [1, 1024, 1048576, 1073741824].filter((u, k) => !k || most >= u).pop();
-const scale = n => +(n / unit).toPrecision(4) + ' ' + ['bytes', 'KiB', 'MiB', 'GiB'][Math.log2(unit) / 10];
 
-function element(parent, tag, attributes, text) {
-  const svg = tag === 'svg' || parent.namespaceURI === 'http://www.w3.org/2000/svg';
-  const e = document.createElementNS(svg ? 'http://www.w3.org/2000/svg' : 'http://www.w3.org/1999/xhtml', tag);
-  for (const name in attributes) e.setAttribute(name, attributes[name]);
-  if (text !== undefined) e.textContent = text;
-  parent.append(e);
-  return e;
+/* ---- what one does: cursor, tables, zoom, what is told, keys ---- */
+
+/* The instruction, and the plan that it counts in: in time, the other one shows what it does at that moment. */
+let at = 0, lead = plans[0], timer = 0, resting = 0;
+const ids = ['at', 'play', 'tip', 'peak', 'addresses', 'kinds', 'listed', 'timed', 'in', 'out', 'taller', 'all'];
+const [slider, play, tip, peak, ...tools] = ids.map(id => document.getElementById(id));
+const ROWS = 200;
+
+function shown(p) {
+  const i = clamp(at, 0, (view.time ? lead : p).lines.length - 1);
+  return !view.time || p === lead ? i : instruction(p, (lead.start[i] + lead.start[i + 1]) / 2);
 }
-
-const READ = 0, WRITE = 1, VIEW = 3;
-
-/* The place in live, which is in order of addresses, of the last buffer that begins at most there. */
-function place(live, at) {
-  let low = 0, high = live.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (live[middle].at <= at) low = middle + 1; else high = middle;
-  }
-  return low - 1;
-}
-
-/* Finds the buffers that each instruction reads and writes: those that are live and hold its addresses. */
-function prepare(p) {
-  p.buffers = p.buffers.map(([item, kind, first, last, at, size]) =>
-    ({ item, kind, first, last, at, size, holds: [], reads: [] }));
-  p.born = p.lines.map(() => []);
-  p.dies = p.lines.map(() => []);
-  p.over = p.lines.map(() => []);
-  p.written = {};
-  for (const b of p.buffers) { p.born[b.first].push(b); p.dies[b.last].push(b); }
-  const live = [];
-  p.lines = p.lines.map(([kind, name, where, size, seconds, workspace, uses], i) => {
-    for (const b of p.born[i]) live.splice(place(live, b.at) + 1, 0, b);
-    for (let k = 0; k < uses.length; k += 3) {
-      const [item, mode, at] = uses.slice(k, k + 3), b = live[place(live, at)];
-      if (!b || at >= b.at + b.size) continue;
-      if ((mode !== WRITE && mode !== VIEW) && b.reads[b.reads.length - 1] !== i) b.reads.push(i);
-      if (mode !== READ && !b.holds.some(h => h.item === item)) {
-        const before = held(p, b, i - 1);
-        b.holds.push({ item, at, since: i });
-        const now = held(p, b, i);
-        if (i > b.first) p.over[i].push({ b, item, gone: before.filter(k => !now.includes(k)) });
-      }
-      if (mode === WRITE || mode === VIEW) (p.written[item] = p.written[item] || []).push(i);
-    }
-    for (const b of p.dies[i]) live.splice(place(live, b.at), 1);
-    return { kind, name, place: where, size, seconds, workspace };
-  });
-}
-
-/* What a buffer holds at an instruction. Ops work in place; a concat's parts lie in its buffer before it runs. */
-function held(p, b, i) {
-  let parts = [];
-  for (const h of b.holds)
-    if (h.since <= i) parts = parts.filter(o => o.at !== h.at && p.items[h.item][1] < b.size).concat(h);
-  return parts.length ? parts.map(h => h.item) : [b.item];
-}
-const name_of = (p, items) => items.map(k => p.items[k][0]).join(' and ');
-const name = (p, b, i) => name_of(p, held(p, b, i));
-const line = (p, i) => `${i + 1} (${p.lines[i].kind} ${p.lines[i].name})`;
-
-/* Why a buffer's bytes may be used for something else after its last instruction. */
-function ending(p, b) {
-  const items = held(p, b, b.last), made = items.map(k => p.written[k] || []);
-  if (p.lines[b.last].kind === 'M' && made.some(m => m.includes(b.last))) return `moves: ${line(p, b.last)}`;
-  const next = Math.min(...made.map(m => m.find(i => i > b.last) ?? Infinity));
-  if (next < Infinity && p.lines[next].kind === 'R') return `will be run again: ${line(p, next)}`;
-  if (next < Infinity && p.lines[next].kind === 'P') return `is in far memory, comes back: ${line(p, next)}`;
-  return b.last === p.lines.length - 1 ? 'needed until the end of the step' : 'no later instruction reads it';
-}
-
-function read_next(p, b, i) {
-  const next = b.reads.find(j => j > i), now = b.reads.includes(i) ? 'now' : '';
-  return next === undefined ? now || 'nothing' : (now && 'now, then ') + line(p, next);
-}
-
-function tip_text(p, b, i) {
-  const born = p.lines[b.first];
-  const now = held(p, b, i), others = b.holds.filter(h => !now.includes(h.item)).map(h => p.items[h.item][0]);
-  return `${name(p, b, i)}\n` +
-    `${others.length ? `the same bytes hold at other times: ${others.join(', ')}\n` : ''}` +
-    `${kinds[b.kind]}, ${bytes(b.size)} at ${b.at.toLocaleString('en')}\n` +
-    `from ${b.kind ? line(p, b.first) + (born.place ? ', ' + born.place : '') : 'the start'} ` +
-    `to ${line(p, b.last)}\n` +
-    `read by ${b.reads.length ? b.reads.map(j => line(p, j)).slice(0, 6).join(', ') : 'nothing in the step'}` +
-    `${b.reads.length > 6 ? ` and ${b.reads.length - 6} more` : ''}\n` +
-    `read next: ${read_next(p, b, i)}\nafter that: ${ending(p, b)}`;
-}
-
-/* ---- drawing ---- */
-
-function axes(svg, p) {
-  for (let i = 0; i <= 4; i++) {
-    const at = y(most * i / 4);
-    element(svg, 'line', { class: 'grid', x1: LEFT, x2: LEFT + WIDE, y1: at, y2: at });
-    element(svg, 'text', { x: LEFT - 6, y: at + 4, 'text-anchor': 'end' }, scale(most * i / 4));
-  }
-  if (p.turn < 0) return;
-  element(svg, 'line', { class: 'turn', x1: x(p.turn), x2: x(p.turn), y1: 14, y2: TOP + HIGH });
-  const late = x(p.turn) > LEFT + WIDE - 110;
-  element(svg, 'text', { x: x(p.turn) + (late ? -4 : 4), y: TOP - 4, 'text-anchor': late ? 'end' : 'start' },
-    'backward begins');
-}
-
-function curve(svg, p) {
-  const high = size => CURVE + 14 - CURVE * size / most;
-  element(svg, 'text', { x: LEFT + 4, y: 12 }, 'live');
-  for (const size of [0, most])
-    element(svg, 'text', { x: LEFT - 6, y: high(size) + 4, 'text-anchor': 'end' }, scale(size));
-  element(svg, 'path', { class: 'curve', d: 'M' + p.lines.map((l, i) =>
-    `${x(i).toFixed(1)} ${high(l.size).toFixed(1)}H${x(i + 1).toFixed(1)}`).join('L') });
-  element(svg, 'circle', { class: 'peak', r: 4, cx: x(p.peak + .5), cy: high(p.lines[p.peak].size) });
-  element(svg, 'line', { class: 'grid', x1: LEFT, x2: LEFT + WIDE, y1: high(0), y2: high(0) });
-}
-
-function rectangles(svg, p) {
-  const wide = b => Math.max(WIDE * (b.last - b.first + 1) / steps, .3).toFixed(2);
-  p.buffers.forEach((b, k) => element(svg, 'rect', { class: 'k' + b.kind, 'data-b': k,
-    x: x(b.first).toFixed(2), y: y(b.at + b.size).toFixed(2), width: wide(b),
-    height: Math.max(HIGH * b.size / most, .3).toFixed(2) }));
-  p.lines.forEach((l, i) => l.workspace && element(element(svg, 'rect', { class: 'k6', x: x(i),
-    width: WIDE / steps, y: y(p.numbers + l.workspace), height: HIGH * l.workspace / most }),
-  'title', {}, `workspace of ${line(p, i)}: ${bytes(l.workspace)}`));
-}
-
-function draw(p) {
-  const main = document.getElementById('plans');
-  element(main, 'h2', {}, `${p.policy}: ${bytes(p.bytes)}, ${bytes(p.slab)} of them the slab; ` +
-    `${count(p.lines.length, 'instruction')}, ${count(p.reruns, 'rerun')} of units`);
-  const label = `Memory over time and address: ${bytes(p.slab)} over ${count(p.lines.length, 'instruction')}. ` +
-    'What is live at the cursor stands in the table below.';
-  const svg = element(main, 'svg', { viewBox: `0 0 ${LEFT + WIDE + 10} ${TOP + HIGH + 24}`, role: 'img',
-    'aria-label': label });
-  axes(svg, p);
-  curve(svg, p);
-  element(svg, 'rect', { class: 'plot', x: LEFT, y: 0, width: WIDE, height: TOP + HIGH });
-  rectangles(svg, p);
-  p.cursor = element(svg, 'line', { class: 'cursor', y1: 4, y2: TOP + HIGH });
-  element(svg, 'text', { x: LEFT, y: TOP + HIGH + 18 }, 'instructions, in order; up: address in the slab');
-  p.now = element(main, 'div', { class: 'now', 'aria-live': 'polite' });
-  const more = element(main, 'details', { open: '' });
-  p.summary = element(more, 'summary', {});
-  const region = { class: 'live', tabindex: 0, role: 'region', 'aria-label': 'Live buffers' };
-  p.table = element(element(more, 'div', region), 'table', {});
-  p.details = more;
-  more.addEventListener('toggle', show_tables);
-  const why = element(main, 'details', {});
-  element(why, 'summary', {}, 'Why the plan takes its bytes');
-  element(why, 'pre', {}, p.why);
-  listen(svg, p);
-}
-
-/* ---- the cursor ---- */
-
-let at = 0, timer = 0, resting = 0;
-const [slider, play, tip] = ['at', 'play', 'tip'].map(id => document.getElementById(id));
 
 function changes(p, i) {
   const over = p.over[i].map(o => `${name_of(p, [o.item])} (${bytes(p.items[o.item][1])}, ` +
@@ -179,108 +20,356 @@ function changes(p, i) {
   const last = i === p.lines.length - 1;
   element(p.now, 'p', {}, `Born: ${born.concat(over).join('; ') || 'nothing'}`);
   element(p.now, 'p', {}, `Free after it: ${last ? 'the step ends' : dies.join('; ') || 'nothing'}`);
+  if (!view.kind) return;
+  const parts = layers.filter(k => p.sums[i][k]).map(k => `${kinds[k]} ${size(p.sums[i][k])}`);
+  element(p.now, 'p', {}, `By kind: ${parts.join(' + ')} = ${size(p.state + p.lines[i].top)}`);
 }
 
-function show_live(p, i) {
-  const live = p.buffers.filter(b => b.first <= i && i <= b.last).sort((a, b) => b.at - a.at);
-  p.summary.textContent = `Live now: ${count(live.length, 'buffer')}, top address first; ` +
-    `each takes whole blocks of ${p.align} bytes`;
-  p.table.textContent = '';
-  if (!p.details.open) return;
-  const head = element(p.table, 'tr', {});
-  for (const text of ['tensor', 'what it is', 'bytes', 'address', 'since', 'read next'])
-    element(head, 'th', { scope: 'col', class: ['bytes', 'address', 'since'].includes(text) ? 'n' : '' }, text);
-  for (const b of live.slice(0, p.whole ? live.length : ROWS)) {
-    const row = element(p.table, 'tr', {}), first = element(row, 'td', {});
-    element(first, 'i', { class: 'k' + b.kind });
-    first.append(name(p, b, i));
-    element(row, 'td', {}, kinds[b.kind]);
-    for (const n of [b.size, b.at, b.first + 1]) element(row, 'td', { class: 'n' }, n.toLocaleString('en'));
-    element(row, 'td', {}, read_next(p, b, i));
-  }
-  if (p.whole || live.length <= ROWS) return;
-  const more = element(element(element(p.table, 'tr', {}), 'td', { colspan: 6 }), 'button', { type: 'button' },
-    `Show ${live.length - ROWS} more`);
-  more.addEventListener('click', () => { p.whole = true; show_live(p, i); });
+function seconds_text(l) {
+  if (l.seconds) return `. Measured: ${duration(l.seconds)}${l.planned ? `, planned ${duration(l.planned)}` : ''}`;
+  return l.planned ? `. Planned: ${duration(l.planned)}` : '';
 }
-
-/* The tables are the slow part: they follow when the cursor rests. */
-const shown = p => Math.min(at, p.lines.length - 1);
-function show_tables() { plans.forEach(p => show_live(p, shown(p))); }
 
 function show(p) {
   const i = shown(p), l = p.lines[i];
-  p.cursor.setAttribute('x1', x(i + .5));
-  p.cursor.setAttribute('x2', x(i + .5));
+  draw_cursor(p);
   p.now.textContent = '';
   const text = element(p.now, 'p', {}, `Instruction ${i + 1} of ${p.lines.length}: `);
   element(text, 'b', {}, `${l.kind} ${l.name}`);
   text.append(`, ${words[l.kind] || l.kind}${l.place ? ', ' + l.place : ''}. Live: ${bytes(l.size)}` +
     `${i === p.peak ? ', the peak' : ''}${l.workspace ? `, workspace ${bytes(l.workspace)}` : ''}` +
-    `${l.seconds ? `. Measured: ${(1e3 * l.seconds).toPrecision(3)} ms` : ''}.`);
+    `${seconds_text(l)}.`);
   changes(p, i);
 }
 
+/* Where the cursor is, as a part of the axis. It stays in what one sees. */
+const cursor = () => (view.time ? (lead.start[at] + lead.start[at + 1]) / 2 : at + .5) / whole;
+function follow() {
+  const middle = cursor(), [from, to] = view.x;
+  if (middle < from || middle > to) slide('x', middle - (to - from) / 2, to - from);
+}
+
+/* The tables are the slow part: they follow when the cursor rests. */
 function go(to) {
-  at = Math.max(0, Math.min(steps - 1, to));
+  at = clamp(to, 0, (view.time ? lead.lines.length : steps) - 1);
+  slider.max = (view.time ? lead.lines.length : steps) - 1;
   slider.value = at;
-  slider.setAttribute('aria-valuetext', `instruction ${at + 1} of ${steps}`);
+  slider.setAttribute('aria-valuetext', `instruction ${at + 1} of ${+slider.max + 1}`);
+  follow();
   plans.forEach(show);
   clearTimeout(resting);
   resting = setTimeout(show_tables, 150);
 }
 
-function listen(svg, p) {
-  const instruction = e => Math.floor(((e.clientX - svg.getBoundingClientRect().left) *
-    (LEFT + WIDE + 10) / svg.getBoundingClientRect().width - LEFT) * steps / WIDE);
-  svg.addEventListener('pointerdown', e => go(instruction(e)));
-  svg.addEventListener('pointermove', e => {
-    if (e.buttons & 1) go(instruction(e));
-    const b = p.buffers[e.target.dataset.b];
-    tip.style.display = b ? 'block' : 'none';
-    for (const r of svg.querySelectorAll('.hot')) r.classList.remove('hot');
-    if (!b) return;
-    e.target.classList.add('hot');
-    tip.textContent = tip_text(p, b, Math.min(Math.max(instruction(e), 0), p.lines.length - 1));
-    tip.style.left = Math.min(e.clientX + 14, innerWidth - tip.offsetWidth - 8) + 'px';
-    tip.style.top = Math.min(e.clientY + 14, innerHeight - tip.offsetHeight - 8) + 'px';
-  });
-  svg.addEventListener('pointerleave', () => { tip.style.display = 'none'; });
+/* ---- tables ---- */
+
+/* Columns: the head, what it sorts by, what stands in it. Numbers begin with the largest. */
+const columns = [
+  ['tensor', (p, b, i) => name(p, b, i)],
+  ['what it is', (p, b) => kinds[b.kind]],
+  ['bytes', (p, b) => b.size, 'n'],
+  ['address', (p, b) => b.at, 'n'],
+  ['since', (p, b) => b.first + 1, 'n'],
+  ['read next', (p, b, i) => b.reads.includes(i) ? i : next_reader(b, i)]];
+
+function sort_by(p, column) {
+  p.down = p.sorted === column ? !p.down : columns[column][2] === 'n';
+  p.sorted = column;
+  show_live(p, shown(p));
 }
+
+function build_table(p, region) {
+  const table = element(region, 'table', {}), head = element(element(table, 'thead', {}), 'tr', {});
+  p.heads = columns.map(([text, , kind], k) => {
+    const th = element(head, 'th', { scope: 'col', class: kind || '' });
+    element(th, 'button', { type: 'button' }, text).addEventListener('click', () => sort_by(p, k));
+    return th;
+  });
+  p.table = element(table, 'tbody', {});
+  p.sorted = 2;
+  p.down = true;
+  p.table.addEventListener('focusin', e => tell_row(p, e.target.closest('tr')));
+  p.table.addEventListener('focusout', hide);
+  p.table.addEventListener('keydown', e => {
+    const row = e.target.closest('tr'), next = { ArrowDown: row.nextSibling, ArrowUp: row.previousSibling }[e.key];
+    if (!next) return;
+    (next.querySelector('button') || next).focus();
+    e.preventDefault();
+  });
+}
+
+function add_row(p, b, i) {
+  const row = element(p.table, 'tr', { tabindex: -1, 'data-b': b.index, 'aria-describedby': 'tip' });
+  const first = element(row, 'td', {});
+  element(element(first, 'svg', { class: 'swatch', 'aria-hidden': true }), 'rect',
+    { class: `k${b.kind}`, width: '100%', height: '100%' });
+  first.append(name(p, b, i));
+  for (const [, value, kind] of columns.slice(1, 5))
+    element(row, 'td', { class: kind || '' }, value(p, b, i).toLocaleString('en'));
+  element(row, 'td', {}, read_next(p, b, i));
+  return row;
+}
+
+function show_live(p, i) {
+  const value = columns[p.sorted][1], order = (a, b) => (a < b ? -1 : a > b ? 1 : 0) * (p.down ? -1 : 1);
+  const live = p.buffers.filter(b => b.first <= i && i <= b.last).map(b => [value(p, b, i), b])
+    .sort(([m, a], [n, b]) => order(m, n) || b.at - a.at).map(([, b]) => b);
+  p.summary.textContent = `Live now: ${count(live.length, 'buffer')}; ` +
+    `each takes whole blocks of ${p.align} bytes. A column's head sorts`;
+  p.heads.forEach((th, k) => {
+    const [word, arrow] = k !== p.sorted ? ['none', ''] : p.down ? ['descending', ' \u2193']
+      : ['ascending', ' \u2191'];
+    set(th, { 'aria-sort': word });
+    th.firstChild.textContent = columns[k][0] + arrow;
+  });
+  const focused = p.table.contains(document.activeElement) ? document.activeElement.dataset.b : undefined;
+  p.table.textContent = '';
+  if (!p.details.open) return;
+  const rows = live.slice(0, p.every ? live.length : ROWS).map(b => add_row(p, b, i));
+  if (rows.length) (rows.find(r => r.dataset.b === focused) || rows[0]).tabIndex = 0;
+  if (focused !== undefined) p.table.querySelector('[tabindex="0"]').focus();
+  if (rows.length === live.length) return;
+  const more = element(element(element(p.table, 'tr', {}), 'td', { colspan: 6 }), 'button', { type: 'button' },
+    `Show ${live.length - ROWS} more`);
+  more.addEventListener('click', () => { p.every = true; show_live(p, i); });
+}
+function show_tables() { plans.forEach(p => show_live(p, shown(p))); }
+
+/* ---- what is told ---- */
+
+function hide() {
+  tip.style.display = 'none';
+  choose(null);
+}
+
+/* Beside the box, right, left, below or above, and not over the row; where no side has room, at the corner that is
+   farthest from the pointer. */
+function place_tip(box, px, py, row = { left: 0, right: 0, top: 0, bottom: 0 }) {
+  tip.style.display = 'block';
+  const w = tip.offsetWidth, h = tip.offsetHeight, right = innerWidth - w - 4, low = innerHeight - h - 4, gap = 8;
+  const beside = clamp(clamp(py, box.top, box.bottom) - h / 2, 4, Math.max(low, 4));
+  const along = clamp(clamp(px, box.left, box.right) - w / 2, 4, Math.max(right, 4));
+  const spots = [[box.right + gap, beside], [box.left - gap - w, beside], [along, box.bottom + gap],
+    [along, box.top - gap - h]];
+  const free = ([a, b]) => a >= 4 && a <= right && b >= 4 && b <= low &&
+    (a > row.right || a + w < row.left || b > row.bottom || b + h < row.top);
+  const [left, top] = spots.find(free) ||
+    [px < innerWidth / 2 ? right : 4, py < innerHeight / 2 ? low : 4];
+  tip.style.left = Math.max(left, 0) + 'px';
+  tip.style.top = Math.max(top, 0) + 'px';
+}
+
+/* A mark's box on the screen. */
+function screen_box(p, m) {
+  const seen = mark_box(p, m), svg = p.svg.getBoundingClientRect();
+  return seen && { left: svg.left + seen[0], right: svg.left + seen[1], top: svg.top + seen[2],
+    bottom: svg.top + seen[3] };
+}
+function tell(p, m, text, px, py, row) {
+  choose(p, m);
+  tip.textContent = text;
+  const box = screen_box(p, m), unseen = !box || (row && (box.bottom < 0 || box.top > innerHeight));
+  place_tip(!unseen ? box : row || { left: px, right: px, top: py, bottom: py }, px, py, unseen ? undefined : row);
+}
+
+function tell_pointed(p, e) {
+  const { b, w, k } = e.target.dataset, i = instruction(p, at_x(e.clientX - p.svg.getBoundingClientRect().left));
+  if (b) tell(p, { b: p.buffers[b], i }, tip_text(p, p.buffers[b], i), e.clientX, e.clientY);
+  else if (w) tell(p, { w: +w }, workspace_text(p, +w), e.clientX, e.clientY);
+  else if (k) tell(p, { k: +k, i }, kind_text(p, +k, i), e.clientX, e.clientY);
+  else hide();
+}
+
+/* The same from the table: beside the rectangle where one sees it, else below the row. */
+function tell_row(p, row) {
+  const b = p.buffers[row.dataset.b], i = shown(p);
+  if (!b) return;
+  for (const r of p.table.querySelectorAll('[tabindex="0"]')) r.tabIndex = -1;
+  row.tabIndex = 0;
+  const at = row.getBoundingClientRect();
+  tell(p, { b, i }, tip_text(p, b, i), at.left + at.width / 2, at.bottom, at);
+}
+
+/* ---- zoom ---- */
+
+function slide(axis, from, long) {
+  const low = clamp(from, 0, 1 - long);
+  view[axis] = [low, low + long];
+  fit();
+}
+/* Makes the part of an axis that one sees so many times as long; what is at that part of the picture stays. */
+function stretch(axis, times, stays) {
+  const [low, high] = view[axis], least = axis === 'x' ? Math.min(1, 4 / steps) : 1e-4;
+  const long = clamp((high - low) * times, least, 1);
+  slide(axis, low + (high - low - long) * stays, long);
+}
+const pan = (axis, part) => slide(axis, view[axis][0] + part * (view[axis][1] - view[axis][0]),
+  view[axis][1] - view[axis][0]);
+/* By keys and buttons: about the cursor. */
+function zoom(times) {
+  const [low, high] = view.x, middle = cursor();
+  stretch('x', times, middle < low || middle > high ? .5 : (middle - low) / (high - low));
+}
+const taller = times => stretch('y', times, view.y[0] ? .5 : 0);
+function show_all() {
+  view.x = [0, 1];
+  view.y = [0, 1];
+  fit();
+}
+
+/* What a switch changes is whole again, but for the instructions that one sees. */
+function switch_to(change) {
+  const places = seen(lead), part = view.x[1] - view.x[0];
+  if ('kind' in change) view.y = [0, 1];
+  Object.assign(view, change);
+  scale();
+  if ('time' in change && part < 1) view.x = [edge(lead, places[0]) / whole, edge(lead, places[1] + 1) / whole];
+  document.body.className = view.kind ? 'by-kind' : 'by-address';
+  [!view.kind, view.kind, !view.time, view.time].forEach((on, k) => tools[k].setAttribute('aria-pressed', on));
+  hide();
+  fit();
+  go(at);
+}
+
+/* ---- pointer, wheel, fingers ---- */
+
+/* The wheel alone scrolls the page, as anywhere; two fingers on a touch pad come as the wheel with ctrl. */
+function wheel(p, e) {
+  const from = p.svg.getBoundingClientRect(), px = (e.clientX - from.left - LEFT) / wide;
+  const py = 1 - (e.clientY - from.top - TOP) / high, turned = (e.deltaY || e.deltaX) * (e.deltaMode ? 20 : 1);
+  const times = Math.exp(clamp(turned, -60, 60) / 200);
+  if (e.ctrlKey && (e.shiftKey || px < 0)) stretch('y', times, clamp(py, 0, 1));
+  else if (e.ctrlKey) stretch('x', times, clamp(px, 0, 1));
+  else if (Math.abs(e.deltaX) > Math.abs(e.deltaY) && view.x[1] - view.x[0] < 1) pan('x', e.deltaX / wide);
+  else return;
+  hide();
+  e.preventDefault();
+}
+
+/* Two fingers: what is between them grows as they part, in time and in bytes, and moves as they move. */
+function pinch(p, before, now) {
+  const middle = (f, k) => (f[0][k] + f[1][k]) / 2, apart = (f, k) => Math.abs(f[0][k] - f[1][k]);
+  const from = p.svg.getBoundingClientRect();
+  const times = k => apart(before, k) > 40 ? clamp(apart(before, k) / Math.max(apart(now, k), 1), .5, 2) : 1;
+  stretch('x', times(0), clamp((middle(now, 0) - from.left - LEFT) / wide, 0, 1));
+  stretch('y', times(1), clamp(1 - (middle(now, 1) - from.top - TOP) / high, 0, 1));
+  pan('x', (middle(before, 0) - middle(now, 0)) / wide);
+  pan('y', (middle(now, 1) - middle(before, 1)) / high);
+}
+
+const fingers = new Map();
+function lift(e) { fingers.delete(e.pointerId); }
+
+function down(p, e) {
+  fingers.set(e.pointerId, [e.clientX, e.clientY]);
+  if (fingers.size > 1 || e.button || e.shiftKey) return hide();
+  point(p, e);
+  tell_pointed(p, e);
+}
+function move(p, e) {
+  const before = [...fingers.values()], held = fingers.has(e.pointerId) && e.buttons;
+  if (!e.buttons) lift(e);
+  if (held) fingers.set(e.pointerId, [e.clientX, e.clientY]);
+  if (fingers.size === 2 && held) return pinch(p, before, [...fingers.values()]);
+  if (!held || fingers.size > 2) return tell_pointed(p, e);
+  if (e.buttons & 4 || e.shiftKey) {
+    pan('x', (before[0][0] - e.clientX) / wide);
+    pan('y', (e.clientY - before[0][1]) / high);
+    return hide();
+  }
+  if (e.buttons & 1) point(p, e);
+  tell_pointed(p, e);
+}
+function point(p, e) {
+  lead = view.time ? p : lead;
+  go(instruction(p, at_x(e.clientX - p.svg.getBoundingClientRect().left)));
+}
+
+function listen(p) {
+  const two = e => e.touches.length > 1 && e.preventDefault();
+  p.svg.addEventListener('mousedown', e => e.button === 1 && e.preventDefault());
+  p.svg.addEventListener('pointerdown', e => down(p, e));
+  p.svg.addEventListener('pointermove', e => move(p, e));
+  p.svg.addEventListener('pointerleave', e => e.pointerType === 'touch' || hide());
+  p.svg.addEventListener('wheel', e => wheel(p, e), { passive: false });
+  for (const kind of ['touchstart', 'touchmove']) p.svg.addEventListener(kind, two, { passive: false });
+}
+addEventListener('pointerup', lift);
+addEventListener('pointercancel', e => { lift(e); hide(); });
+
+/* ---- keys and buttons ---- */
 
 function toggle() {
   clearInterval(timer);
-  const pause = Math.max(30, Math.min(400, 20000 / steps));
-  timer = timer ? 0 : setInterval(() => at < steps - 1 ? go(at + 1) : toggle(), pause);
-  if (timer && at === steps - 1) go(0);
+  const last = () => +slider.max, pause = Math.max(30, Math.min(400, 20000 / steps));
+  timer = timer ? 0 : setInterval(() => at < last() ? go(at + 1) : toggle(), pause);
+  if (timer && at === last()) go(0);
   play.textContent = timer ? 'Pause' : 'Play';
   for (const p of plans) p.now.setAttribute('aria-live', timer ? 'off' : 'polite');
 }
 
 /* The first plan's peak; from there the next plan's. */
-function next_peak() { go(plans[(plans.findIndex(p => p.peak === at) + 1) % plans.length].peak); }
+function next_peak() {
+  lead = plans[(plans.findIndex(p => p.peak === at && (!view.time || p === lead)) + 1) % plans.length];
+  go(lead.peak);
+}
 
 const keys = { ArrowRight: () => go(at + 1), ArrowLeft: () => go(at - 1), PageDown: () => go(at + 10),
-  PageUp: () => go(at - 10), Home: () => go(0), End: () => go(steps - 1), p: next_peak,
-  ' ': toggle };
+  PageUp: () => go(at - 10), Home: () => go(0), End: () => go(steps - 1), p: next_peak, ' ': toggle,
+  v: () => switch_to({ kind: !view.kind }), t: () => switch_to({ time: !view.time }), Escape: hide,
+  '+': () => zoom(1 / 1.5), '=': () => zoom(1 / 1.5), '-': () => zoom(1.5), 0: show_all,
+  y: () => taller(1 / 1.5), Y: () => taller(1.5) };
+const moves = { ArrowRight: ['x', .2], ArrowLeft: ['x', -.2], ArrowUp: ['y', .2], ArrowDown: ['y', -.2] };
 document.addEventListener('keydown', e => {
   const pressed = e.target.tagName === 'BUTTON' || e.target.tagName === 'SUMMARY';
-  const scrolls = e.target.className === 'live' && /Page|Home|End/.test(e.key);
-  const does = keys[e.key === 'P' ? 'p' : e.key];
-  if (!does || scrolls || (pressed && e.key === ' ') || e.ctrlKey || e.altKey || e.metaKey) return;
+  const scrolls = e.target.closest?.('.live') && /Page|Home|End/.test(e.key);
+  const key = e.key.length > 1 || e.key === 'Y' ? e.key : e.key.toLowerCase();
+  const shifted = e.shiftKey && moves[e.key];
+  const does = shifted ? () => pan(...shifted) : keys[key], other = e.ctrlKey || e.altKey || e.metaKey;
+  if (!does || e.defaultPrevented || scrolls || (pressed && e.key === ' ') || other) return;
   does();
   e.preventDefault();
 });
-slider.max = steps - 1;
+
+function build(p) {
+  const main = document.getElementById('plans');
+  const parts = `state ${size(p.state)} and slab ${size(p.slab)}`, long = `${duration(p.time)} ${p.clock}`;
+  element(main, 'h2', {}, `${p.policy}: ${size(p.bytes)}, of them ${parts}; ` +
+    `${count(p.lines.length, 'instruction')}, ${count(p.reruns, 'rerun')} of units, ${long}`);
+  build_picture(p, main);
+  p.now = element(main, 'div', { class: 'now', 'aria-live': 'polite' });
+  p.details = element(main, 'details', { open: '' });
+  p.summary = element(p.details, 'summary', {});
+  build_table(p, element(p.details, 'div', { class: 'live', role: 'region', 'aria-label': 'Live buffers' }));
+  p.details.addEventListener('toggle', show_tables);
+  const why = element(main, 'details', {});
+  element(why, 'summary', {}, 'Why the plan takes its bytes');
+  element(why, 'pre', {}, p.why);
+  listen(p);
+}
+
+function legend() {
+  for (const k of layers) {
+    const span = element(document.getElementById('legend'), 'span', k >= STATE ? { class: 'whole' } : {});
+    element(element(span, 'svg', { class: 'swatch', 'aria-hidden': true }), 'rect',
+      { class: 'k' + k, width: '100%', height: '100%' });
+    span.append(kinds[k]);
+  }
+}
+
 slider.addEventListener('input', () => go(+slider.value));
 play.addEventListener('click', toggle);
-document.getElementById('peak').addEventListener('click', next_peak);
-kinds.forEach((kind, k) => {
-  const span = element(document.getElementById('legend'), 'span', {});
-  element(span, 'i', { class: 'k' + k });
-  span.append(kind);
-});
+peak.addEventListener('click', next_peak);
+[() => switch_to({ kind: false }), () => switch_to({ kind: true }), () => switch_to({ time: false }),
+  () => switch_to({ time: true }), keys['+'], keys['-'], keys.y, show_all]
+  .forEach((does, k) => tools[k].addEventListener('click', does));
+patterns();
+legend();
+document.getElementById('saved').textContent = saved();
 plans.forEach(prepare);
-plans.forEach(draw);
+plans.forEach(build);
+switch_to({});
 next_peak();
 show_tables();
+addEventListener('load', fit);
+new ResizeObserver(fit).observe(document.getElementById('plans'));
