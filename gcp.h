@@ -1190,7 +1190,8 @@ GCP_API void gcp_why_print(const gcp_plan *plan, gcp_writer out);
    scale (keep-all's, to see what is saved). */
 GCP_API void gcp_memory_svg(const gcp_plan *plan, const gcp_plan *beside, gcp_writer out);
 /* The same as a page one can step through, instruction by instruction: what is live, what was just born, what is free
-   and why; beside: another plan under it on the same scales, or NULL. */
+   and why; by address or by kind, over instructions or time. beside: another plan under it on the same scales, or NULL.
+   It takes scratch from the plan's arena. */
 GCP_API void gcp_memory_html(const gcp_plan *plan, const gcp_plan *beside, gcp_writer out);
 /* The step over time for chrome://tracing or ui.perfetto.dev, a track of computing and one of copies, and live bytes;
    seconds are those of gcp_profile, or where it has not run the cost model's ("measured": false). It takes scratch from

@@ -1289,7 +1289,8 @@ GCP_API void gcp_why_print(const gcp_plan *plan, gcp_writer out);
    scale (keep-all's, to see what is saved). */
 GCP_API void gcp_memory_svg(const gcp_plan *plan, const gcp_plan *beside, gcp_writer out);
 /* The same as a page one can step through, instruction by instruction: what is live, what was just born, what is free
-   and why; beside: another plan under it on the same scales, or NULL. */
+   and why; by address or by kind, over instructions or time. beside: another plan under it on the same scales, or NULL.
+   It takes scratch from the plan's arena. */
 GCP_API void gcp_memory_html(const gcp_plan *plan, const gcp_plan *beside, gcp_writer out);
 /* The step over time for chrome://tracing or ui.perfetto.dev, a track of computing and one of copies, and live bytes;
    seconds are those of gcp_profile, or where it has not run the cost model's ("measured": false). It takes scratch from
@@ -26150,9 +26151,8 @@ static void gcpi_page_plan(const gcp_plan *plan, gcpi_time *spans, gcp_writer w)
 static void gcpi_page_plain(const gcp_plan *plan, const gcp_plan *beside, gcp_writer w)
 {
     gcp_writer escaped = { gcpi_escaped_write, &w };
-    (void)beside;
     gcpi_say(w, "<noscript>\n<p>This page steps with a script, which is in it. Without it, the plan's memory:</p>\n");
-    gcp_memory_svg(plan, w);
+    gcp_memory_svg(plan, beside, w);
     gcpi_say(w, "<pre>\n");
     gcp_why_print(plan, escaped);
     gcpi_say(w, "</pre>\n</noscript>\n");

@@ -93,9 +93,8 @@ static void gcpi_page_plan(const gcp_plan *plan, gcpi_time *spans, gcp_writer w)
 static void gcpi_page_plain(const gcp_plan *plan, const gcp_plan *beside, gcp_writer w)
 {
     gcp_writer escaped = { gcpi_escaped_write, &w };
-    (void)beside;
     gcpi_say(w, "<noscript>\n<p>This page steps with a script, which is in it. Without it, the plan's memory:</p>\n");
-    gcp_memory_svg(plan, w);
+    gcp_memory_svg(plan, beside, w);
     gcpi_say(w, "<pre>\n");
     gcp_why_print(plan, escaped);
     gcpi_say(w, "</pre>\n</noscript>\n");

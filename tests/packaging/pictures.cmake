@@ -16,7 +16,8 @@ endif()
 
 file(GLOB graphs ${OUT}/*.dot)
 foreach(graph IN LISTS graphs)
-  if(DOT)
+  file(SIZE ${graph} size)
+  if(DOT AND size LESS 60000)            # of hundreds of ops with random skips dot may place nodes for ever
     execute_process(COMMAND ${DOT} -Tsvg ${graph} RESULT_VARIABLE result OUTPUT_VARIABLE svg ERROR_VARIABLE text)
     if(result OR NOT svg MATCHES "</svg>" OR text MATCHES "rror|arning")
       message(SEND_ERROR "dot ${graph}: ${text}")
