@@ -43,13 +43,14 @@
            // bind: the only memory a step touches
            gcp_bind(&plan, step_memory, sizeof step_memory);
 
-           // run
-           for (int step = 0; step < 3; step++) {
-               for (int i = 0; i < 32; i++) labels[i] = (i + step) % 10;
-               for (int i = 0; i < 32 * 32 * 32 * 3; i++) images[i] = (float)((i * 7 + labels[i / 3072]) % 11) / 11;
+           // run: ten kinds of images, each of a colour of its own
+           for (int step = 0; step < 10; step++) {
+               for (int i = 0; i < 32; i++) labels[i] = (3 * i + step) % 10;
+               for (int i = 0; i < 32 * 32 * 32 * 3; i++)
+                   images[i] = (float)(labels[i / 3072] * (i % 3 + 1) % 10) / 10 + (float)(i * 7 % 11) / 11;
                gcp_write(&plan, image, images);
                gcp_write(&plan, label, labels);
-               printf("step %d: loss %.4f\n", step, gcp_step(&plan, .lr = 0.05));
+               printf("step %d: loss %.4f\n", step, gcp_step(&plan, .lr = 0.01));
            }
            if (gcp_error(net)) { fprintf(stderr, "%s\n", gcp_error(net)); return 1; }
            return 0;

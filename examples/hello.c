@@ -29,13 +29,15 @@ int main(void)
     /* bind: the only memory that a step touches */
     gcp_bind(&plan, step_memory, sizeof step_memory);
 
-    /* run */
-    for (int step = 0; step < 5; step++) {
-        for (int i = 0; i < 16; i++) labels[i] = (i + step) % 10;
-        for (int i = 0; i < 16 * 32 * 32 * 3; i++) images[i] = (float)((i * 7 + labels[i / 3072]) % 11) / 11;
+    /* run: ten kinds of images, each of a colour of its own, with a pattern over it */
+    for (int step = 0; step <= 30; step++) {
+        for (int i = 0; i < 16; i++) labels[i] = (3 * i + step) % 10;
+        for (int i = 0; i < 16 * 32 * 32 * 3; i++)
+            images[i] = (float)(labels[i / 3072] * (i % 3 + 1) % 10) / 10 + (float)(i * 7 % 11) / 11;
         gcp_write(&plan, image, images);
         gcp_write(&plan, label, labels);
-        printf("step %d: loss %.4f\n", step, gcp_step(&plan, .lr = 0.05));
+        double now = gcp_step(&plan, .lr = 0.01);
+        if (step % 5 == 0) printf("step %d: loss %.4f\n", step, now);
     }
     if (gcp_error(net)) {
         fprintf(stderr, "%s\n", gcp_error(net));
