@@ -7,7 +7,7 @@
 #ifndef JUDGE_H
 #define JUDGE_H
 
-/* Exercise n as the lesson judges it (main of the lesson, under another name), and cases that the lesson does not show. */
+/* Exercise n as the lesson judges it (its main, under another name), and by cases that the lesson does not show. */
 static inline int judge(int n, int (*more)(void))
 {
     char word[64] = "", number[2] = { (char)('0' + n), 0 }, name[] = "lesson", option[] = "--exercise";

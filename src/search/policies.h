@@ -112,8 +112,8 @@ static void gcpi_segments_from(gcpi_planner *q, const unsigned char *cut)
     }
 }
 
-/* After Chen's algorithm 3, which cuts at the first candidate beyond the budget: grow a segment to `budget` saved bytes,
-   then cut where the fewest bytes cross. family 0: among its last four tasks; 1: in its second half; 2: among
+/* After Chen's algorithm 3, which cuts at the first candidate beyond the budget: grow a segment to `budget` saved
+   bytes, then cut where the fewest bytes cross. family 0: among its last four tasks; 1: in its second half; 2: among
    its last four tasks, but only between units. */
 static int gcpi_chen_cuts(const gcpi_planner *q, size_t budget, int family, unsigned char *cut)
 {
