@@ -112,7 +112,7 @@ static const lesson self = { __FILE__, table, answer, "bytes a second",
     "Copying S bytes costs 2 S / r, running again costs t: copy where r > 2 S / t. Where the link works beside the\n"
     "computing, a copy costs nothing as long as there is time for it between the last read in forward and the first\n"
     "in backward. Early layers have the most. Here the first layer's output goes when it is made, after 4 ms. The\n"
-    "last layer's backward works in its room, for 4 ms; then it comes back, for the first layer's backward, 4 ms. So the\n"
+    "last layer's backward works in its room, 4 ms. Then it comes back, for the first layer's backward, 4 ms. So the\n"
     "step takes 12 ms + 2 S / r where that is more than keep-all's time. GCP_POLICY_BUDGET with .far takes for each\n"
     "value what is better: running again, or copying.",
     { solved_1, solved_2 }, NULL };
