@@ -25988,7 +25988,8 @@ static void gcpi_svg_peak(const gcpi_memory_frame *f, const gcp_plan *plan, cons
     const int late = x > f->left + f->width / 2;
     gcpi_svg_line(w, f->left, y, f->left + f->width, y, "stroke=\"#3c4043\" stroke-dasharray=\"1 4\"");
     gcpi_say(w, "<path d=\"M%.1f %.1fl-5 -9h10z\" fill=\"#202124\"/>", x, y);
-    gcpi_say(w, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" font-weight=\"bold\">%s: slab %.1f %s at the peak"
+    gcpi_say(w, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" font-weight=\"bold\" stroke=\"white\" "
+                "stroke-width=\"3\" paint-order=\"stroke\">%s: slab %.1f %s at the peak"
                 "</text>\n",
              x + (late ? -9 : 9), y - 3, late ? "end" : "start", name, (double)plan->slab_bytes / one, unit);
 }

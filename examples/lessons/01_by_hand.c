@@ -55,7 +55,7 @@ static void layer_backward(int i, const float *x, const float *y, float *gradien
     weight_gradient[i] = (float)sum;
 }
 
-/* The loss is the mean of the squares; and so is its gradient, which backward begins with. */
+/* The loss is the mean of the squares. Its gradient, 2 y / n for each number, is what backward begins with. */
 static double loss_of(const float *y, float *gradient)
 {
     double sum = 0;

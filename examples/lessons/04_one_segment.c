@@ -72,13 +72,14 @@ static int waiting(const gcp_plan *p) { return (int)p->after_forward - 4; }   /*
 static void table(void)
 {
     const result all = run(GCP_POLICY_KEEP_ALL, 4, 0);
-    printf("k layers inside  bytes that wait  (8 - (k - 1)) x 65536     peak  run again  same loss  gradient\n");
-    printf("       keep all  %15d  %21d   %6zu  %9d\n", waiting(&all.plan), LAYERS * UNIT, all.plan.bytes, 0);
+    printf("k layers inside  bytes that wait  (8 - (k - 1)) x 65536     peak  segments run again  same loss  "
+           "gradient\n");
+    printf("       keep all  %15d  %21d   %6zu  %18d\n", waiting(&all.plan), LAYERS * UNIT, all.plan.bytes, 0);
     for (int k = 2; k <= 6; k++) {
         const result r = run(GCP_POLICY_SEGMENTS, k, 0);
         const int same = !memcmp(&r.loss, &all.loss, sizeof r.loss),
                   bits = !memcmp(r.gradient, all.gradient, sizeof r.gradient), formula = (LAYERS - (k - 1)) * UNIT;
-        printf("%15d  %15d  %21d %s %6zu  %9d  %9s  %8s\n", k, waiting(&r.plan), formula,
+        printf("%15d  %15d  %21d %s %6zu  %18d  %9s  %8s\n", k, waiting(&r.plan), formula,
                lesson_same(waiting(&r.plan), formula), r.plan.bytes, r.plan.reruns, same ? "yes" : "NO",
                bits ? "yes" : "NO");
         lesson_differs += !same + !bits;
@@ -130,9 +131,10 @@ static const lesson self = { __FILE__, table, answer, "bytes",
 #include "answers/04.h"
     ,
     "Running again is the same call on the same input, so it gives the same bits: nothing is approximated. A segment\n"
-    "of k layers drops k - 1 tensors, for one more forward of its layers (Chen et al. 2016, algorithm 1). The peak\n"
-    "falls until k = 4; from there on the inside that backward makes again is the larger part: lesson 05. What is\n"
-    "no function of its inputs (a counter, a clock, rand()) must not stand in a segment; lesson 09 has the rest.",
+    "of k layers drops k - 1 tensors, for one more forward of all layers but its last (Chen et al. 2016, algorithm\n"
+    "1). The peak falls until k = 4; from there on the inside that backward makes again is the larger part: lesson\n"
+    "05. What is no function of its inputs (a counter, a clock, rand()) must not stand in a segment; lesson 09 has\n"
+    "the rest.",
     { solved_1, solved_2 }, NULL };
 int main(int argc, char **argv) { return lesson_main(&self, argc, argv); }
 #include <exercises/04_1.h>

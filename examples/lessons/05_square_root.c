@@ -127,8 +127,8 @@ static int solved_2(void)
 }
 
 static const lesson self = { __FILE__, table, answer, "tensors",
-    "Which outputs are kept at the segments' ends? How many more are there inside of the one segment that runs again?\n"
-    "And which two are no output of a layer?",
+    "Five ends are still kept when the last segment runs again: its own end was used up at once, by layer 36's\n"
+    "backward. How many outputs inside of that segment are made again? And which two tensors are no output of a layer?",
 #include "answers/05.h"
     ,
     "memory(k) = n/k + k. Its slope 1 - n/k^2 is 0 at k = sqrt(n), where it is 2 sqrt(n) (Chen et al. 2016, eq. 1,\n"

@@ -59,8 +59,11 @@ static double binomial(int n, int k)
     return floor(b + 0.5);
 }
 
-/* The fewest steps run forward to go back through l steps with s states, if states are all that can be kept (Griewank
-   1992; Griewank and Walther 2000): with r the least for which l <= C(s + r, s), it is r l - C(s + r, s + 1). */
+/* If no step may run more than r times, s states reverse L(s, r) steps at most. Keep one behind the first part: what
+   lies behind it has s - 1 states and r runs, what lies before it s states and r - 1 runs, as it ran once on the way.
+   So L(s, r) = L(s - 1, r) + L(s, r - 1), as in Pascal's triangle: C(s + r, s). The fewest steps run forward to go back
+   through l steps are then, with r the least for which l <= C(s + r, s), r l - C(s + r, s + 1) (Griewank 1992; Griewank
+   and Walther 2000). */
 static double formula(int l, int s)
 {
     int r = 0;

@@ -105,17 +105,22 @@ static double answer(void)
 
 static size_t exercise_2(network *net, double most);
 
-/* Says which R lines are of no use: without them the list is right, and takes no more bytes. */
+/* Names the first R line of no use: without it the list is right, and takes no more bytes. */
 static void useless(network *net, const char *list, size_t bytes)
 {
     static char without[1 << 14];
-    int number = 0;
-    for (const char *line = list, *end; *line && (end = strchr(line, '\n')); line = end + 1, number++) {
-        if (*line != 'R' || strlen(list) >= sizeof without) continue;
-        snprintf(without, sizeof without, "%.*s%s", (int)(line - list), list, end + 1);
-        const gcp_plan plan = gcp_plan_make(net(), .list = without, .target = &machine);
-        if (!gcp_plan_ok(&plan) || plan.bytes > bytes) continue;
-        printf("Line %d, %.*s, is of no use: leave it out.\n", number + 1, (int)(end - line), line);
+    int number = 1;
+    for (const char *line = list; *line; number++) {
+        const size_t length = strcspn(line, "\r\n");
+        const char *next = line + length + strspn(line + length, "\r\n");
+        snprintf(without, sizeof without, "%.*s%s", (int)(line - list), list, next);
+        gcp_plan plan = { 0 };
+        if (*line == 'R') plan = gcp_plan_make(net(), .list = without, .target = &machine);
+        if (gcp_plan_ok(&plan) && plan.bytes <= bytes) {
+            printf("Line %d, %.*s, is of no use here. Leave it out, and ask again.\n", number, (int)length, line);
+            return;
+        }
+        line = next;
     }
 }
 
@@ -135,7 +140,7 @@ static int judged(const char *name, network *net, int percent, double slower)
            budget, yours.seconds / best.keep_all_seconds, best.bytes, best.seconds / best.keep_all_seconds,
            yours.bytes <= budget ? best.seconds / yours.seconds : 0);
     gcp_why_print(&yours, gcp_file(stdout));
-    useless(net, list, yours.bytes);
+    if (yours.bytes <= budget) useless(net, list, yours.bytes);
     return yours.bytes <= budget && yours.seconds <= slower * best.seconds;
 }
 static int solved_1(void) { return judged("exercises/07_1.txt", six, 90, 1.05); }
@@ -161,16 +166,12 @@ static const lesson self = { __FILE__, table, answer, "bytes",
 #include "answers/07.h"
     ,
     "A value lives from the F or R that makes it to its last read. For so small a network as the first the planner\n"
-    "tries all lists, so its time is the bound. Its curve is a staircase: each step is one more layer that runs\n"
+    "tries all lists, so its time is the bound. Its curve is a staircase: each step is another set of layers that run\n"
     "again. The second curve is flat at its right end, where cheap ops make large values (they run again for next to\n"
     "nothing), and steep at its left, where convolutions must run again, and again. (A # is a hundredth of keep-all's\n"
-    "time.) The bound, a minimum cut for each moment of the step, says how far off a plan can be. The least is the\n"
-    "smallest budget that a list was found for.\n\n"
-    "Exercises 1 and 3 are lists: edit exercises/07_1.txt until the six layers take nine tenths of the bytes, in at\n"
-    "most 1.05 of the planner's time; and, a contest, 07_3.txt until the network with skips takes three quarters. F\n"
-    "is forward, R forward again, B backward. An R line just before the B that needs it makes a value anew; conv2d\n"
-    "and tanh work in the same bytes, so it takes both. What is made anew is not kept from forward on. --exercise 3\n"
-    "prints a score, the planner's time over yours: 1 is as good.",
+    "time.) No list that fits takes less time than the bound says. The least is the smallest budget that a list was\n"
+    "found for.\n\n"
+    "Exercises 1 and 3 are lists, which need no build.",
     { solved_1, solved_2, solved_3 }, NULL };
 int main(int argc, char **argv) { return lesson_main(&self, argc, argv); }
 #include <exercises/07_2.h>

@@ -137,9 +137,10 @@ static const lesson self = { __FILE__, table, answer, "tensors",
     ,
     "Cutting a chain keeps one tensor for each segment. In general a cut keeps what crosses it, so segments fail\n"
     "where much crosses everywhere: the square root saves nothing of this U-Net, with one layer a level. (One with\n"
-    "several layers a level has something between its skips that can be dropped. And the chain takes 7, by lesson 05\n"
-    "8: the policy's last segment is not run again, so its cuts are not even.) Chen et al. 2016, algorithm 2, say for\n"
-    "each tensor how often it may be made again; gcp finds that by minimum cuts and search (the column `least`).",
+    "several layers a level has something between its skips that can be dropped.) Chen et al. 2016, algorithm 2, say\n"
+    "for each tensor how often it may be made again; gcp finds that by minimum cuts and search (the column `least`).\n"
+    "The chain takes 7 tensors, where lesson 05's formula has 8: GCP_POLICY_SQRT does not run the last segment again,\n"
+    "and so its cuts are not even.",
     { solved_1, solved_2 }, NULL };
 int main(int argc, char **argv) { return lesson_main(&self, argc, argv); }
 #include <exercises/08_1.h>

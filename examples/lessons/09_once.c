@@ -63,12 +63,13 @@ static void table(void)
         { "keep all", GCP_POLICY_KEEP_ALL }, { "segments", GCP_POLICY_SEGMENTS }, { "cheap", GCP_POLICY_CHEAP }
     };
     const result all = run(GCP_POLICY_KEEP_ALL);
-    printf("policy      bytes   run again   running mean   updated once       loss   gradients\n");
+    printf("policy      bytes   segments run again   running mean   updated once       loss   gradients\n");
     for (int i = 0; i < 3; i++) {
         const result r = run(rows[i].policy);
         const int same = !memcmp(&r.loss, &all.loss, sizeof r.loss) && !memcmp(r.mean, all.mean, sizeof r.mean) &&
                          !memcmp(r.gradient, all.gradient, sizeof r.gradient);
-        printf("%-9s %7zu   %9d   %12.6f   %12.6f %s   %.6f   %s\n", rows[i].name, r.bytes, r.reruns, (double)r.mean[0],
+        printf("%-9s %7zu   %18d   %12.6f   %12.6f %s   %.6f   %s\n", rows[i].name, r.bytes, r.reruns,
+               (double)r.mean[0],
                updated(1), lesson_same((double)r.mean[0], updated(1)), r.loss, same ? "same bits" : "OTHER BITS");
         lesson_differs += !same;
     }

@@ -54,7 +54,7 @@ static void table(void)
     static const int segments[] = { 1, 2, 4 };
     gcp_tensor (*const nets[])(void) = { convolutions, dense };
     static const char *const names[] = { "20 convolutions", "4 dense layers" };
-    printf("network           segments       bytes   of 1 segment   fixed for all segments\n");
+    printf("network           segments       bytes   of keep all    fixed for all segments\n");
     for (int k = 0; k < 2; k++) {
         const gcp_plan one = plan_of(nets[k](), 1);
         for (int i = 0; i < 3; i++) {
@@ -64,7 +64,7 @@ static void table(void)
             lesson_differs += fixed(&p) > p.bytes;
         }
     }
-    printf("\nA PyTorch user measured %d bytes for any number of segments. His data set alone is %d bytes, %.2f %%\n"
+    printf("\nA PyTorch user measured %d bytes for any number of segments. The data set alone is %d bytes, %.2f %%\n"
            "of that: the tool traced Python's heap, and never saw an activation.\n", REPORTED, DATA_SET,
            100.0 * DATA_SET / REPORTED);
     printf("gcp_why_print of the dense network in 4 segments:\n");

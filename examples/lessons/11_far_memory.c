@@ -74,7 +74,8 @@ static void row(double rate)
 static void table(void)
 {
     static const double rates[] = { 2e7, 4e7, 1e8, 2e8, 4e8, 6e8, 1e9, 1e10 };
-    printf("One activation of %d layers less in memory; milliseconds of a step (keep all: %.2f)\n", LAYERS,
+    printf("One activation of %d layers less in memory; milliseconds of a step (keep all: %.2f, as a layer takes 4\n"
+           "forward, and 4 backward)\n", LAYERS,
            1e3 * plan_of(1e9, 0, 1, 0).keep_all_seconds);
     printf("    MB/s  run again       copy  all + 2 S/r     either              copy beside  12 ms + 2 S/r\n");
     for (int i = 0; i < 8; i++) row(rates[i]);

@@ -73,9 +73,9 @@ static void table(void)
     for (int half = THREADS / 2; half; half /= 2) for (int i = 0; i < half; i++) pairs[i] += pairs[i + half];
     for (int b = 0; b < BLOCKS; b++)
         printf("block %d: threads 0 to %d have the elements %d to %d\n", b, THREADS - 1, b * THREADS,
-               (b + 1) * THREADS - 1);
+               (b + 1) * THREADS < N ? (b + 1) * THREADS - 1 : N - 1);
     printf("\nThe sum of 1 / i, by three kernels, and the tanh of the question\n"
-           "order of threads    as they come       in pairs    a barrier missing   tanh\n");
+           "order of threads    as they come       in pairs           exercise 2   tanh\n");
     for (int i = 0; i < 4; i++) {
         order(i);
         layer(i ? y : first);
@@ -105,19 +105,24 @@ static int solved_1(void)
     }
     return lesson_case("Wrong elements in four orders: exercise_1", wrong, 0);
 }
+/* Barriers that each thread of exercise_2 came to: as many for all. */
+static int came[THREADS];
 static int solved_2(void)
 {
-    int wrong = 0;
+    int wrong = 0, apart = 0;
+    memset(came, 0, sizeof came);
     for (int k = 0; k < 4; k++) { order(k); wrong += sum(exercise_2) != sum(sum_in_pairs); }
-    return lesson_case("Wrong sums in four orders: exercise_2", wrong, 0);
+    for (int i = 1; i < THREADS; i++) apart += came[i] != came[0];
+    return lesson_case("Wrong sums in four orders: exercise_2", wrong, 0) &&
+           lesson_case("Threads that came to fewer or more barriers than thread 0: exercise_2", apart, 0);
 }
 
 static const lesson self = { __FILE__, table, answer, "(threadIdx.x)",
     "Block 0 has elements 0 to 255, block 1 has 256 to 511. Which block has 900?",
 #include "answers/12.h"
     ,
-    "Element = blockIdx.x x blockDim.x + threadIdx.x. Stop in its thread (compiled with -O0 -g):\n"
-    "    gdb build/lessons/examples/lessons/12_gpu\n"
+    "Element = blockIdx.x x blockDim.x + threadIdx.x. Stop in its thread (compiled with -O0 -g): gdb and the path of\n"
+    "this program, then\n"
     "    (gdb) break tanh_kernel if blockIdx.x == 2 && threadIdx.x == 88\n"
     "    (gdb) run                        it stops before the thread's first line\n"
     "    (gdb) next                       three times: its element is computed\n"
@@ -125,8 +130,8 @@ static const lesson self = { __FILE__, table, answer, "(threadIdx.x)",
     "Threads of a block may run in any order between two barriers, and a float sum depends on its order. So gcp's\n"
     "kernels never add as threads come: each sum has one fixed order. A missing barrier may go unnoticed in one order\n"
     "and not in another: run the kernels in several. Recomputing launches the same kernels on the same input.\n"
-    "gcp's own kernels too: cmake --preset host && cmake --build build/host --target train, then break\n"
-    "gcpi_cross_entropy_kernel in gdb --args build/host/examples/train --digits --epochs 1 --device cuda.",
+    "gcp's own kernels too, in its sources: cmake --preset host && cmake --build build/host --target train, then\n"
+    "break gcpi_cross_entropy_kernel in gdb --args build/host/examples/train --digits --epochs 1 --device cuda.",
     { solved_1, solved_2 }, nullptr };
 int main(int argc, char **argv)
 {
@@ -134,4 +139,5 @@ int main(int argc, char **argv)
     return lesson_main(&self, argc, argv);
 }
 #include <exercises/12_1.h>
+#define __syncthreads() (came[threadIdx.x]++, __syncthreads())
 #include <exercises/12_2.h>

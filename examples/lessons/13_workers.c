@@ -9,7 +9,7 @@
 #include "gcp.h"
 #include "lesson.h"
 
-/* ---- workers in turn, in one process; on machines MPI stands between them (examples/workers.h) ---- */
+/* ---- workers in turn, in one process; on machines MPI stands between them (gcp's examples/workers.h) ---- */
 
 enum { BATCH = 16, MOST = 4, C = 8, PIXELS = BATCH * 16 * 16 * C, VALUES = 2 * (C * 9 * C + C) };
 static unsigned char tape_memory[GCP_MB(1)], step_memory[GCP_MB(4)];
@@ -67,7 +67,7 @@ static void table(void)
     static float whole[VALUES];
     for (int i = 0; i < PIXELS; i++) images[i] = (float)(i * 7 % 31 - 15) / 15;
     step(0, BATCH, GCP_POLICY_KEEP_ALL, whole);
-    printf("workers  images  bytes each  in segments  (saved)  weights  off from one  sent by each  2 (w - 1) / w x "
+    printf("workers  images  bytes each  in segments  (saved)  weights  difference  sent by each  2 (w - 1) / w x "
            "%d\n", VALUES * 4);
     for (int w = 1; w <= MOST; w *= 2) {
         float *all[MOST] = { gradients[0], gradients[1], gradients[2], gradients[3] };
@@ -78,7 +78,7 @@ static void table(void)
         const size_t sent = ring(all, w, VALUES);
         for (int i = 0; i < VALUES; i++) off = fmax(off, fabs((double)(all[w - 1][i] - whole[i])));
         const double formula = 2.0 * (w - 1) / w * VALUES * 4;
-        printf("%7d  %6d  %10zu  %11zu   %4.0f %%  %7zu  %12.1e  %12zu  %20.0f %s\n", w, BATCH / w, keep.bytes,
+        printf("%7d  %6d  %10zu  %11zu   %4.0f %%  %7zu  %10.1e  %12zu  %20.0f %s\n", w, BATCH / w, keep.bytes,
                less.bytes, 100 - 100.0 * (double)less.bytes / (double)keep.bytes, keep.state_bytes, off, sent, formula,
                w > 1 ? lesson_same((double)sent, formula) : "=");
         lesson_differs += off > 1e-6;

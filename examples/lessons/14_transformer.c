@@ -58,13 +58,13 @@ static void table(void)
         printf("%5d   %14.0f   %10.0f %s   %18.0f\n", words, block_leaves(words), formula(words),
                lesson_same(block_leaves(words), formula(words)), scores(words));
     printf("\n%d blocks, 256 words, Adam: segments of whole blocks\n"
-           "blocks in a segment   bytes that wait      peak   run again\n", BLOCKS);
+           "blocks in a segment   bytes that wait      peak   blocks run again\n", BLOCKS);
     const gcp_plan keep = plan_of(record(256, BLOCKS), GCP_POLICY_KEEP_ALL, 0);
-    printf("%19s   %15zu  %8zu   %9d\n", "keep all", keep.after_forward, keep.bytes, keep.reruns);
+    printf("%19s   %15zu  %8zu   %16d\n", "keep all", keep.after_forward - 4, keep.bytes, keep.reruns);
     for (int k = 1; k <= BLOCKS; k++) {
         if (BLOCKS % k) continue;
         const gcp_plan p = plan_of(record(256, BLOCKS), GCP_POLICY_UNIFORM, BLOCKS / k);
-        printf("%19d   %15zu  %8zu   %9d\n", k, p.after_forward, p.bytes, p.reruns);
+        printf("%19d   %15zu  %8zu   %16d\n", k, p.after_forward - 4, p.bytes, p.reruns);
     }
     const gcp_tensor loss = record(256, BLOCKS);
     const gcp_plan all = plan_of(loss, GCP_POLICY_KEEP_ALL, 0), plan = plan_of(loss, GCP_POLICY_SEGMENTS, 0);
@@ -88,10 +88,13 @@ static int solved_1(void)
     return scores(words) > formula(words) && scores(words - 1) <= formula(words - 1);
 }
 
-/* The two dense layers in a segment of their own: bytes that wait of three such blocks, without attention. */
+/* So many parameters has a layer norm, with dense layers to 4 WIDTH and back. */
+enum { DENSE = 2 * WIDTH + WIDTH * 4 * WIDTH + 4 * WIDTH + 4 * WIDTH * WIDTH + WIDTH };
+
+/* The second half of a block, in a segment: what one more of them leaves, and how many parameters it has. */
 static int dense_blocks(int words, int count)
 {
-    size_t waits[2];
+    size_t waits[2], parameters[2] = { 0, 0 };
     for (int k = 0; k < 2; k++) {
         arena = gcp_arena_from(tape_memory, sizeof tape_memory);
         gcp_tape *net = gcp_tape_make(&arena, .ops = 256);
@@ -99,8 +102,11 @@ static int dense_blocks(int words, int count)
         x = gcp_linear(x, .out = WIDTH);
         for (int i = 0; i < count + k; i++) x = exercise_2(x);
         waits[k] = plan_of(gcp_mean(gcp_mul(x, x)), GCP_POLICY_SEGMENTS, 0).after_forward;
+        for (int i = 0; !gcp_is_nil(gcp_nth_parameter(net, i)); i++)
+            parameters[k] += gcp_elements(gcp_nth_parameter(net, i));
     }
-    return lesson_case("What one exercise_2 more leaves", (double)(waits[1] - waits[0]), 4.0 * words * WIDTH);
+    return lesson_case("What one exercise_2 more leaves", (double)(waits[1] - waits[0]), 4.0 * words * WIDTH) &&
+           lesson_case("The parameters of exercise_2", (double)(parameters[1] - parameters[0]), DENSE);
 }
 static int solved_2(void) { return dense_blocks(256, 2); }
 

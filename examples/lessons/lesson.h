@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include "numbers.h"
 
 enum { LESSON_EXERCISES = 3, LESSON_PATH = 1024 };
@@ -67,6 +68,11 @@ static inline const char *lesson_exercise_file(const char *name)
 #endif
 }
 
+static inline const char *lesson_base(const lesson *l)
+{
+    return strrchr(l->file, '/') ? strrchr(l->file, '/') + 1 : l->file;
+}
+
 /* The text of a file, or NULL. */
 static inline const char *lesson_text(const char *path)
 {
@@ -93,26 +99,55 @@ static inline void lesson_picture(const char *name, const gcp_plan *plan, const 
 
 static inline int lesson_answer(const lesson *l)
 {
-    printf("%s %s.\n%s\n", lesson_grouped(l->answer()), l->unit, l->why);
+    printf("%s %s.\n%s\n", number_grouped(l->answer()), l->unit, l->why);
     return 0;
+}
+
+/* How a text reads with . or with , before a fraction: 0 where it reads as no number. */
+static inline int lesson_reads(const lesson *l, const char *text, char point, double *value, char *unknown)
+{
+    number_text t = { text, l->unit, point, "" };
+    const int reads = number_read(&t, value);
+    if (*t.unknown) strcpy(unknown, t.unknown);
+    return reads;
 }
 
 static inline int lesson_predict(const lesson *l, const char *text)
 {
     const double is = l->answer();
-    double a = 0, b = 0;
-    const int reads_a = lesson_reads(text, '.', &a), reads_b = lesson_reads(text, ',', &b);
-    if (!reads_a && !reads_b) { fprintf(stderr, "--predict wants a number, not '%s'\n", text); return 2; }
-    if ((reads_a && fabs(a - is) <= 1e-6 * fabs(is)) || (reads_b && fabs(b - is) <= 1e-6 * fabs(is))) {
-        printf("Right: ");
-        return lesson_answer(l);
+    double said[2] = { 0, 0 };
+    char unknown[24] = "";
+    const int reads[2] = { lesson_reads(l, text, '.', &said[0], unknown),
+                           lesson_reads(l, text, ',', &said[1], unknown) };
+    for (int i = 0; i < 2; i++)
+        if (reads[i] && fabs(said[i] - is) <= 1e-6 * fabs(is)) {
+            printf("Right: ");
+            return lesson_answer(l);
+        }
+    if (!reads[0] && !reads[1]) {
+        if (*unknown) fprintf(stderr, "'%s' is no unit here: the answer is in %s\n", unknown, l->unit);
+        else fprintf(stderr, "--predict wants a number, not '%s'\n", text);
+        return 2;
     }
-    printf("Not %s: that is too %s. Think of this:\n%s\n(Try again; --answer says it.)\n", text,
-           (reads_a ? a : b) > is ? "large" : "small", l->hint);
+    const double value = reads[0] ? said[0] : said[1];
+    printf("Not %s: that is %s%s. Think of this:\n%s\n(Try again; --answer says it.)\n", text,
+           fabs(value - is) < 0.05 * fabs(is) ? "close, but " : "", value > is ? "too large" : "too small", l->hint);
     return 1;
 }
 
 /* ---- the exercises ---- */
+
+/* Whether exercise n was written after the program was built. (A list is read as it runs.) */
+static inline int lesson_stale(const lesson *l, int n)
+{
+    struct stat program, exercise;
+    char name[32];
+    snprintf(name, sizeof name, "exercises/%.2s_%d.h", lesson_base(l), n);
+    if (stat(lesson_program, &program) || stat(lesson_exercise_file(name), &exercise)) return 0;
+    if (exercise.st_mtime <= program.st_mtime) return 0;
+    fprintf(stderr, "%s is newer than this program: build the lesson again.\n", name);
+    return 1;
+}
 
 static inline int lesson_exercise(const lesson *l, const char *text)
 {
@@ -120,8 +155,9 @@ static inline int lesson_exercise(const lesson *l, const char *text)
     int most = 0;
     while (most < LESSON_EXERCISES && l->solved[most]) most++;
     if (n < 1 || n > most) { fprintf(stderr, "--exercise wants 1 to %d, not '%s'\n", most, text); return 2; }
+    if (lesson_stale(l, n)) return 2;
     const int good = l->solved[n - 1]();
-    printf("Exercise %d: %s\n", n, good ? "right." : "not yet. Its file says what to do; build the lesson again.");
+    printf("Exercise %d: %s\n", n, good ? "right." : "not yet. Its file in exercises/ says what to do.");
     return !good;
 }
 
@@ -139,6 +175,19 @@ static inline void lesson_opening(void)
     printf("\n\n");
 }
 
+/* Words of a command line, as one text: 8 x 4000 without quotes. */
+static inline const char *lesson_joined(int count, char **words)
+{
+    static char text[256];
+    size_t n = 0;
+    for (int i = 0; i < count; i++) {
+        const char *word = strlen(words[i]) < 60 && n < 180 ? words[i] : "?";      /* too long for a number */
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", i ? " " : "", word);
+        if (n > 250) n = 250;
+    }
+    return text;
+}
+
 static inline int lesson_usage(const lesson *l, FILE *out)
 {
     fprintf(out, "usage: %s [--predict NUMBER | --answer | --exercise N%s]\n", lesson_program,
@@ -150,16 +199,15 @@ static inline int lesson_main(const lesson *l, int argc, char **argv)
 {
     lesson_program = argv[0];
     lesson_source = l->file;
-    if (argc == 3 && !strcmp(argv[1], "--predict")) return lesson_predict(l, argv[2]);
+    if (argc >= 3 && !strcmp(argv[1], "--predict")) return lesson_predict(l, lesson_joined(argc - 2, argv + 2));
     if (argc == 3 && !strcmp(argv[1], "--exercise")) return lesson_exercise(l, argv[2]);
     if (argc == 2 && !strcmp(argv[1], "--answer")) return lesson_answer(l);
     if (argc == 2 && !strcmp(argv[1], "--timeline") && l->timeline) { l->timeline(); return 0; }
     if (argc != 1) return lesson_usage(l, argc == 2 && !strcmp(argv[1], "--help") ? stdout : stderr);
     lesson_opening();
     l->table();
-    printf("\n%s\n\nExercises: exercises/%.2s_1.h and those beside it. Write yours there, build the lesson again, and\n"
-           "%s --exercise 1 says whether it is right.\n", l->explain, strrchr(l->file, '/') ? strrchr(l->file, '/') + 1
-           : l->file, argv[0]);
+    printf("\n%s\n\nExercises: the files exercises/%.2s_* say what to do. Write yours there, build the lesson again,\n"
+           "and %s --exercise 1 says whether it is right.\n", l->explain, lesson_base(l), argv[0]);
     if (lesson_differs) printf("%d figures differ from the formula: please report it.\n", lesson_differs);
     return lesson_differs != 0;
 }

@@ -78,7 +78,7 @@ static inline void timeline_print(const gcp_plan *plan)
         printf("  %2d there%s\n", there, t.kind[k] == 'R' ? ", run again" : "");
         if (there > most) most = there;
     }
-    printf("At most %d of %d outputs are there at once. ▶ runs forward, ◀ backward, ● its output is there.\n", most,
-           t.layers);
+    printf("At most %d of %d outputs are there at once (the peak has two tensors more: the input and the gradient).\n"
+           "▶ runs forward, ◀ backward, ● its output is there.\n", most, t.layers);
 }
 #endif
