@@ -21,6 +21,7 @@ function draw() {
   answers().forEach((a, i) => a.classList.toggle('wait', i >= shown));
   if (location.hash !== '#' + (now + 1)) history.replaceState(null, '', '#' + (now + 1));
   if (!began && now > 0) began = Date.now();
+  scrollTo(0, 0);
   clock();
 }
 
@@ -71,7 +72,7 @@ document.addEventListener('keydown', e => {
 
 let touch = null;
 document.addEventListener('touchstart', e => {
-  const wide = e.target.closest('.picture, pre');      // what scrolls sideways keeps its swipes
+  const wide = e.target.closest('.picture, pre, table');      // what scrolls sideways keeps its swipes
   touch = e.touches.length > 1 || (wide && wide.scrollWidth > wide.clientWidth) ? null : e.touches[0];
 }, { passive: true });
 document.addEventListener('touchend', e => {
@@ -98,6 +99,6 @@ addEventListener('message', e => {
 
 root.classList.add('one');
 if (location.search === '?notes') notes();
-draw();
 from_address();
+draw();
 setInterval(clock, 1000);
