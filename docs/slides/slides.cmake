@@ -1,14 +1,16 @@
-# The lectures: docs/slides/NAME.md as OUT/NAME.html, one file that opens from disk. Code comes out of the lessons' files, questions and
-# figures out of what their programs say (PROGRAMS: the folder that they are in), so nothing stands in a lecture twice.
+# The lectures: docs/slides/NAME.md as OUT/NAME.html, one file that opens from disk. Code comes out of the lessons'
+# files, questions and figures out of what their programs say (PROGRAMS: the folder that they are in), so nothing is
+# written twice.
 # cmake -DROOT= -DPROGRAMS= -DOUT= -P slides.cmake. What a line of NAME.md may be:
 #
 #   ---                           the next slide
 #   # Title                       its title
-#   text, - text, | a | b |, ```  a paragraph, a list, a table whose first row is its head, text as it stands; `code` and **bold** in them
-#   {05:6:3}                      a figure: lesson 05's output, the line that begins with 6, the third number behind that; {07:Six+2:1} is of
-#                                 the second line after the one that begins with Six, from its beginning
+#   text, - text, | a | b |, ```  a paragraph, a list, a table whose first row is its head, text as it stands; in them
+#                                 `code` and **bold**
+#   {05:6:3}                      a figure: lesson 05's output, the line that begins with 6, the third number behind;
+#                                 {07:Six+2:1}: the second line after the one that begins with Six, its first number
 #   code: FILE NAME...            functions of FILE, with the comment above each
-#   picture: FILE                 a picture of gcp_memory_svg: a path, or the name of one that a lesson draws; or any other SVG file
+#   picture: FILE                 an SVG file, or the name of one that a lesson draws
 #   line: 04 BEGINNING            the line of the lesson's output that begins so
 #   timeline: 05 37 48            lines of what --timeline prints, and its last
 #   bars: 07 BEGINNING            the curve of lesson 07 below that line
@@ -61,7 +63,7 @@ function(says number argument result)
   if(NOT EXISTS ${kept})
     find_program(program_${number} ${name} PATHS ${PROGRAMS} NO_DEFAULT_PATH REQUIRED)
     get_filename_component(name ${program_${number}} NAME)
-    file(CREATE_LINK ${program_${number}} ${OUT}/lessons/${name} COPY_ON_ERROR SYMBOLIC)    # pictures are written beside it
+    file(CREATE_LINK ${program_${number}} ${OUT}/lessons/${name} COPY_ON_ERROR SYMBOLIC)    # it draws beside itself
     execute_process(COMMAND ${OUT}/lessons/${name} ${argument} OUTPUT_FILE ${kept} COMMAND_ERROR_IS_FATAL ANY)
   endif()
   read_hidden(${kept} text)
@@ -245,7 +247,8 @@ function(make_picture value result)
     string(REPLACE "y=\"470\"" "y=\"474\"" svg "${svg}")
     string(REPLACE "y=\"486\"" "y=\"495\"" svg "${svg}")
   endif()
-  set(${result} "<figure class=\"picture\">${svg}<figcaption class=\"legend\">${legend}</figcaption></figure>\n" PARENT_SCOPE)
+  string(APPEND svg "<figcaption class=\"legend\">${legend}</figcaption>")
+  set(${result} "<figure class=\"picture\">${svg}</figure>\n" PARENT_SCOPE)
 endfunction()
 
 # The lesson's question, and its answer: a number, and why.
@@ -267,7 +270,8 @@ function(make_predict value result)
   string(STRIP "${why}" why)
   escape("${why}" why)
   set(${result} "<p class=\"question\">${question}</p>
-<div class=\"later\"><p class=\"answer\" data-answer=\"${value}\">${answer}</p><p class=\"why\">${why}</p></div>\n" PARENT_SCOPE)
+<div class=\"later\"><p class=\"answer\" data-answer=\"${value}\">${answer}</p>
+<p class=\"why\">${why}</p></div>\n" PARENT_SCOPE)
 endfunction()
 
 function(make_line value result)
@@ -433,7 +437,8 @@ macro(end_slide)
     message(FATAL_ERROR "${where}: title, minutes or notes are missing, or a ``` has no end")
   endif()
   math(EXPR until "${from} + ${minutes}")
-  string(APPEND html "<section id=\"${number}\" data-minutes=\"${minutes}\">\n<div class=\"slide\">\n<h1>${title}</h1>\n${body}</div>\n"
+  string(APPEND html "<section id=\"${number}\" data-minutes=\"${minutes}\">\n"
+                     "<div class=\"slide\">\n<h1>${title}</h1>\n${body}</div>\n"
                      "<aside><p class=\"time\">minutes ${from} to ${until}</p>\n${notes}</aside>\n</section>\n")
   set(from ${until})
 endmacro()
@@ -465,7 +470,8 @@ function(make_deck file)
 <head>
 <meta charset="utf-8"/>
 <meta name="viewport" content="width=device-width, initial-scale=1"/>
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"/>
+<meta http-equiv="Content-Security-Policy"
+  content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"/>
 <title>@title@</title>
 <style>
 @style@</style>

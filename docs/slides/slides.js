@@ -1,5 +1,5 @@
-// Keys: right, down, page down, space: on; left, up, page up: back; Home, End; n: notes; s: notes in a second window; f: full screen.
-// A swipe turns, too. The slide's number is in the address.
+// Keys: right, down, page down, space: on; left, up, page up: back; Home, End; n: notes; s: notes in a second window;
+// f: full screen. A swipe turns, too. The slide's number is in the address.
 'use strict';
 const slides = [...document.querySelectorAll('section')];
 const root = document.documentElement;

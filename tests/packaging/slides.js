@@ -1,10 +1,11 @@
-// Pressed into a copy of a lecture by slides.cmake: goes through it as a lecturer would, and says what is wrong. The frame was opened at #3.
-// In a frame as narrow as a phone: only that nothing is wider.
+// Put behind a copy of a lecture by slides.cmake: goes through it as a lecturer would, and says what is wrong. The
+// frame was opened at #3. In a frame as narrow as a phone: only that nothing is wider.
 'use strict';
 const wrong = [];
 const check = (good, text) => good || wrong.push('slide ' + (now + 1) + ': ' + text);
 const press = key => document.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
 const page = () => slides[now].querySelector('.slide');
+const holds = e => e.scrollWidth <= e.clientWidth && e.scrollHeight <= e.clientHeight;
 
 function swipe(from, to) {
   for (const [type, x] of [['touchstart', from], ['touchend', to]]) {
@@ -19,10 +20,11 @@ function fits() {
     const r = e.getBoundingClientRect();
     check(r.left >= box.left - 1 && r.right <= box.right + 1 && r.top >= box.top - 1 && r.bottom <= box.bottom + 1,
       e.tagName + ' ' + e.className + ' leaves the frame');
-    if (e.tagName === 'PRE') check(e.scrollWidth <= e.clientWidth && e.scrollHeight <= e.clientHeight, 'code is cut off');
-    if (e.tagName !== 'svg' && e.className !== 'comment') check(parseFloat(getComputedStyle(e).fontSize) >= 18, e.tagName + ' is too small to read');
+    if (e.tagName === 'PRE') check(holds(e), 'code is cut off');
+    if (e.tagName !== 'svg' && e.className !== 'comment')
+      check(parseFloat(getComputedStyle(e).fontSize) >= 18, e.tagName + ' is too small to read');
   }
-  check(page().scrollHeight <= page().clientHeight && page().scrollWidth <= page().clientWidth, 'more than the frame holds');
+  check(holds(page()), 'more than the frame holds');
 }
 
 function pictures() {
@@ -74,9 +76,10 @@ function hall() {
 
 function phone() {
   for (press('Home'); now + 1 < slides.length; press('ArrowRight'))
-    check(document.documentElement.scrollWidth <= innerWidth, 'wider than a phone: ' + document.documentElement.scrollWidth);
+    check(root.scrollWidth <= innerWidth, 'wider than a phone: ' + root.scrollWidth);
 }
 
 if (innerWidth < 700) phone();
 else hall();
-parent.postMessage(wrong.length ? document.title + ', ' + innerWidth + ': ' + [...new Set(wrong)].join('; ') : 'good', '*');
+const said = document.title + ', ' + innerWidth + ': ' + [...new Set(wrong)].join('; ');
+parent.postMessage(wrong.length ? said : 'good', '*');
