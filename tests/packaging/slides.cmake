@@ -153,8 +153,8 @@ function(check_answers html)
   endforeach()
 endfunction()
 
-# A figure in the source that is not taken from a lesson could grow old: numbers of three digits, and with a point. A row
-# of a table that begins with a number takes its figures from the row of that number.
+# A figure in the source that is not taken from a lesson could grow old: numbers of three digits, and with a point. A
+# row of a table that begins with a number takes its figures from the row of that number.
 function(check_source text)
   string(REGEX MATCHALL "\n\\| \\**[0-9]+\\** \\|[^\n]*" rows "${text}")
   foreach(row IN LISTS rows)
