@@ -148,7 +148,7 @@ static void gcpi_svg_title(const gcpi_memory_frame *f, gcp_writer w)
     const int again = gcpi_runs_again(p->core);
     gcpi_say(w, "<text x=\"%.0f\" y=\"20\" font-size=\"15\"><tspan font-weight=\"bold\">%s</tspan>: %.1f %s", f->left,
              gcpi_policy_title(p->core), (double)p->bytes / one, unit);
-    if ((double)p->state_bytes / one >= 0.05)
+    if (p->state_bytes > p->bytes / 100 && (double)p->state_bytes / one >= 0.05)
         gcpi_say(w, ", of them state %.1f, slab %.1f", (double)p->state_bytes / one, (double)p->slab_bytes / one);
     if (f->beside) gcpi_say(w, "; %.0f %% of %s's", 100 * (double)p->bytes / (double)f->beside->bytes,
                             gcpi_policy_title(f->beside->core));
