@@ -25793,45 +25793,58 @@ static double gcpi_round_step(double most, int parts)
 #define GCPI_SWEEP_BOUND "stroke=\"#5f6368\" stroke-dasharray=\"5 4\""
 
 static int gcpi_point_fits(const gcp_point *p) { return p->bytes && p->keep_all_seconds > 0; }
-static double gcpi_sweep_x(const gcp_point *p, size_t budgets)
+
+/* What the axes go to: the largest budget; the least and the most time, keep-all's being 1. */
+typedef struct gcpi_sweep_frame { double budget, least, most; } gcpi_sweep_frame;
+static double gcpi_sweep_x(gcpi_sweep_frame f, double budget) { return 70 + 780 * budget / f.budget; }
+static double gcpi_sweep_y(gcpi_sweep_frame f, double time)
 {
-    return 70 + 780 * (double)p->budget / (double)budgets;
+    return 400 - 340 * (time - f.least) / (f.most - f.least);
 }
-static double gcpi_sweep_y(const gcp_point *p, double seconds, double most)
+
+static gcpi_sweep_frame gcpi_sweep_frame_of(const gcp_point *p, int count)
 {
-    return 400 - 340 * (seconds / p->keep_all_seconds - 1) / (most - 1);
+    gcpi_sweep_frame f = { (double)p[count - 1].budget, 1, 1.05 };
+    for (int i = 0; i < count; i++) {
+        if (!gcpi_point_fits(&p[i])) continue;
+        f.least = GCPI_MIN(f.least, GCPI_MIN(p[i].seconds, p[i].bound_seconds) / p[i].keep_all_seconds);
+        f.most = GCPI_MAX(f.most, p[i].seconds / p[i].keep_all_seconds);
+    }
+    return f;
 }
 
 /* One of the curve's two lines (bound or seconds), over the points that fit. */
-static void gcpi_sweep_line(const gcp_point *p, int count, gcp_writer w, int bound, double most, const char *style)
+static void gcpi_sweep_line(const gcp_point *p, int count, gcp_writer w, int bound, gcpi_sweep_frame f,
+                            const char *style)
 {
     gcpi_say(w, "<polyline fill=\"none\" %s points=\"", style);
     for (int i = 0; i < count; i++)
         if (gcpi_point_fits(&p[i]))
-            gcpi_say(w, "%.1f,%.1f ", gcpi_sweep_x(&p[i], p[count - 1].budget),
-                     gcpi_sweep_y(&p[i], bound ? p[i].bound_seconds : p[i].seconds, most));
+            gcpi_say(w, "%.1f,%.1f ", gcpi_sweep_x(f, (double)p[i].budget),
+                     gcpi_sweep_y(f, (bound ? p[i].bound_seconds : p[i].seconds) / p[i].keep_all_seconds));
     gcpi_say(w, "\"/>\n");
 }
 
 /* Round ticks on both axes; what the lines are. */
-static void gcpi_sweep_axes(size_t budgets, double most, int fits, gcp_writer w)
+static void gcpi_sweep_axes(gcpi_sweep_frame f, int fits, gcp_writer w)
 {
     const char *unit;
-    const double one = gcpi_unit(budgets, &unit), right = (double)budgets / one, dx = gcpi_round_step(right, 8),
-                 dy = gcpi_round_step(most - 1, 6);
+    const double one = gcpi_unit((size_t)f.budget, &unit), dx = gcpi_round_step(f.budget / one, 8),
+                 dy = gcpi_round_step(f.most - f.least, 6);
     gcpi_say(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 900 460\" font-family=\"sans-serif\" "
                 "font-size=\"12\"><rect width=\"900\" height=\"460\" fill=\"white\"/>\n"
                 "<text x=\"70\" y=\"28\" font-size=\"15\">Time of a step against the budget%s</text>\n",
              fits ? "" : ": nothing fits these budgets");
-    for (int i = 0; i * dy <= most - 1 + 1e-9; i++) {
-        const double y = 400 - 340 * i * dy / (most - 1);
+    for (int i = (int)ceil((f.least - 1) / dy); 1 + i * dy <= f.most + 1e-9; i++) {
+        const double y = gcpi_sweep_y(f, 1 + i * dy);
         gcpi_say(w, "<line x1=\"70\" x2=\"850\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#e0e0e0\"/><text x=\"62\" y=\"%.1f\" "
                     "text-anchor=\"end\">%.10gx</text>\n", y, y, y + 4, 1 + i * dy);
     }
-    for (int i = 0; i * dx <= right; i++)
+    for (int i = 0; i * dx * one <= f.budget; i++) {
+        const double x = gcpi_sweep_x(f, i * dx * one);
         gcpi_say(w, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"400\" y2=\"404\" stroke=\"#5f6368\"/>"
-                    "<text x=\"%.1f\" y=\"420\" text-anchor=\"middle\">%.10g %s</text>\n",
-                 70 + 780 * i * dx / right, 70 + 780 * i * dx / right, 70 + 780 * i * dx / right, i * dx, unit);
+                    "<text x=\"%.1f\" y=\"420\" text-anchor=\"middle\">%.10g %s</text>\n", x, x, x, i * dx, unit);
+    }
     gcpi_say(w, "<text x=\"70\" y=\"52\">time, keep-all = 1</text>"
                 "<text x=\"850\" y=\"444\" text-anchor=\"end\">budget</text>\n"
                 "<path d=\"M70 440h24\" " GCPI_SWEEP_BEST "/><text x=\"100\" y=\"444\">the planner's plans</text>"
@@ -25840,24 +25853,20 @@ static void gcpi_sweep_axes(size_t budgets, double most, int fits, gcp_writer w)
 
 GCPI_DEF void gcp_sweep_svg(const gcp_point *p, int count, gcp_writer w)
 {
-    double most = 1.05;
     int fits = 0;
     if (count <= 0 || !p[count - 1].budget) return;
-    for (int i = 0; i < count; i++)
-        if (gcpi_point_fits(&p[i])) {
-            most = GCPI_MAX(most, p[i].seconds / p[i].keep_all_seconds);
-            fits++;
-        }
-    gcpi_sweep_axes(p[count - 1].budget, most, fits, w);
-    gcpi_sweep_line(p, count, w, 1, most, GCPI_SWEEP_BOUND);
-    gcpi_sweep_line(p, count, w, 0, most, GCPI_SWEEP_BEST);
-    for (int i = 0; i < count; i++)
-        if (gcpi_point_fits(&p[i]))
-            gcpi_say(w,
-                     "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"#0b3a82\"><title>%zu bytes: %.4f</title>"
-                     "</circle>\n",
-                     gcpi_sweep_x(&p[i], p[count - 1].budget), gcpi_sweep_y(&p[i], p[i].seconds, most), p[i].budget,
-                     p[i].seconds / p[i].keep_all_seconds);
+    for (int i = 0; i < count; i++) fits += gcpi_point_fits(&p[i]);
+    const gcpi_sweep_frame f = gcpi_sweep_frame_of(p, count);
+    gcpi_sweep_axes(f, fits, w);
+    gcpi_sweep_line(p, count, w, 1, f, GCPI_SWEEP_BOUND);
+    gcpi_sweep_line(p, count, w, 0, f, GCPI_SWEEP_BEST);
+    for (int i = 0; i < count; i++) {
+        const double time = gcpi_point_fits(&p[i]) ? p[i].seconds / p[i].keep_all_seconds : 0;
+        if (time > 0)
+            gcpi_say(w, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"#0b3a82\"><title>%zu bytes: %.4f</title>"
+                        "</circle>\n",
+                     gcpi_sweep_x(f, (double)p[i].budget), gcpi_sweep_y(f, time), p[i].budget, time);
+    }
     gcpi_say(w, "</svg>\n");
 }
 
@@ -25979,19 +25988,29 @@ static void gcpi_svg_outline(const gcpi_memory_frame *f, gcp_writer w)
     gcpi_say(w, "V%.1f\"><title>live bytes of the plan beside</title></path>\n", gcpi_frame_y(f, 0));
 }
 
-/* A mark where a plan's slab is full, with its bytes. */
-static void gcpi_svg_peak(const gcpi_memory_frame *f, const gcp_plan *plan, const char *name, gcp_writer w)
+/* A mark where a plan's slab is full, with its bytes beside it; at an edge of the picture where `edge` is "start" or
+   "end", as two marks may be as high. */
+static void gcpi_svg_peak(const gcpi_memory_frame *f, const gcp_plan *plan, const char *edge, gcp_writer w)
 {
     const char *unit;
     const double one = gcpi_unit(plan->slab_bytes, &unit), x = gcpi_frame_x(f, plan->core->peak_at + 0.5),
                  y = gcpi_frame_y(f, (double)plan->slab_bytes);
-    const int late = x > f->left + f->width / 2;
+    const int late = edge ? *edge == 'e' : x > f->left + f->width / 2;
+    const double at = !edge ? x + (late ? -9 : 9) : late ? f->left + f->width - 4 : f->left + 4;
     gcpi_svg_line(w, f->left, y, f->left + f->width, y, "stroke=\"#3c4043\" stroke-dasharray=\"1 4\"");
     gcpi_say(w, "<path d=\"M%.1f %.1fl-5 -9h10z\" fill=\"#202124\"/>", x, y);
     gcpi_say(w, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" font-weight=\"bold\" stroke=\"white\" "
-                "stroke-width=\"3\" paint-order=\"stroke\">%s: slab %.1f %s at the peak"
-                "</text>\n",
-             x + (late ? -9 : 9), y - 3, late ? "end" : "start", name, (double)plan->slab_bytes / one, unit);
+                "stroke-width=\"3\" paint-order=\"stroke\">%s: slab %.1f %s at the peak</text>\n",
+             at, y - 3, late ? "end" : "start", gcpi_policy_title(plan->core), (double)plan->slab_bytes / one, unit);
+}
+
+/* The marks of both plans. */
+static void gcpi_svg_peaks(const gcpi_memory_frame *f, gcp_writer w)
+{
+    const double apart = f->beside ? f->dy * fabs((double)f->beside->slab_bytes - (double)f->plan->slab_bytes) : 0;
+    const int close = f->beside && apart < 16;
+    if (f->beside) gcpi_svg_peak(f, f->beside, close ? "start" : NULL, w);
+    gcpi_svg_peak(f, f->plan, close ? "end" : NULL, w);
 }
 
 static void gcpi_svg_turn(const gcpi_memory_frame *f, gcp_writer w)
@@ -26050,8 +26069,7 @@ GCPI_DEF void gcp_memory_svg(const gcp_plan *plan, const gcp_plan *beside, gcp_w
     gcpi_svg_buffers(&f, seen, w);
     if (f.beside) gcpi_svg_outline(&f, w);
     gcpi_svg_turn(&f, w);
-    if (f.beside) gcpi_svg_peak(&f, f.beside, gcpi_policy_title(f.beside->core), w);
-    gcpi_svg_peak(&f, plan, gcpi_policy_title(plan->core), w);
+    gcpi_svg_peaks(&f, w);
     gcpi_svg_legend(&f, seen, w);
     gcpi_say(w, "</svg>\n");
 }
@@ -26201,7 +26219,7 @@ GCPI_DEF void gcp_memory_html(const gcp_plan *plan, const gcp_plan *beside, gcp_
 /* A trace of a step. It is in Chrome's format, which Perfetto reads. */
 
 /* In nanoseconds. Ends are rounded, not lengths: what follows in time then never overlaps. */
-static double gcpi_trace_time(double seconds) { return floor(1e9 * seconds + 0.5); }
+static double gcpi_trace_time(double seconds) { return floor(1e9 * GCPI_MIN(seconds, 1e290) + 0.5); }
 
 static void gcpi_trace_event(const gcpi_plan *core, ptrdiff_t i, const gcpi_time *span, gcp_writer w)
 {

@@ -5,6 +5,7 @@
 #include "support/check.h"
 #include "support/json.h"
 #include "support/random_net.h"
+#include "support/svg.h"
 
 enum { NETWORKS = 50, OPS_MAX = 4096 };
 static unsigned char tape_memory[GCP_MB(48)], slab[GCP_MB(16)], far_memory[GCP_MB(8)];
@@ -287,6 +288,44 @@ static void names(void)
     hostile("far", "far", sizeof far_memory);
 }
 
+/* ---- curves and marks that come close ---- */
+
+/* A bound below keep-all's time stays in the picture. */
+static void curve(void)
+{
+    const gcp_point points[] = { { 1000, 1000, 1000, 1.3, 1, 0.91, 0 }, { 2000, 2000, 2000, 1, 1, 0.91, 0 } };
+    used = 0;
+    gcp_sweep_svg(points, 2, writer);
+    CHECK_INT(svg_texts_outside(out), ==, 0);
+    for (const char *at = strstr(out, "points=\""); at; at = strstr(at + 1, "points=\"")) {
+        double x, y;
+        for (const char *p = at + 8; sscanf(p, "%lf,%lf", &x, &y) == 2; p = strchr(p, ' ') + 1)
+            CHECK(x >= 70 && x <= 850 && y >= 55 && y <= 405);
+    }
+}
+
+/* Two plans of nearly as many bytes: their marks do not overprint. */
+static void close_marks(void)
+{
+    arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    gcp_tape *net = gcp_tape_make(&arena, .ops = 64);
+    gcp_tensor y = gcp_input(net, "x", GCP_SHAPE(4, 64));
+    for (int i = 0; i < 6; i++) y = gcp_tanh(gcp_linear(y, .out = 64));
+    const gcp_tensor loss = gcp_mean(y);
+    const gcp_plan all = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL),
+                   same = gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = all.bytes);
+    double x[2] = { 0 }, high[2] = { 0 };
+    int found = 0;
+    used = 0;
+    gcp_memory_svg(&same, &all, writer);
+    for (const char *at = strstr(out, "<text "); at && found < 2; at = strstr(at + 1, "<text ")) {
+        const char *bold = strstr(at, "font-weight=\"bold\""), *end = strchr(at, '>');
+        if (bold && bold < end && sscanf(at, "<text x=\"%lf\" y=\"%lf\"", &x[found], &high[found]) == 2) found++;
+    }
+    CHECK(found == 2 && (fabs(high[0] - high[1]) > 14 || fabs(x[0] - x[1]) > 500));
+    CHECK_INT(svg_texts_outside(out), ==, 0);
+}
+
 /* ---- a locale that writes 0,5 ---- */
 
 static void all_texts(const gcp_plan *plan, const gcp_point *points, int count)
@@ -371,6 +410,8 @@ int main(int argc, char **argv)
     folder = argc > 1 ? argv[1] : NULL;
     random_networks();
     names();
+    curve();
+    close_marks();
     locales();
     nothing();
     return check_done();

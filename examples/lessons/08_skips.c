@@ -119,6 +119,7 @@ static int solved_1(void)
     static const int bytes[] = { 8, 4, 2, 1, 2, 4, 8 };
     const table_net u = u_net(3), c = chain(7);
     return lesson_case("In the U-Net with bytes 8 4 2 1 2 4 8 and p = 3 exercise_1", exercise_1(&u, bytes, 3), 15) &&
+           lesson_case("In the U-Net with bytes 8 4 2 1 2 4 8 and p = 2 exercise_1", exercise_1(&u, bytes, 2), 14) &&
            lesson_case("In the U-Net with bytes 8 4 2 1 2 4 8 and p = 5 exercise_1", exercise_1(&u, bytes, 5), 12) &&
            lesson_case("In the chain with bytes 8 4 2 1 2 4 8 and p = 2 exercise_1", exercise_1(&c, bytes, 2), 2);
 }

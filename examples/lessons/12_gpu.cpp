@@ -112,9 +112,9 @@ static int solved_2(void)
     int wrong = 0, apart = 0;
     memset(came, 0, sizeof came);
     for (int k = 0; k < 4; k++) { order(k); wrong += sum(exercise_2) != sum(sum_in_pairs); }
-    for (int i = 1; i < THREADS; i++) apart += came[i] != came[0];
+    for (int i = 0; i < THREADS; i++) apart += came[i] != came[0] || !came[i];
     return lesson_case("Wrong sums in four orders: exercise_2", wrong, 0) &&
-           lesson_case("Threads that came to fewer or more barriers than thread 0: exercise_2", apart, 0);
+           lesson_case("Threads that came to no barrier, or to others than thread 0: exercise_2", apart, 0);
 }
 
 static const lesson self = { __FILE__, table, answer, "(threadIdx.x)",

@@ -1,22 +1,24 @@
-/* judge.h - one exercise that came back. grade.cmake compiles a lesson with it, with the student's file in place of one
-   of its exercises.
+/* judge.h - one exercise that came back. grade.cmake compiles a lesson with the student's file in place of one of its
+   exercises, and links it with a program that is this function alone.
 
-   The verdict is a word that grade.cmake makes up for each run and gives on standard input, which is read before
-   anything of the student's runs. A program that prints what a right one would print does not know the word; one that
-   ends early does not come to print it. */
+   The verdict is a word that grade.cmake makes up for each run. It comes on standard input, and is read when all of
+   the student's code has run: a program that prints what a right one would print does not know it, and one that ends
+   early does not come to print it. */
 #ifndef JUDGE_H
 #define JUDGE_H
+#include <stdio.h>
 
-/* Exercise n as the lesson judges it (its main, under another name), and by cases that the lesson does not show. */
-static inline int judge(int n, int (*more)(void))
+int lesson_own_main(int argc, char **argv);             /* main of the lesson */
+int lesson_more(void);                                  /* cases that the lesson does not show */
+
+static inline int judge(int n)
 {
     char word[64] = "", number[2] = { (char)('0' + n), 0 }, name[] = "lesson", option[] = "--exercise";
     char *arguments[] = { name, option, number, NULL };
+    setvbuf(stdout, NULL, _IONBF, 0);                   /* what was printed before a crash is seen */
+    const int right = lesson_own_main(3, arguments) == 0 && lesson_more();
     if (!fgets(word, sizeof word, stdin)) return 2;
-    word[strcspn(word, "\n")] = 0;
-    const int right = lesson_own_main(3, arguments) == 0 && more();
-    printf("\n%s%s\n", word, right ? "right" : "wrong");
-    fflush(stdout);
+    printf("\n%s %s\n", right ? "right" : "wrong", word);
     return !right;
 }
 #endif

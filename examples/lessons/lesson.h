@@ -130,8 +130,10 @@ static inline int lesson_predict(const lesson *l, const char *text)
         return 2;
     }
     const double value = reads[0] ? said[0] : said[1];
-    printf("Not %s: that is %s%s. Think of this:\n%s\n(Try again; --answer says it.)\n", text,
-           fabs(value - is) < 0.05 * fabs(is) ? "close, but " : "", value > is ? "too large" : "too small", l->hint);
+    const int either = reads[0] && reads[1] && (said[0] > is) != (said[1] > is);        /* 64.000: by which reading? */
+    printf("Not %s%s%s. Think of this:\n%s\n(Try again; --answer says it.)\n", text,
+           fabs(value - is) < 0.05 * fabs(is) ? ": that is close, but" : either ? "" : ": that is",
+           either ? "" : value > is ? " too large" : " too small", l->hint);
     return 1;
 }
 
@@ -151,7 +153,7 @@ static inline int lesson_stale(const lesson *l, int n)
 
 static inline int lesson_exercise(const lesson *l, const char *text)
 {
-    const int n = atoi(text);
+    const int n = strlen(text) == 1 ? *text - '0' : 0;
     int most = 0;
     while (most < LESSON_EXERCISES && l->solved[most]) most++;
     if (n < 1 || n > most) { fprintf(stderr, "--exercise wants 1 to %d, not '%s'\n", most, text); return 2; }

@@ -16,7 +16,7 @@ static inline void number_space(number_text *t)
     while (*t->at == ' ' || *t->at == '\t' || !strncmp(t->at, "\xC2\xA0", 2)) t->at++;
 }
 
-/* 32000, 32,000, 32.000, 32 000, 3.2e4: digits, and what may stand between them. */
+/* 41000, 41,000, 41.000, 41 000, 4.1e4: digits, and what may stand between them. */
 static inline int number_digits(number_text *t, double *value)
 {
     char plain[64], *end;
@@ -39,10 +39,11 @@ static inline int number_words(number_text *t, double *value)
 {
     static const struct { const char *name; double times; } units[] = {
         { "KiB", 1024 }, { "MiB", 1048576 }, { "GiB", 1073741824 }, { "kB", 1e3 }, { "KB", 1e3 }, { "MB", 1e6 },
-        { "GB", 1e9 }, { "k", 1e3 }, { "thousand", 1e3 }, { "million", 1e6 }, { "B", 1 }
+        { "GB", 1e9 }, { "k", 1e3 }, { "K", 1024 }, { "M", 1e6 }, { "thousand", 1e3 }, { "million", 1e6 },
+        { "kilobytes", 1e3 }, { "megabytes", 1e6 }, { "kib", 1024 }, { "mib", 1048576 }, { "B", 1 }
     };
     for (number_space(t); isalpha((unsigned char)*t->at); number_space(t)) {
-        if (*t->at == 'x' && !isalpha((unsigned char)t->at[1])) return 1;                /* a sign */
+        if ((*t->at == 'x' || *t->at == 'X') && !isalpha((unsigned char)t->at[1])) return 1;       /* a sign */
         const size_t n = strspn(t->at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
         char word[24] = "";
         int known = 0;
@@ -77,7 +78,7 @@ static inline int number_product(number_text *t, double *value)
     double factor;
     if (!number_power(t, value)) return 0;
     for (number_space(t); ; number_space(t)) {
-        const size_t sign = !strncmp(t->at, "\xC3\x97", 2) ? 2 : *t->at == 'x' || *t->at == '*' || *t->at == '/';
+        const size_t sign = !strncmp(t->at, "\xC3\x97", 2) ? 2 : *t->at && strchr("xX*/", *t->at);
         const int divides = *t->at == '/';
         if (!sign) return 1;
         t->at += sign;
@@ -91,17 +92,18 @@ static inline int number_read(number_text *t, double *value)
 {
     double term;
     if (strchr(t->at, '=')) t->at = strrchr(t->at, '=') + 1;
-    for (number_space(t); *t->at == '~' || !strncmp(t->at, "about", 5); number_space(t)) t->at += *t->at == '~' ? 1 : 5;
+    for (number_space(t); *t->at == '~' || *t->at == '+' || !strncmp(t->at, "about", 5); number_space(t))
+        t->at += *t->at == 'a' ? 5 : 1;
     if (!number_product(t, value)) return 0;
     while (*t->at == '+' || *t->at == '-') {
         const int sign = *t->at++ == '+' ? 1 : -1;
         if (!number_product(t, &term)) return 0;
         *value += sign * term;
     }
-    return !*t->at || !strcmp(t->at, ".");
+    return !t->at[strspn(t->at, ".!?")];
 }
 
-/* 32000 as 32,000. */
+/* 41000 as 41,000. */
 static inline const char *number_grouped(double value)
 {
     static char text[64];

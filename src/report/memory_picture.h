@@ -114,19 +114,29 @@ static void gcpi_svg_outline(const gcpi_memory_frame *f, gcp_writer w)
     gcpi_say(w, "V%.1f\"><title>live bytes of the plan beside</title></path>\n", gcpi_frame_y(f, 0));
 }
 
-/* A mark where a plan's slab is full, with its bytes. */
-static void gcpi_svg_peak(const gcpi_memory_frame *f, const gcp_plan *plan, const char *name, gcp_writer w)
+/* A mark where a plan's slab is full, with its bytes beside it; at an edge of the picture where `edge` is "start" or
+   "end", as two marks may be as high. */
+static void gcpi_svg_peak(const gcpi_memory_frame *f, const gcp_plan *plan, const char *edge, gcp_writer w)
 {
     const char *unit;
     const double one = gcpi_unit(plan->slab_bytes, &unit), x = gcpi_frame_x(f, plan->core->peak_at + 0.5),
                  y = gcpi_frame_y(f, (double)plan->slab_bytes);
-    const int late = x > f->left + f->width / 2;
+    const int late = edge ? *edge == 'e' : x > f->left + f->width / 2;
+    const double at = !edge ? x + (late ? -9 : 9) : late ? f->left + f->width - 4 : f->left + 4;
     gcpi_svg_line(w, f->left, y, f->left + f->width, y, "stroke=\"#3c4043\" stroke-dasharray=\"1 4\"");
     gcpi_say(w, "<path d=\"M%.1f %.1fl-5 -9h10z\" fill=\"#202124\"/>", x, y);
     gcpi_say(w, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" font-weight=\"bold\" stroke=\"white\" "
-                "stroke-width=\"3\" paint-order=\"stroke\">%s: slab %.1f %s at the peak"
-                "</text>\n",
-             x + (late ? -9 : 9), y - 3, late ? "end" : "start", name, (double)plan->slab_bytes / one, unit);
+                "stroke-width=\"3\" paint-order=\"stroke\">%s: slab %.1f %s at the peak</text>\n",
+             at, y - 3, late ? "end" : "start", gcpi_policy_title(plan->core), (double)plan->slab_bytes / one, unit);
+}
+
+/* The marks of both plans. */
+static void gcpi_svg_peaks(const gcpi_memory_frame *f, gcp_writer w)
+{
+    const double apart = f->beside ? f->dy * fabs((double)f->beside->slab_bytes - (double)f->plan->slab_bytes) : 0;
+    const int close = f->beside && apart < 16;
+    if (f->beside) gcpi_svg_peak(f, f->beside, close ? "start" : NULL, w);
+    gcpi_svg_peak(f, f->plan, close ? "end" : NULL, w);
 }
 
 static void gcpi_svg_turn(const gcpi_memory_frame *f, gcp_writer w)
@@ -185,8 +195,7 @@ GCPI_DEF void gcp_memory_svg(const gcp_plan *plan, const gcp_plan *beside, gcp_w
     gcpi_svg_buffers(&f, seen, w);
     if (f.beside) gcpi_svg_outline(&f, w);
     gcpi_svg_turn(&f, w);
-    if (f.beside) gcpi_svg_peak(&f, f.beside, gcpi_policy_title(f.beside->core), w);
-    gcpi_svg_peak(&f, plan, gcpi_policy_title(plan->core), w);
+    gcpi_svg_peaks(&f, w);
     gcpi_svg_legend(&f, seen, w);
     gcpi_say(w, "</svg>\n");
 }

@@ -1,7 +1,7 @@
 /* A trace of a step. It is in Chrome's format, which Perfetto reads. */
 
 /* In nanoseconds. Ends are rounded, not lengths: what follows in time then never overlaps. */
-static double gcpi_trace_time(double seconds) { return floor(1e9 * seconds + 0.5); }
+static double gcpi_trace_time(double seconds) { return floor(1e9 * GCPI_MIN(seconds, 1e290) + 0.5); }
 
 static void gcpi_trace_event(const gcpi_plan *core, ptrdiff_t i, const gcpi_time *span, gcp_writer w)
 {

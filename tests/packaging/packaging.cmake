@@ -116,6 +116,8 @@ if(UNIX AND CMAKE_C_COMPILER_ID MATCHES "GNU|Clang")
   set_tests_properties(pages PROPERTIES SKIP_REGULAR_EXPRESSION SKIPPED)
   if(UNIX AND GCP_EXAMPLES)        # the grader's limits are a shell's
     gcp_script(course packaging/course.cmake -DGRADE=${CMAKE_BINARY_DIR}/grade.cmake)
+    gcp_script(course_whole packaging/course.cmake -DGRADE=${CMAKE_BINARY_DIR}/grade.cmake -DALL=ON)
+    set_tests_properties(course_whole PROPERTIES LABELS long)
     gcp_script(slides packaging/slides.cmake -DPROGRAMS=$<TARGET_FILE_DIR:lesson_01_by_hand>)
   endif()
   gcp_script(playground packaging/playground.cmake)

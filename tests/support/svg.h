@@ -11,6 +11,18 @@ static inline double svg_number(const char *from, const char *to, const char *na
     return at && at < to ? atof(at + strlen(name)) : otherwise;
 }
 
+/* Letters from body to end, without what stands in tags. */
+static inline double svg_letters(const char *body, const char *end)
+{
+    int letters = 0, tag = 0;
+    for (; body < end; body++) {
+        tag |= *body == '<';
+        letters += !tag;
+        if (*body == '>') tag = 0;
+    }
+    return letters;
+}
+
 /* How many texts run out of the picture; the first is named. */
 static inline int svg_texts_outside(const char *svg)
 {
@@ -20,9 +32,9 @@ static inline int svg_texts_outside(const char *svg)
     for (const char *at = strstr(svg, "<text "); at; at = strstr(at + 1, "<text ")) {
         const char *body = strchr(at, '>') + 1, *end = strstr(body, "</text>");
         double x = svg_number(at, body, " x=\"", 0), size = svg_number(at, body, "font-size=\"", usual),
-               wide = 0.55 * size * (double)(end - body);
+               wide = 0.55 * size * svg_letters(body, end);
         const char *anchor = strstr(at, "text-anchor=\"");
-        if (anchor && anchor < body) x -= anchor[13] == 'e' ? wide : wide / 2;
+        if (anchor && anchor < body) x -= anchor[13] == 'e' ? wide : anchor[13] == 'm' ? wide / 2 : 0;
         if (x >= 0 && x + wide <= width) continue;
         if (!outside++) fprintf(stderr, "outside a picture of %g: '%.*s'\n", width, (int)(end - body), body);
     }

@@ -1,4 +1,4 @@
-# Points of an exercise: 1, but for these. What an exercise may not call: judge.h has it from the lesson.
+# Points of an exercise: 1, but for these.
 set(points_01_3 4)
 set(points_05_2 2)
 set(points_06_3 3)
@@ -8,5 +8,8 @@ set(points_07_3 4)
 set(points_08_2 2)
 set(points_09_2 2)
 set(points_14_2 2)
-set(forbidden_06_3 "formula|binomial|reverse")
-set(forbidden_01_3 "pool|in_use|most_held|held|step")
+# What an exercise may not name (words), or not call: the lesson has it, and it is what is asked for, or what counts.
+set(words_01_3 "most_arrays_held|arrays_held|array_in_use|array_pool|strangers|known|malloc|calloc|realloc|memcpy|memmove")
+set(calls_01_3 "step")
+set(calls_06_3 "formula|binomial|reverse|exercise_1|exercise_2")
+set(words_12_2 "came|sum_in_pairs")
