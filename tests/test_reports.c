@@ -123,7 +123,7 @@ static void inks(const char *s)
     unsigned colour[8] = { 0 };
     char path[8][64] = { { 0 } };
     for (int i = 0; i < 8; i++) {
-        char id[32];
+        char id[48];
         snprintf(id, sizeof id, "<pattern id=\"gcp-is-%d\"", i);
         const char *at = strstr(s, id), *fill = at ? strstr(at, "fill=\"#") : NULL;
         const char *d = at ? strstr(at, "<path d=\"") : NULL;
