@@ -25712,7 +25712,7 @@ static void gcpi_json_task(const gcpi_plan *core, int task, gcp_writer w)
 
 /* ==== src/report/svg.h ==== */
 
-/* What pictures share. The kinds of buffers with their colours and patterns, and axes with round ticks. */
+/* What pictures share. Names of plans, the kinds of buffers with their colours and patterns, axes with round ticks. */
 
 /* What a buffer is; page.js has the same numbers. */
 enum {
@@ -25734,6 +25734,20 @@ static const struct { const char *name, *colour, *pattern; } gcpi_inks[] = {
 };
 static const int gcpi_legend[] = { GCPI_IS_KEPT, GCPI_IS_AGAIN, GCPI_IS_GRADIENT, GCPI_IS_WEIGHT, GCPI_IS_WORKSPACE,
                                    GCPI_IS_GONE, GCPI_IS_RESULT, GCPI_IS_INPUT };
+
+/* What a plan is called: by its policy's enumerator, or as a reader calls it. */
+static const char *gcpi_policy_name(const gcpi_plan *core, int enumerator)
+{
+    static const char *const names[][2] = {
+        { "segments", "GCP_POLICY_SEGMENTS" },       { "keep all", "GCP_POLICY_KEEP_ALL" },
+        { "uniform", "GCP_POLICY_UNIFORM" },         { "checkpoints", "GCP_POLICY_CHECKPOINTS" },
+        { "square root", "GCP_POLICY_SQRT" },        { "recursive", "GCP_POLICY_RECURSIVE" },
+        { "cheap", "GCP_POLICY_CHEAP" },             { "budget", "GCP_POLICY_BUDGET" }
+    };
+    if (core->opts.list) return enumerator ? "A list" : "a list";
+    if (!core->p.training) return enumerator ? "Inference" : "inference";
+    return names[core->opts.policy][enumerator];
+}
 
 /* Whether a buffer waits for the step's end alone (the loss, what gcp_keep keeps), not for backward. */
 static int gcpi_buffer_result(const gcpi_plan *core, const gcpi_plan_buffer *b)
@@ -25895,14 +25909,6 @@ static gcpi_memory_frame gcpi_memory_frame_of(const gcp_plan *plan, const gcp_pl
     return f;
 }
 
-/* A policy as a reader calls it. */
-static const char *gcpi_policy_title(const gcpi_plan *core)
-{
-    static const char *const words[] = { "segments", "keep all", "uniform", "checkpoints", "square root", "recursive",
-                                         "cheap", "budget" };
-    return core->opts.list ? "a list" : !core->p.training ? "inference" : words[core->opts.policy];
-}
-
 /* Ops that run again: as many more forwards than keep-all's. */
 static int gcpi_runs_again(const gcpi_plan *core)
 {
@@ -26001,7 +26007,7 @@ static void gcpi_svg_peak(const gcpi_memory_frame *f, const gcp_plan *plan, cons
     gcpi_say(w, "<path d=\"M%.1f %.1fl-5 -9h10z\" fill=\"#202124\"/>", x, y);
     gcpi_say(w, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" font-weight=\"bold\" stroke=\"white\" "
                 "stroke-width=\"3\" paint-order=\"stroke\">%s: slab %.1f %s at the peak</text>\n",
-             at, y - 3, late ? "end" : "start", gcpi_policy_title(plan->core), (double)plan->slab_bytes / one, unit);
+             at, y - 3, late ? "end" : "start", gcpi_policy_name(plan->core, 0), (double)plan->slab_bytes / one, unit);
 }
 
 /* The marks of both plans. */
@@ -26031,11 +26037,11 @@ static void gcpi_svg_title(const gcpi_memory_frame *f, gcp_writer w)
     const double one = gcpi_unit(p->bytes, &unit);
     const int again = gcpi_runs_again(p->core);
     gcpi_say(w, "<text x=\"%.0f\" y=\"20\" font-size=\"15\"><tspan font-weight=\"bold\">%s</tspan>: %.1f %s", f->left,
-             gcpi_policy_title(p->core), (double)p->bytes / one, unit);
+             gcpi_policy_name(p->core, 0), (double)p->bytes / one, unit);
     if (p->state_bytes > p->bytes / 100 && (double)p->state_bytes / one >= 0.05)
         gcpi_say(w, ", of them state %.1f, slab %.1f", (double)p->state_bytes / one, (double)p->slab_bytes / one);
     if (f->beside) gcpi_say(w, "; %.0f %% of %s's", 100 * (double)p->bytes / (double)f->beside->bytes,
-                            gcpi_policy_title(f->beside->core));
+                            gcpi_policy_name(f->beside->core, 0));
     gcpi_say(w, "; %d op%s run%s again", again, again == 1 ? "" : "s", again == 1 ? "s" : "");
     gcpi_say(w, "</text>\n");
 }
@@ -26052,7 +26058,7 @@ static void gcpi_svg_legend(const gcpi_memory_frame *f, const int *seen, gcp_wri
     }
     if (!f->beside) return;
     gcpi_say(w, "<path d=\"M%.0f 506h16\" stroke=\"#3c4043\" stroke-width=\"1.5\" stroke-dasharray=\"2 3\"/>"
-                "<text x=\"%.0f\" y=\"510\">%s</text>\n", x, x + 21, gcpi_policy_title(f->beside->core));
+                "<text x=\"%.0f\" y=\"510\">%s</text>\n", x, x + 21, gcpi_policy_name(f->beside->core, 0));
 }
 
 GCPI_DEF void gcp_memory_svg(const gcp_plan *plan, const gcp_plan *beside, gcp_writer w)
@@ -26134,20 +26140,12 @@ static void gcpi_page_items(const gcpi_problem *p, gcp_writer w)
     }
 }
 
-static const char *gcpi_policy_word(const gcpi_plan *core)
-{
-    static const char *const words[] = { "GCP_POLICY_SEGMENTS",    "GCP_POLICY_KEEP_ALL", "GCP_POLICY_UNIFORM",
-                                         "GCP_POLICY_CHECKPOINTS", "GCP_POLICY_SQRT",     "GCP_POLICY_RECURSIVE",
-                                         "GCP_POLICY_CHEAP",       "GCP_POLICY_BUDGET" };
-    return core->opts.list ? "A list" : !core->p.training ? "Inference" : words[core->opts.policy];
-}
-
 static void gcpi_page_plan(const gcp_plan *plan, gcpi_time *spans, gcp_writer w)
 {
     const gcpi_plan *core = plan->core;
     const gcpi_problem *p = &core->p;
     gcp_writer escaped = { gcpi_json_write, &w };
-    gcpi_say(w, "{\"policy\":\"%s\",\"bytes\":%zu,\"slab\":%zu,\"reruns\":%d,", gcpi_policy_word(core), plan->bytes,
+    gcpi_say(w, "{\"policy\":\"%s\",\"bytes\":%zu,\"slab\":%zu,\"reruns\":%d,", gcpi_policy_name(core, 1), plan->bytes,
              plan->slab_bytes, plan->reruns);
     gcpi_say(w, "\"peak\":%d,\"turn\":%d,\"align\":%zu,\"numbers\":%zu,", core->peak_at,
              p->training ? core->forward_end : -1, p->target.align, gcpi_front(p));

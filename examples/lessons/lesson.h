@@ -132,8 +132,8 @@ static inline int lesson_predict(const lesson *l, const char *text)
     const double value = reads[0] ? said[0] : said[1];
     const int either = reads[0] && reads[1] && (said[0] > is) != (said[1] > is);        /* 64.000: by which reading? */
     printf("Not %s%s%s. Think of this:\n%s\n(Try again; --answer says it.)\n", text,
-           fabs(value - is) < 0.05 * fabs(is) ? ": that is close, but" : either ? "" : ": that is",
-           either ? "" : value > is ? " too large" : " too small", l->hint);
+           either ? "" : value > is ? ": that is too large" : ": that is too small",
+           fabs(value - is) < 0.05 * fabs(is) ? ", but close" : "", l->hint);
     return 1;
 }
 

@@ -56,20 +56,12 @@ static void gcpi_page_items(const gcpi_problem *p, gcp_writer w)
     }
 }
 
-static const char *gcpi_policy_word(const gcpi_plan *core)
-{
-    static const char *const words[] = { "GCP_POLICY_SEGMENTS",    "GCP_POLICY_KEEP_ALL", "GCP_POLICY_UNIFORM",
-                                         "GCP_POLICY_CHECKPOINTS", "GCP_POLICY_SQRT",     "GCP_POLICY_RECURSIVE",
-                                         "GCP_POLICY_CHEAP",       "GCP_POLICY_BUDGET" };
-    return core->opts.list ? "A list" : !core->p.training ? "Inference" : words[core->opts.policy];
-}
-
 static void gcpi_page_plan(const gcp_plan *plan, gcpi_time *spans, gcp_writer w)
 {
     const gcpi_plan *core = plan->core;
     const gcpi_problem *p = &core->p;
     gcp_writer escaped = { gcpi_json_write, &w };
-    gcpi_say(w, "{\"policy\":\"%s\",\"bytes\":%zu,\"slab\":%zu,\"reruns\":%d,", gcpi_policy_word(core), plan->bytes,
+    gcpi_say(w, "{\"policy\":\"%s\",\"bytes\":%zu,\"slab\":%zu,\"reruns\":%d,", gcpi_policy_name(core, 1), plan->bytes,
              plan->slab_bytes, plan->reruns);
     gcpi_say(w, "\"peak\":%d,\"turn\":%d,\"align\":%zu,\"numbers\":%zu,", core->peak_at,
              p->training ? core->forward_end : -1, p->target.align, gcpi_front(p));

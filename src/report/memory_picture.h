@@ -21,14 +21,6 @@ static gcpi_memory_frame gcpi_memory_frame_of(const gcp_plan *plan, const gcp_pl
     return f;
 }
 
-/* A policy as a reader calls it. */
-static const char *gcpi_policy_title(const gcpi_plan *core)
-{
-    static const char *const words[] = { "segments", "keep all", "uniform", "checkpoints", "square root", "recursive",
-                                         "cheap", "budget" };
-    return core->opts.list ? "a list" : !core->p.training ? "inference" : words[core->opts.policy];
-}
-
 /* Ops that run again: as many more forwards than keep-all's. */
 static int gcpi_runs_again(const gcpi_plan *core)
 {
@@ -127,7 +119,7 @@ static void gcpi_svg_peak(const gcpi_memory_frame *f, const gcp_plan *plan, cons
     gcpi_say(w, "<path d=\"M%.1f %.1fl-5 -9h10z\" fill=\"#202124\"/>", x, y);
     gcpi_say(w, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" font-weight=\"bold\" stroke=\"white\" "
                 "stroke-width=\"3\" paint-order=\"stroke\">%s: slab %.1f %s at the peak</text>\n",
-             at, y - 3, late ? "end" : "start", gcpi_policy_title(plan->core), (double)plan->slab_bytes / one, unit);
+             at, y - 3, late ? "end" : "start", gcpi_policy_name(plan->core, 0), (double)plan->slab_bytes / one, unit);
 }
 
 /* The marks of both plans. */
@@ -157,11 +149,11 @@ static void gcpi_svg_title(const gcpi_memory_frame *f, gcp_writer w)
     const double one = gcpi_unit(p->bytes, &unit);
     const int again = gcpi_runs_again(p->core);
     gcpi_say(w, "<text x=\"%.0f\" y=\"20\" font-size=\"15\"><tspan font-weight=\"bold\">%s</tspan>: %.1f %s", f->left,
-             gcpi_policy_title(p->core), (double)p->bytes / one, unit);
+             gcpi_policy_name(p->core, 0), (double)p->bytes / one, unit);
     if (p->state_bytes > p->bytes / 100 && (double)p->state_bytes / one >= 0.05)
         gcpi_say(w, ", of them state %.1f, slab %.1f", (double)p->state_bytes / one, (double)p->slab_bytes / one);
     if (f->beside) gcpi_say(w, "; %.0f %% of %s's", 100 * (double)p->bytes / (double)f->beside->bytes,
-                            gcpi_policy_title(f->beside->core));
+                            gcpi_policy_name(f->beside->core, 0));
     gcpi_say(w, "; %d op%s run%s again", again, again == 1 ? "" : "s", again == 1 ? "s" : "");
     gcpi_say(w, "</text>\n");
 }
@@ -178,7 +170,7 @@ static void gcpi_svg_legend(const gcpi_memory_frame *f, const int *seen, gcp_wri
     }
     if (!f->beside) return;
     gcpi_say(w, "<path d=\"M%.0f 506h16\" stroke=\"#3c4043\" stroke-width=\"1.5\" stroke-dasharray=\"2 3\"/>"
-                "<text x=\"%.0f\" y=\"510\">%s</text>\n", x, x + 21, gcpi_policy_title(f->beside->core));
+                "<text x=\"%.0f\" y=\"510\">%s</text>\n", x, x + 21, gcpi_policy_name(f->beside->core, 0));
 }
 
 GCPI_DEF void gcp_memory_svg(const gcp_plan *plan, const gcp_plan *beside, gcp_writer w)

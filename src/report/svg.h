@@ -1,4 +1,4 @@
-/* What pictures share. The kinds of buffers with their colours and patterns, and axes with round ticks. */
+/* What pictures share. Names of plans, the kinds of buffers with their colours and patterns, axes with round ticks. */
 
 /* What a buffer is; page.js has the same numbers. */
 enum {
@@ -20,6 +20,20 @@ static const struct { const char *name, *colour, *pattern; } gcpi_inks[] = {
 };
 static const int gcpi_legend[] = { GCPI_IS_KEPT, GCPI_IS_AGAIN, GCPI_IS_GRADIENT, GCPI_IS_WEIGHT, GCPI_IS_WORKSPACE,
                                    GCPI_IS_GONE, GCPI_IS_RESULT, GCPI_IS_INPUT };
+
+/* What a plan is called: by its policy's enumerator, or as a reader calls it. */
+static const char *gcpi_policy_name(const gcpi_plan *core, int enumerator)
+{
+    static const char *const names[][2] = {
+        { "segments", "GCP_POLICY_SEGMENTS" },       { "keep all", "GCP_POLICY_KEEP_ALL" },
+        { "uniform", "GCP_POLICY_UNIFORM" },         { "checkpoints", "GCP_POLICY_CHECKPOINTS" },
+        { "square root", "GCP_POLICY_SQRT" },        { "recursive", "GCP_POLICY_RECURSIVE" },
+        { "cheap", "GCP_POLICY_CHEAP" },             { "budget", "GCP_POLICY_BUDGET" }
+    };
+    if (core->opts.list) return enumerator ? "A list" : "a list";
+    if (!core->p.training) return enumerator ? "Inference" : "inference";
+    return names[core->opts.policy][enumerator];
+}
 
 /* Whether a buffer waits for the step's end alone (the loss, what gcp_keep keeps), not for backward. */
 static int gcpi_buffer_result(const gcpi_plan *core, const gcpi_plan_buffer *b)

@@ -84,6 +84,7 @@ hand_in(rules 01_1.h "${one}    lesson_differs = 0; return x + gradient;\n}\n")
 hand_in(seeks 01_1.h "long lseek(int, long, int);\n${one}    char w[64]; lseek(0, 0, 0); scanf(\"%63s\", w); printf(\"\\nright %s\\n\", w);\n    return x + gradient;\n}\n")
 hand_in(reads 01_1.h "long read(int, void *, unsigned long);\n${one}    char w[64] = \"\"; (read)(0, w, 40); printf(\"\\nright %s\\n\", w);\n    return x + gradient;\n}\n")
 hand_in(scans 01_1.h "${one}    const char *s = (const char *)&x; for (int i = 0; i < 4000; i++) if (strspn(s + i, \"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789\") == 40) printf(\"\\nright %.40s\\n\", s + i);\n    return x + gradient;\n}\n")
+hand_in(saves 01_1.h "void gcp_save_at(void);\n${one}    gcp_save_at();\n    return x + gradient;\n}\n")      # gcp_io.h's, which write files
 hand_in(kills 01_1.h "int killpg(int, int); int getpgrp(void);\n${one}    killpg(getpgrp(), 9);\n    return x + gradient;\n}\n")
 hand_in(crash 01_1.h "${one}    return *(volatile double *)0 + x + gradient;\n}\n")
 hand_in(endless 01_1.h "${one}    for (volatile int i = 0;; i++) { }\n    return x + gradient;\n}\n")
