@@ -207,8 +207,15 @@ typedef struct gcp_tensor { gcp_tape *tape; int id; unsigned generation; } gcp_t
    {n, 1, 1, c}, (c) as {1, 1, 1, c}. */
 typedef struct gcp_shape { int rank; int d[GCP_MAX_DIMS]; } gcp_shape;
 
-/* Elements: gcp_real; labels and ids; bytes and bits that ops keep for their backward (a pool's index, a sign). */
-typedef enum gcp_dtype { GCP_DTYPE_REAL, GCP_DTYPE_I32, GCP_DTYPE_U8, GCP_DTYPE_BIT } gcp_dtype;
+/* Elements: gcp_real; labels and ids; bytes and bits that ops keep for their backward (a pool's index, a sign); reals
+   that a plan stores as bfloat16. */
+typedef enum gcp_dtype { GCP_DTYPE_REAL, GCP_DTYPE_I32, GCP_DTYPE_U8, GCP_DTYPE_BIT, GCP_DTYPE_BF16 } gcp_dtype;
+/* How a plan stores activations and their gradients (gcp_plan_opts.store): GCP_STORE_BF16 as bfloat16, the upper half
+   of a float. The result of each op is rounded once, to the nearest, ties to even, whether it is stored or not. */
+typedef enum gcp_store { GCP_STORE_REAL, GCP_STORE_BF16 } gcp_store;
+/* One number to bfloat16 and back: a NaN stays one, infinities and denormals are as the format has them. */
+GCP_API uint16_t gcp_bf16(float x);
+GCP_API float gcp_bf16_value(uint16_t bits);
 
 #define GCP_ERRORS(X) \
     X(NOMEM, "out of memory") X(CAPACITY, "a fixed capacity is full") X(SHAPE, "shapes do not fit") \
@@ -289,6 +296,7 @@ typedef struct gcp_call {
     /* commit: write side effects (running statistics, counts). 1 in the one evaluation of a training step that counts;
        0 when forward runs again, in inference, gcp_measure and gcp_gradcheck */
     int training, commit;
+    gcp_store store;                    /* the plan's; GCP_STORE_BF16: see GCP_FLAG_BF16 */
     const gcp_target *target;
     const struct gcp_call *fused;       /* NULL, or the call that runs in the same pass (GCP_FLAG_FUSED says which) */
 } gcp_call;
@@ -306,6 +314,7 @@ typedef struct gcp_cost { double flops, bytes; size_t workspace; } gcp_cost;    
 typedef struct gcp_cost_call {
     const void *attributes; const gcp_shape *in, *out; int inputs, outputs, backward; const gcp_target *target;
     unsigned wanted;                    /* backward: bit i = gradient of input i is wanted */
+    gcp_store store;                    /* the plan's */
 } gcp_cost_call;
 
 /* What holds of an op, or of a target's version of it. */
@@ -333,8 +342,13 @@ typedef enum gcp_flag {
     /* Without these the careful answer is taken: gcp_write_some refuses, a file's order of channels is not known. */
     GCP_FLAG_SAMPLES_APART = 2048, /* sample i of an output is made of samples i of the inputs (the first size counts
                                       samples), and of inputs that have none, as parameters */
-    GCP_FLAG_SAME_CHANNELS = 4096 /* channel c of an output belongs to channel c of each input of as many: an order that
-                                     a file has for one of them (GCP_STYLE_TORCH, behind gcp_flatten) holds for all */
+    GCP_FLAG_SAME_CHANNELS = 4096, /* channel c of an output belongs to channel c of each input of as many: an order
+                                      that a file has for one of them (GCP_STYLE_TORCH, behind gcp_flatten) holds for
+                                      all */
+    /* takes operands of GCP_DTYPE_BF16, any of them, which it reads as they are and writes rounded (gcp_bf16); with
+       .accumulate the sum is rounded. Without it a plan with GCP_STORE_BF16 gives floats, four bytes each, whose values
+       are rounded all the same, by those who make them: what this op makes is rounded when it returns */
+    GCP_FLAG_BF16 = 8192
 } gcp_flag;
 /* An op: one row. Built-in ops and gcp_custom use the same struct. */
 typedef struct gcp_op {
@@ -622,6 +636,12 @@ typedef int (*gcp_progress_fn)(void *context, const gcp_progress *progress);
 
 typedef struct gcp_plan_opts {
     gcp_at at GCPI_Z;
+
+    /* GCP_STORE_BF16: activations and their gradients take two bytes, not four. Weights, their gradients, statistics,
+       optimizer slots, losses and one value a sample stay as they are, and so does what is made of these alone. The
+       tape, its state and its files do not know it: training goes on under a plan without it. Not where gcp_real is
+       double */
+    gcp_store store GCPI_Z;
 
     /* -- policy: what is kept, and what is run again -- */
     gcp_policy policy GCPI_Z;
@@ -1436,6 +1456,7 @@ GCPI_WARM                              /* again at the user's level of optimisat
 
 /* kernels: tiles and products, for each instruction set */
 #include "src/kernels/simd.h"          /* What a kernel needs of the target: threads and the instruction set */
+#include "src/kernels/bf16.h"          /* bfloat16: the upper half of a float */
 #include "src/kernels/columns.h"       /* What all products share: columns, cut into panels; windows of pixels */
 #include "src/kernels/gather.h"        /* The gather product: convolution forward and backward data, A times B */
 #include "src/kernels/outer_plan.h"    /* The outer product's plan: how it is cut, and how x and e are read */
@@ -1450,6 +1471,7 @@ GCPI_COLD
 #include "src/ops/code.h"              /* How an op is written in C: the call that records it */
 GCPI_WARM
 #include "src/ops/map.h"               /* A pass over all elements; copies of views */
+#include "src/ops/blocks.h"            /* A block of a call's rows in floats */
 #include "src/ops/exponential.h"       /* exp, log, square root, tanh and the normal distribution, without a branch */
 #include "src/ops/pointwise_table.h"   /* The pointwise ops, an entry each */
 #include "src/ops/pointwise.h"         /* The pointwise ops on the CPU, from the lines of pointwise_table.h */
@@ -1479,6 +1501,7 @@ GCPI_COLD                              /* at -Og: code that runs once per plan o
 
 /* problem: a tape, or a graph's text, as items and tasks */
 #include "src/problem/problem.h"       /* What planning sees: items and tasks */
+#include "src/problem/store.h"         /* What lies in two bytes */
 #include "src/problem/views.h"         /* Where items lie: views and copies */
 #include "src/problem/costs.h"         /* What tasks cost */
 #include "src/problem/tasks.h"         /* The rest of a tape's problem: groups, gradients, updates, far tasks, moves */

@@ -210,8 +210,15 @@ typedef struct gcp_tensor { gcp_tape *tape; int id; unsigned generation; } gcp_t
    {n, 1, 1, c}, (c) as {1, 1, 1, c}. */
 typedef struct gcp_shape { int rank; int d[GCP_MAX_DIMS]; } gcp_shape;
 
-/* Elements: gcp_real; labels and ids; bytes and bits that ops keep for their backward (a pool's index, a sign). */
-typedef enum gcp_dtype { GCP_DTYPE_REAL, GCP_DTYPE_I32, GCP_DTYPE_U8, GCP_DTYPE_BIT } gcp_dtype;
+/* Elements: gcp_real; labels and ids; bytes and bits that ops keep for their backward (a pool's index, a sign); reals
+   that a plan stores as bfloat16. */
+typedef enum gcp_dtype { GCP_DTYPE_REAL, GCP_DTYPE_I32, GCP_DTYPE_U8, GCP_DTYPE_BIT, GCP_DTYPE_BF16 } gcp_dtype;
+/* How a plan stores activations and their gradients (gcp_plan_opts.store): GCP_STORE_BF16 as bfloat16, the upper half
+   of a float. The result of each op is rounded once, to the nearest, ties to even, whether it is stored or not. */
+typedef enum gcp_store { GCP_STORE_REAL, GCP_STORE_BF16 } gcp_store;
+/* One number to bfloat16 and back: a NaN stays one, infinities and denormals are as the format has them. */
+GCP_API uint16_t gcp_bf16(float x);
+GCP_API float gcp_bf16_value(uint16_t bits);
 
 #define GCP_ERRORS(X) \
     X(NOMEM, "out of memory") X(CAPACITY, "a fixed capacity is full") X(SHAPE, "shapes do not fit") \
@@ -388,6 +395,7 @@ typedef struct gcp_call {
     /* commit: write side effects (running statistics, counts). 1 in the one evaluation of a training step that counts;
        0 when forward runs again, in inference, gcp_measure and gcp_gradcheck */
     int training, commit;
+    gcp_store store;                    /* the plan's; GCP_STORE_BF16: see GCP_FLAG_BF16 */
     const gcp_target *target;
     const struct gcp_call *fused;       /* NULL, or the call that runs in the same pass (GCP_FLAG_FUSED says which) */
 } gcp_call;
@@ -405,6 +413,7 @@ typedef struct gcp_cost { double flops, bytes; size_t workspace; } gcp_cost;    
 typedef struct gcp_cost_call {
     const void *attributes; const gcp_shape *in, *out; int inputs, outputs, backward; const gcp_target *target;
     unsigned wanted;                    /* backward: bit i = gradient of input i is wanted */
+    gcp_store store;                    /* the plan's */
 } gcp_cost_call;
 
 /* What holds of an op, or of a target's version of it. */
@@ -432,8 +441,13 @@ typedef enum gcp_flag {
     /* Without these the careful answer is taken: gcp_write_some refuses, a file's order of channels is not known. */
     GCP_FLAG_SAMPLES_APART = 2048, /* sample i of an output is made of samples i of the inputs (the first size counts
                                       samples), and of inputs that have none, as parameters */
-    GCP_FLAG_SAME_CHANNELS = 4096 /* channel c of an output belongs to channel c of each input of as many: an order that
-                                     a file has for one of them (GCP_STYLE_TORCH, behind gcp_flatten) holds for all */
+    GCP_FLAG_SAME_CHANNELS = 4096, /* channel c of an output belongs to channel c of each input of as many: an order
+                                      that a file has for one of them (GCP_STYLE_TORCH, behind gcp_flatten) holds for
+                                      all */
+    /* takes operands of GCP_DTYPE_BF16, any of them, which it reads as they are and writes rounded (gcp_bf16); with
+       .accumulate the sum is rounded. Without it a plan with GCP_STORE_BF16 gives floats, four bytes each, whose values
+       are rounded all the same, by those who make them: what this op makes is rounded when it returns */
+    GCP_FLAG_BF16 = 8192
 } gcp_flag;
 /* An op: one row. Built-in ops and gcp_custom use the same struct. */
 typedef struct gcp_op {
@@ -721,6 +735,12 @@ typedef int (*gcp_progress_fn)(void *context, const gcp_progress *progress);
 
 typedef struct gcp_plan_opts {
     gcp_at at GCPI_Z;
+
+    /* GCP_STORE_BF16: activations and their gradients take two bytes, not four. Weights, their gradients, statistics,
+       optimizer slots, losses and one value a sample stay as they are, and so does what is made of these alone. The
+       tape, its state and its files do not know it: training goes on under a plan without it. Not where gcp_real is
+       double */
+    gcp_store store GCPI_Z;
 
     /* -- policy: what is kept, and what is run again -- */
     gcp_policy policy GCPI_Z;
@@ -2045,6 +2065,7 @@ static size_t gcpi_row_bytes(gcp_dtype type, size_t elements)
 {
     switch (type) {
     case GCP_DTYPE_REAL: return elements * sizeof(gcp_real);
+    case GCP_DTYPE_BF16: return elements * sizeof(uint16_t);
     case GCP_DTYPE_I32:  return elements * sizeof(int32_t);
     case GCP_DTYPE_U8:   return elements;
     case GCP_DTYPE_BIT:  return (elements + 7) / 8;
@@ -3254,6 +3275,95 @@ static void gcpi_par_run(const gcpi_par *par, ptrdiff_t tasks, ptrdiff_t *base,
         par->parallel_for(par->context, (int)GCPI_MIN(tasks - *base, (ptrdiff_t)INT32_MAX), task, arg);
 }
 
+/* ==== src/kernels/bf16.h ==== */
+
+/* bfloat16: the upper half of a float. Kernels compute in gcp_real. They widen a block of rows to their own memory, and
+   round what they made. To the nearest, ties to even, as IEEE 754 says of any format; a NaN stays one. The bits are the
+   same for every instruction set (AVX-512's own instructions make denormals 0, so they are not used). */
+
+typedef uint16_t gcpi_half;
+
+GCPI_BODY float gcpi_float_of(uint32_t bits) { float x; memcpy(&x, &bits, sizeof x); return x; }
+GCPI_BODY uint32_t gcpi_bits_of(float x) { uint32_t bits; memcpy(&bits, &x, sizeof bits); return bits; }
+
+/* The bits of x, rounded: the lower half is to be left out. */
+GCPI_BODY uint32_t gcpi_rounded_bits(float x)
+{
+    const uint32_t bits = gcpi_bits_of(x), sum = bits + 0x7fffu + (bits >> 16 & 1u);
+    return (bits & 0x7fffffffu) > 0x7f800000u ? bits | 0x400000u : sum;
+}
+GCPI_BODY gcpi_half gcpi_half_of(gcp_real x) { return (gcpi_half)(gcpi_rounded_bits((float)x) >> 16); }
+GCPI_BODY gcp_real gcpi_half_value(gcpi_half h) { return (gcp_real)gcpi_float_of((uint32_t)h << 16); }
+GCPI_BODY gcp_real gcpi_half_rounded(gcp_real x)
+{
+    return (gcp_real)gcpi_float_of(gcpi_rounded_bits((float)x) & 0xffff0000u);
+}
+
+GCPI_DEF uint16_t gcp_bf16(float x) { return (uint16_t)(gcpi_rounded_bits(x) >> 16); }
+GCPI_DEF float gcp_bf16_value(uint16_t bits) { return gcpi_float_of((uint32_t)bits << 16); }
+
+/* Runs of values: widened, rounded to halves, rounded where they are. */
+typedef struct gcpi_halves {
+    void (*widen)(gcp_real *to, const gcpi_half *from, ptrdiff_t n);
+    void (*narrow)(gcpi_half *to, const gcp_real *from, ptrdiff_t n);
+    void (*settle)(gcp_real *x, ptrdiff_t n);
+} gcpi_halves;
+#define GCPI_HALVES(ISA, TARGET)                                                                                       \
+    GCPI_LOOP TARGET void ISA##_widen(gcp_real *GCPI_RESTRICT to, const gcpi_half *GCPI_RESTRICT from, ptrdiff_t n)    \
+    {                                                                                                                  \
+        for (ptrdiff_t i = 0; i < n; i++) to[i] = gcpi_half_value(from[i]);                                            \
+    }                                                                                                                  \
+    GCPI_LOOP TARGET void ISA##_narrow(gcpi_half *GCPI_RESTRICT to, const gcp_real *GCPI_RESTRICT from, ptrdiff_t n)   \
+    {                                                                                                                  \
+        for (ptrdiff_t i = 0; i < n; i++) to[i] = gcpi_half_of(from[i]);                                               \
+    }                                                                                                                  \
+    GCPI_LOOP TARGET void ISA##_settle(gcp_real *x, ptrdiff_t n)                                                       \
+    {                                                                                                                  \
+        for (ptrdiff_t i = 0; i < n; i++) x[i] = gcpi_half_rounded(x[i]);                                              \
+    }                                                                                                                  \
+    static const gcpi_halves ISA##_halves = { ISA##_widen, ISA##_narrow, ISA##_settle };
+GCPI_HALVES(gcpi_any, )
+#if GCPI_X86
+GCPI_HALVES(gcpi_avx2, GCPI_AVX2)
+GCPI_HALVES(gcpi_avx512, GCPI_AVX512)
+#endif
+
+static const gcpi_halves *gcpi_halves_of(int isa)
+{
+#if GCPI_X86
+    if (isa == GCP_ISA_AVX512) return &gcpi_avx512_halves;
+    if (isa == GCP_ISA_AVX2) return &gcpi_avx2_halves;
+#endif
+    (void)isa;
+    return &gcpi_any_halves;
+}
+
+/* Elements of an operand: gcp_real, or halves. Steps and places are in elements. */
+typedef struct gcpi_data { void *at; int half; } gcpi_data;
+static gcpi_data gcpi_reals(const gcp_real *at)
+{
+    gcpi_data d = { (void *)(uintptr_t)at, 0 };
+    return d;
+}
+static gcpi_data gcpi_data_at(gcpi_data d, ptrdiff_t element)
+{
+    d.at = (unsigned char *)d.at + element * (ptrdiff_t)(d.half ? sizeof(gcpi_half) : sizeof(gcp_real));
+    return d;
+}
+/* n elements from `element` on, to and from gcp_real. */
+static void gcpi_data_load(const gcpi_halves *h, gcpi_data d, ptrdiff_t element, gcp_real *to, ptrdiff_t n)
+{
+    d = gcpi_data_at(d, element);
+    if (d.half) h->widen(to, (const gcpi_half *)d.at, n);
+    else memcpy(to, d.at, (size_t)n * sizeof *to);
+}
+static void gcpi_data_store(const gcpi_halves *h, gcpi_data d, ptrdiff_t element, const gcp_real *from, ptrdiff_t n)
+{
+    d = gcpi_data_at(d, element);
+    if (d.half) h->narrow((gcpi_half *)d.at, from, n);
+    else memcpy(d.at, from, (size_t)n * sizeof *from);
+}
+
 /* ==== src/kernels/columns.h ==== */
 
 /* What all products share: columns, cut into panels; windows of pixels. A view says what pixels of x a block of
@@ -3547,7 +3657,7 @@ GCPI_FAST static const gcp_real *gcpi_view_load(const gcpi_view *v, const gcp_re
 
 /* Called with finished pixels of a row of y, `count` channels from `first` on, while they are in cache. */
 typedef struct gcpi_end {
-    void (*run)(void *arg, size_t pixel, size_t pixels, int first, int count);
+    void (*run)(void *arg, size_t pixel, size_t pixels, int first, int count, int worker);
     void *arg;
 } gcpi_end;
 
@@ -3681,12 +3791,12 @@ static void gcpi_planar_row(const gcpi_gather *g, const gcp_real *window, gcp_re
     }
 }
 
-static void gcpi_gather_end(const gcpi_gather *g, const gcpi_block *k, int first, int count)
+static void gcpi_gather_end(const gcpi_gather *g, const gcpi_block *k, int first, int count, int worker)
 {
     for (int b = k->b; g->end && b < k->b + k->n; b++)
         for (int y = k->y; y < k->y + k->h; y++)
             g->end->run(g->end->arg, ((size_t)b * (size_t)g->v.ho + (size_t)y) * (size_t)g->v.wo + (size_t)k->x,
-                        (size_t)k->w, first, count);
+                        (size_t)k->w, first, count, worker);
 }
 
 static void gcpi_planar_task(void *arg, int index, int worker)
@@ -3704,7 +3814,7 @@ static void gcpi_planar_task(void *arg, int index, int worker)
         gcpi_planar_row(g, window + (ptrdiff_t)py * v->sy * v->channels * v->ww, out, plane);
         g->simd.turn(y, g->ys[2], k.w, g->cols, out, plane);
     }
-    gcpi_gather_end(g, &k, 0, g->cols);
+    gcpi_gather_end(g, &k, 0, g->cols, worker);
 }
 
 static void gcpi_planar_run(gcpi_gather *g, const gcpi_par *par)
@@ -4023,7 +4133,7 @@ static void gcpi_gather_task(void *arg, int index, int worker)
                 s.start = NULL;
                 if (g->resident) out += (ptrdiff_t)s.k.ny * s.k.nx * s.k.nj * width;
             }
-    gcpi_gather_end(g, &s.block, group * g->columns.count + first, gcpi_min(width, g->columns.count - first));
+    gcpi_gather_end(g, &s.block, group * g->columns.count + first, gcpi_min(width, g->columns.count - first), worker);
 }
 
 static void gcpi_gather_run(gcpi_gather *g, void *scratch, const gcpi_par *par)
@@ -4749,7 +4859,7 @@ GCPI_FAST static void gcpi_depthwise_row(const gcpi_depthwise *p, const gcpi_gat
 }
 
 /* A share of the rows, from top to bottom: rows of x that two rows of y read are still in cache. */
-static void gcpi_depthwise_rows(const gcpi_depthwise *p, int share, gcp_real *taps)
+static void gcpi_depthwise_rows(const gcpi_depthwise *p, int share, int worker, gcp_real *taps)
 {
     const gcpi_simd simd = gcpi_simd_of(p->isa);
     ptrdiff_t rows = (ptrdiff_t)p->g[0].v.n * p->height;
@@ -4758,15 +4868,14 @@ static void gcpi_depthwise_rows(const gcpi_depthwise *p, int share, gcp_real *ta
         const gcpi_gather *g = &p->g[y % p->phases[0] * p->phases[1]];
         gcpi_block done = { b, y, 0, 1, 1, g->v.wo };
         for (int x = 0; x < p->phases[1]; x++) gcpi_depthwise_row(p, &g[x], &simd, b, y / p->phases[0], taps);
-        gcpi_gather_end(g, &done, 0, p->channels);
+        gcpi_gather_end(g, &done, 0, p->channels, worker);
     }
 }
 
 static void gcpi_depthwise_task(void *arg, int index, int worker)
 {
     const gcpi_depthwise *p = (const gcpi_depthwise *)arg;
-    (void)worker;
-    gcpi_depthwise_rows(p, index, p->scratch);
+    gcpi_depthwise_rows(p, index, worker, p->scratch);
 }
 
 static void gcpi_depthwise_run(gcpi_depthwise *p, void *scratch, const gcpi_par *par)
@@ -4784,9 +4893,8 @@ static void gcpi_depthwise_back_task(void *arg, int index, int worker)
 {
     const gcpi_depthwise *p = (const gcpi_depthwise *)arg;
     ptrdiff_t size = (ptrdiff_t)p->taps * p->channels;
-    (void)worker;
     memset(p->scratch + index * size, 0, (size_t)size * sizeof *p->scratch);
-    gcpi_depthwise_rows(p, index, p->scratch + index * size);
+    gcpi_depthwise_rows(p, index, worker, p->scratch + index * size);
 }
 
 /* One tap, all channels: adds the private sums into the first, always in the same order. */
@@ -5438,6 +5546,8 @@ typedef struct gcpi_facts {
     unsigned early;                             /* of parameters whose gradients backward writes before the others */
     unsigned shared;                            /* that each sample reads whole: weights, tables, values per channel */
     int apart;                                  /* GCP_FLAG_SAMPLES_APART, where inputs of `shared` have no samples */
+    /* of GCP_FLAG_BF16: inputs that are read as gcp_real all the same; outputs whose values are never rounded */
+    unsigned floats, exact;
     int leaves_out;                             /* a loss of samples: those of an ignored label do not count */
     int in_place, indexed;                      /* may overwrite input 0; backward reads the index, output 1 */
     const gcpi_conv_attr *window;               /* kernel, strides, paddings: part of the key of a cost */
@@ -5447,7 +5557,7 @@ typedef struct gcpi_facts {
        both, a target's row may do the same (GCP_FLAG_FUSED) */
     void (*with_group)(const gcp_call *c, gcp_call *group);
     void (*with_stats)(const gcp_call *c, const gcp_call *stats);
-    size_t (*stats_workspace)(const gcpi_conv_attr *a, gcp_shape out, const gcp_target *target);
+    size_t (*stats_workspace)(const gcpi_conv_attr *a, const gcp_cost_call *call);
     /* writes the call that records it, but for its name and the last bracket (code.h); bits of inputs through which
        that call stops gradients; it is recorded by the call of the op behind it */
     void (*call)(struct gcpi_code *c, const gcpi_op *op);
@@ -5793,11 +5903,51 @@ typedef struct gcpi_span {
     int accumulate;
 } gcpi_span;
 typedef void (*gcpi_span_fn)(const gcpi_span *s);
+GCPI_BODY void gcpi_copy_span_body(const gcpi_span *s)                          /* p: to, from */
+{
+    gcp_real *to = s->p[0];
+    const gcp_real *from = s->p[1];
+    if (s->accumulate) GCPI_EACH for (size_t i = 0; i < s->n; i++) to[i] += from[i];
+    else if (to != from) memmove(to, from, s->n * sizeof *to);
+}
+GCPI_WIDE_SPAN(gcpi_copy_span)
+
+/* out: the operand that is made. halves: some lie in two bytes; moved: both of a copy do. */
 typedef struct gcpi_map_job {
     const gcp_call *call; gcpi_span_fn fn;
-    gcp_view view[4]; unsigned char *mask; int dense, accumulate;
+    gcp_view view[4]; unsigned char *mask; int out, dense, accumulate, halves, moved;
     size_t pixels, chunk, width;
 } gcpi_map_job;
+
+/* An operand's elements from one on; .at NULL: there are none. */
+static gcpi_data gcpi_elements(const gcp_view *v, size_t pixel, int channel)
+{
+    gcpi_data d;
+    d.at = v->data; d.half = v->dtype == GCP_DTYPE_BF16;
+    return v->data ? gcpi_data_at(d, (ptrdiff_t)pixel * v->pitch + channel) : d;
+}
+
+/* A span of which some operands lie in two bytes: in pieces that stay in L1, in floats. What is made is rounded. */
+enum { GCPI_PIECE = 1024 };
+static void gcpi_map_pieces(const gcpi_map_job *job, const gcpi_span *whole, const gcpi_data *d)
+{
+    const gcpi_halves *h = gcpi_halves_of(job->call->target->isa);
+    gcp_real room[4][GCPI_PIECE];
+    gcpi_span s = *whole;
+    for (size_t first = 0; first < whole->n; first += s.n) {
+        s.n = GCPI_MIN((size_t)GCPI_PIECE, whole->n - first);
+        s.index = whole->index + first;
+        for (int v = 0; v < 4; v++) {
+            gcpi_data from = d[v].at ? gcpi_data_at(d[v], (ptrdiff_t)first) : d[v];
+            s.p[v] = from.half && from.at ? room[v] : (gcp_real *)from.at;
+            if (from.half && from.at && (v != job->out || job->accumulate))
+                h->widen(room[v], (const gcpi_half *)from.at, (ptrdiff_t)s.n);
+        }
+        job->fn(&s);
+        if (!d[job->out].half) continue;
+        h->narrow((gcpi_half *)d[job->out].at + first, s.p[job->out], (ptrdiff_t)s.n);
+    }
+}
 
 static void gcpi_map_task(void *arg, int index, int worker)
 {
@@ -5807,24 +5957,32 @@ static void gcpi_map_task(void *arg, int index, int worker)
     gcpi_span s;
     s.call = job->call; s.mask = job->mask; s.accumulate = job->accumulate; s.n = step * job->width;
     for (size_t pixel = first; pixel < last; pixel += step) {
+        gcpi_data d[4];
         s.index = pixel * job->width;
-        for (int v = 0; v < 4; v++)
-            s.p[v] = job->view[v].data ? (gcp_real *)job->view[v].data + (ptrdiff_t)pixel * job->view[v].pitch : NULL;
-        job->fn(&s);
+        for (int v = 0; v < 4; v++) {
+            d[v] = gcpi_elements(&job->view[v], pixel, 0);
+            s.p[v] = (gcp_real *)d[v].at;
+        }
+        if (job->moved) memmove(d[0].at, d[1].at, s.n * sizeof(gcpi_half));
+        else if (job->halves) gcpi_map_pieces(job, &s, d);
+        else job->fn(&s);
     }
     (void)worker;
 }
 
-static void gcpi_map(const gcp_call *call, gcpi_span_fn fn, const gcp_view *const *views, int count,
+static void gcpi_map(const gcp_call *call, gcpi_span_fn fn, const gcp_view *const *views, int count, int out,
                      unsigned char *mask, int accumulate)
 {
     gcpi_map_job job;
     memset(&job, 0, sizeof job);
-    job.call = call; job.fn = fn; job.mask = mask; job.dense = 1; job.accumulate = accumulate;
+    job.call = call; job.fn = fn; job.mask = mask; job.dense = 1; job.out = out; job.accumulate = accumulate;
     job.pixels = gcpi_pixels(views[0]->shape);
     job.width = (size_t)views[0]->shape.d[3];
+    job.moved = fn == gcpi_copy_span && !accumulate;
     for (int v = 0; v < count; v++) {
         job.view[v] = *views[v];
+        job.halves |= views[v]->dtype == GCP_DTYPE_BF16;
+        job.moved &= views[v]->dtype == GCP_DTYPE_BF16;
         if (views[v]->data && views[v]->pitch != (ptrdiff_t)job.width) job.dense = 0;
     }
     job.chunk = (GCPI_MAX((size_t)1, GCPI_CHUNK / job.width) + 7) / 8 * 8;
@@ -5835,7 +5993,7 @@ static void gcpi_map_forward(const gcp_call *c, gcpi_span_fn fn)          /* p: 
 {
     const gcp_view *v[2];
     v[0] = &c->in[0]; v[1] = &c->out[0];
-    gcpi_map(c, fn, v, 2, c->outputs > 1 ? (unsigned char *)c->out[1].data : NULL, 0);
+    gcpi_map(c, fn, v, 2, 1, c->outputs > 1 ? (unsigned char *)c->out[1].data : NULL, 0);
 }
 
 static void gcpi_map_backward(const gcp_call *c, gcpi_span_fn fn)         /* p: dx, dy, x or NULL, y or NULL */
@@ -5843,24 +6001,33 @@ static void gcpi_map_backward(const gcp_call *c, gcpi_span_fn fn)         /* p: 
     const gcp_view *v[4];
     if (!c->din[0].data) return;
     v[0] = &c->din[0]; v[1] = &c->dout[0]; v[2] = &c->in[0]; v[3] = &c->out[0];
-    gcpi_map(c, fn, v, 4, c->outputs > 1 ? (unsigned char *)c->out[1].data : NULL, c->din[0].accumulate);
+    gcpi_map(c, fn, v, 4, 0, c->outputs > 1 ? (unsigned char *)c->out[1].data : NULL, c->din[0].accumulate);
 }
-
-GCPI_BODY void gcpi_copy_span_body(const gcpi_span *s)                          /* p: to, from */
-{
-    gcp_real *to = s->p[0];
-    const gcp_real *from = s->p[1];
-    if (s->accumulate) GCPI_EACH for (size_t i = 0; i < s->n; i++) to[i] += from[i];
-    else if (to != from) memmove(to, from, s->n * sizeof *to);
-}
-GCPI_WIDE_SPAN(gcpi_copy_span)
 
 static void gcpi_view_copy(const gcp_call *c, const gcp_view *to, const gcp_view *from, int accumulate)
 {
     const gcp_view *v[2];
     if (to->data == from->data && to->pitch == from->pitch && !accumulate) return;
     v[0] = to; v[1] = from;
-    gcpi_map(c, gcpi_copy_span, v, 2, NULL, accumulate);
+    gcpi_map(c, gcpi_copy_span, v, 2, 0, NULL, accumulate);
+}
+
+/* n elements that lie side by side in both. */
+static void gcpi_elements_copy(const gcp_call *c, gcpi_data to, gcpi_data from, size_t n, int accumulate)
+{
+    const gcpi_data d[4] = { to, from, { NULL, 0 }, { NULL, 0 } };
+    gcpi_map_job job;
+    gcpi_span s;
+    if (!accumulate && to.half == from.half) {
+        memmove(to.at, from.at, n * (to.half ? sizeof(gcpi_half) : sizeof(gcp_real)));
+        return;
+    }
+    memset(&job, 0, sizeof job);
+    memset(&s, 0, sizeof s);
+    job.call = s.call = c; job.fn = gcpi_copy_span;
+    job.accumulate = s.accumulate = accumulate;
+    s.n = n;
+    gcpi_map_pieces(&job, &s, d);
 }
 
 static const gcp_real *gcpi_row(const gcp_view *v, size_t pixel)
@@ -5875,7 +6042,7 @@ static gcp_real *gcpi_row_out(const gcp_view *v, size_t pixel)
 static gcp_view gcpi_channels(const gcp_view *v, int first, int count)
 {
     gcp_view part = *v;
-    part.data = (gcp_real *)v->data + first;
+    part.data = gcpi_elements(v, 0, first).at;
     part.shape.d[3] = count;
     return part;
 }
@@ -5901,8 +6068,175 @@ static size_t gcpi_pixel(gcp_shape s, int n, int y, int x)
 
 static void gcpi_zero_image(const gcp_view *v, int image)
 {
-    size_t per = (size_t)v->shape.d[1] * (size_t)v->shape.d[2], width = (size_t)v->shape.d[3] * sizeof(gcp_real);
-    for (size_t p = 0; p < per; p++) memset(gcpi_row_out(v, (size_t)image * per + p), 0, width);
+    size_t per = (size_t)v->shape.d[1] * (size_t)v->shape.d[2], width = gcpi_row_bytes(v->dtype, (size_t)v->shape.d[3]);
+    for (size_t p = 0; p < per; p++) memset(gcpi_elements(v, (size_t)image * per + p, 0).at, 0, width);
+}
+
+/* ==== src/ops/blocks.h ==== */
+
+/* A block of a call's rows in floats. Ops that go pixel by pixel take such a block for a call of fewer pixels: their
+   loops know gcp_real alone. Operands are widened to a worker's room, which stays in L1 where rows are short, and what
+   was made is rounded when it is stored. */
+
+/* The row operands of a call, all of one width, as bits: those that are read, those that are made. */
+typedef struct gcpi_used { unsigned reads, makes; } gcpi_used;
+enum { GCPI_USED_IN = 0, GCPI_USED_OUT = 8, GCPI_USED_DIN = 16, GCPI_USED_DOUT = 24 };
+#define GCPI_USES_IN(i)   (1u << (GCPI_USED_IN + (i)))
+#define GCPI_USES_OUT(i)  (1u << (GCPI_USED_OUT + (i)))
+#define GCPI_USES_DIN(i)  (1u << (GCPI_USED_DIN + (i)))
+#define GCPI_USES_DOUT(i) (1u << (GCPI_USED_DOUT + (i)))
+static const gcpi_used gcpi_uses_forward = { GCPI_USES_IN(0), GCPI_USES_OUT(0) };
+static const gcpi_used gcpi_uses_backward = { GCPI_USES_IN(0) | GCPI_USES_DOUT(0), GCPI_USES_DIN(0) };
+
+/* slots: row operands of a call, and one more for values in between. */
+enum { GCPI_BLOCK_VALUES = 2048, GCPI_BLOCK_SLOTS = 4, GCPI_BLOCK_INPUTS = 6, GCPI_BLOCK_OUTPUTS = 2 };
+typedef struct gcpi_block_call {
+    gcp_call call;                     /* of the block */
+    const gcp_call *whole;
+    gcp_view in[GCPI_BLOCK_INPUTS], din[GCPI_BLOCK_INPUTS], out[GCPI_BLOCK_OUTPUTS], dout[GCPI_BLOCK_OUTPUTS];
+    gcpi_used used;
+    size_t first, count;               /* rows */
+    int width, slots;
+    gcp_real *room;
+} gcpi_block_call;
+
+/* Rows of a block: a multiple of what makes whole bytes of a mask. */
+static size_t gcpi_block_rows(size_t width)
+{
+    const size_t bits = width & (~width + 1), step = bits >= 8 ? 1 : 8 / bits;
+    return GCPI_MAX((size_t)1, GCPI_BLOCK_VALUES / width / step) * step;
+}
+static size_t gcpi_block_values(size_t width) { return gcpi_block_rows(width) * width; }
+static size_t gcpi_block_room(size_t width)        /* bytes, of a worker */
+{
+    return gcpi_round(GCPI_BLOCK_SLOTS * gcpi_block_values(width) * sizeof(gcp_real), 64);
+}
+/* Bytes of all workers' rooms: first in a call's workspace, where a plan stores bfloat16. */
+static size_t gcpi_block_workspace(gcp_store store, gcp_shape s, const gcp_target *target)
+{
+    return store ? gcpi_block_room((size_t)s.d[3]) * (size_t)target->threads : 0;
+}
+
+/* The cost of an op that needs no other workspace. */
+static void gcpi_rows_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    cost->workspace = gcpi_block_workspace(c->store, c->in[0], c->target);
+}
+
+/* Visits the row operands: of the whole call, and beside them the block's. */
+typedef void gcpi_block_visit(gcpi_block_call *b, const gcp_view *whole, gcp_view *part, int reads, int makes);
+static void gcpi_block_each(gcpi_block_call *b, gcpi_block_visit *visit)
+{
+    const gcp_view *whole[4];
+    gcp_view *const part[4] = { b->in, b->out, b->din, b->dout };
+    whole[0] = b->whole->in; whole[1] = b->whole->out; whole[2] = b->whole->din; whole[3] = b->whole->dout;
+    for (int bit = 0; bit < 32; bit++) {
+        const int reads = b->used.reads >> bit & 1, makes = b->used.makes >> bit & 1,
+                  count = bit & GCPI_USED_OUT ? b->whole->outputs : b->whole->inputs;
+        const gcp_view *from = &whole[bit / 8][bit % 8];
+        if ((reads || makes) && bit % 8 < count && from->data)
+            visit(b, from, &part[bit / 8][bit % 8], reads, makes);
+    }
+}
+/* Runs of the block's values in an operand: where rows lie side by side there is one. */
+static size_t gcpi_block_run(const gcpi_block_call *b, const gcp_view *v) { return v->pitch == b->width ? b->count : 1; }
+
+static void gcpi_block_load(gcpi_block_call *b, const gcp_view *from, gcp_view *to, int reads, int makes)
+{
+    const gcpi_halves *h = gcpi_halves_of(b->whole->target->isa);
+    const size_t width = (size_t)b->width, run = gcpi_block_run(b, from);
+    to->shape = gcpi_scalar();
+    to->shape.d[2] = (int)b->count; to->shape.d[3] = b->width;
+    if (from->dtype == GCP_DTYPE_BIT) {
+        to->data = (unsigned char *)from->data + gcpi_row_bytes(from->dtype, b->first * width);
+        return;
+    }
+    gcp_real *at = b->room + (size_t)b->slots++ * gcpi_block_values(width);
+    to->data = at; to->dtype = GCP_DTYPE_REAL; to->pitch = b->width;
+    if (!reads && !(makes && from->accumulate)) return;
+    for (size_t r = 0; r < b->count; r += run)
+        gcpi_data_load(h, gcpi_elements(from, b->first + r, 0), 0, at + r * width, (ptrdiff_t)(run * width));
+}
+static void gcpi_block_store(gcpi_block_call *b, const gcp_view *to, gcp_view *from, int reads, int makes)
+{
+    const gcpi_halves *h = gcpi_halves_of(b->whole->target->isa);
+    const size_t width = (size_t)b->width, run = gcpi_block_run(b, to);
+    (void)reads;
+    for (size_t r = 0; makes && to->dtype != GCP_DTYPE_BIT && r < b->count; r += run)
+        gcpi_data_store(h, gcpi_elements(to, b->first + r, 0), 0, (const gcp_real *)from->data + r * width,
+                        (ptrdiff_t)(run * width));
+}
+
+/* The call of rows [first, first + count) of one of that many channels; then what it made is stored. */
+static void gcpi_block_open(gcpi_block_call *b, const gcp_call *c, gcpi_used used, int width, size_t first,
+                            size_t count, void *room)
+{
+    b->whole = c; b->call = *c; b->used = used;
+    b->width = width; b->first = first; b->count = count; b->slots = 0;
+    b->room = (gcp_real *)room;
+    memcpy(b->in, c->in, (size_t)GCPI_MIN(c->inputs, (int)GCPI_BLOCK_INPUTS) * sizeof *b->in);
+    memcpy(b->din, c->din, (size_t)GCPI_MIN(c->inputs, (int)GCPI_BLOCK_INPUTS) * sizeof *b->din);
+    memcpy(b->out, c->out, (size_t)GCPI_MIN(c->outputs, (int)GCPI_BLOCK_OUTPUTS) * sizeof *b->out);
+    memcpy(b->dout, c->dout, (size_t)GCPI_MIN(c->outputs, (int)GCPI_BLOCK_OUTPUTS) * sizeof *b->dout);
+    b->call.in = b->in; b->call.din = b->din; b->call.out = b->out; b->call.dout = b->dout;
+    gcpi_block_each(b, gcpi_block_load);
+}
+static void gcpi_block_close(gcpi_block_call *b) { gcpi_block_each(b, gcpi_block_store); }
+
+/* Whether a row operand lies in two bytes: then there is no loop for it, but by blocks. */
+static void gcpi_block_found(gcpi_block_call *b, const gcp_view *whole, gcp_view *part, int reads, int makes)
+{
+    b->slots |= whole->dtype == GCP_DTYPE_BF16;
+    (void)part; (void)reads; (void)makes;
+}
+static int gcpi_by_blocks(const gcp_call *c, gcpi_used used)
+{
+    gcpi_block_call b;
+    if (!c->store) return 0;
+    b.whole = c; b.used = used; b.slots = 0;
+    gcpi_block_each(&b, gcpi_block_found);
+    return b.slots;
+}
+
+/* Passes by rows, chunk by chunk: a task of a job takes the rows from index * chunk on. means: of batch-norm's
+   backward, else NULL. */
+typedef struct gcpi_norm_job { const gcp_call *call; const gcp_real *means; size_t pixels, chunk; } gcpi_norm_job;
+typedef void gcpi_rows_task(void *arg, int index, int worker);
+typedef struct gcpi_block_job { gcpi_norm_job rows; gcpi_rows_task *task; gcpi_used used; int width; } gcpi_block_job;
+
+/* The same task, for a job of one block at a time. */
+static void gcpi_block_task(void *arg, int index, int worker)
+{
+    const gcpi_block_job *job = (const gcpi_block_job *)arg;
+    const size_t width = (size_t)job->width, step = gcpi_block_rows(width), end = (size_t)index * job->rows.chunk;
+    const size_t last = GCPI_MIN(end + job->rows.chunk, job->rows.pixels);
+    unsigned char *room = (unsigned char *)job->rows.call->workspace + (size_t)worker * gcpi_block_room(width);
+    for (size_t first = end, n; first < last; first += n) {
+        gcpi_block_call b;
+        gcpi_norm_job one = job->rows;
+        n = GCPI_MIN(step, last - first);
+        gcpi_block_open(&b, job->rows.call, job->used, job->width, first, n, room);
+        one.call = &b.call; one.pixels = one.chunk = n;
+        job->task(&one, 0, worker);
+        gcpi_block_close(&b);
+    }
+}
+
+static void gcpi_block_rows_run(const gcp_call *c, gcp_shape shape, const gcp_real *means, gcpi_used used, int blocks,
+                                gcpi_rows_task *task)
+{
+    gcpi_block_job job;
+    job.rows.call = c; job.rows.means = means; job.rows.pixels = gcpi_pixels(shape);
+    job.task = task; job.used = used; job.width = shape.d[3];
+    /* a multiple of 8: no two tasks share a byte of a mask */
+    job.rows.chunk = (GCPI_MAX((size_t)1, GCPI_CHUNK / (size_t)shape.d[3]) + 7) / 8 * 8;
+    gcpi_parallel(c->target, (int)((job.rows.pixels + job.rows.chunk - 1) / job.rows.chunk),
+                  blocks ? gcpi_block_task : task, &job);
+}
+static void gcpi_norm_rows(const gcp_call *c, gcp_shape shape, const gcp_real *means, gcpi_used used,
+                           gcpi_rows_task *task)
+{
+    gcpi_block_rows_run(c, shape, means, used, gcpi_by_blocks(c, used), task);
 }
 
 /* ==== src/ops/exponential.h ==== */
@@ -5922,8 +6256,6 @@ GCPI_ALONE double gcpi_expm1_double(double x) { return expm1(x); }
 GCPI_ALONE double gcpi_tanh_double(double x) { return tanh(x); }
 GCPI_ALONE double gcpi_phi_double(double x) { return 0.5 * erfc(-x * 0.70710678118654752440); }
 
-GCPI_BODY float gcpi_float_of(uint32_t bits) { float x; memcpy(&x, &bits, sizeof x); return x; }
-GCPI_BODY uint32_t gcpi_bits_of(float x) { uint32_t bits; memcpy(&bits, &x, sizeof bits); return bits; }
 GCPI_BODY float gcpi_positive(float x) { return gcpi_float_of(gcpi_bits_of(x) & 0x7fffffffu); }
 
 /* a b + c, rounded once (fused: see GCPI_FUSED_SPAN) or twice. */
@@ -6217,7 +6549,7 @@ static gcp_tensor gcpi_pointwise(const gcpi_op_row *row, gcp_tensor x, double p,
     GCPI_POINTWISE_KERNELS(name, value, derivative)                                                                 \
     static const gcpi_op_row gcpi_##name##_row = {                                                                  \
         GCP_OP_##NAME, { #name, gcpi_unary_shape, gcpi_##name##_forward, gcpi_##name##_backward, NULL, reads,       \
-                         GCPI_OVER, 1, NULL }, facts };
+                         GCPI_OVER | GCP_FLAG_BF16, 1, NULL }, facts };
 #define GCPI_POINTWISE_NUMBER(name, field, otherwise, least, most)                                                  \
     if (!gcpi_number_given(x, o.at, #name, "." #field, otherwise, &o.field) ||                                      \
         !gcpi_number_ok(x, o.at, #name, "." #field, o.field, least, most)) return gcpi_nil(x.tape);
@@ -6269,16 +6601,17 @@ GCPI_CALLS_END
    both infinities stay or become a bound. */
 typedef struct gcpi_rectifier { gcp_real low, high, last, slope, least, kink; } gcpi_rectifier;
 
-/* NULL: values stay as they are. */
-static gcpi_rectifier gcpi_rectifier_of(const gcpi_attributes *a)
+/* NULL: values stay as they are. Where values are rounded, so are the bounds: y at a bound is no longer inside. */
+static gcpi_rectifier gcpi_rectifier_of(const gcpi_attributes *a, gcp_store store)
 {
     const double none = -HUGE_VAL, low = a ? a->rectifier.low : none, slope = a ? a->rectifier.slope : 0;
     gcpi_rectifier r;
     r.low = (gcp_real)low; r.high = (gcp_real)(a ? a->rectifier.high : HUGE_VAL); r.slope = (gcp_real)slope;
+    if (store) { r.low = gcpi_half_rounded(r.low); r.high = gcpi_half_rounded(r.high); }
     r.last = !gcpi_finite((double)r.high) ? r.high
              : sizeof(gcp_real) == sizeof(float) ? (gcp_real)nextafterf((float)r.high, -HUGE_VALF)
                                                  : (gcp_real)nextafter((double)r.high, -HUGE_VAL);
-    r.least = (gcp_real)(slope != 0 ? none : low); r.kink = (gcp_real)(slope != 0 ? low : none);
+    r.least = slope != 0 ? (gcp_real)none : r.low; r.kink = slope != 0 ? r.low : (gcp_real)none;
     return r;
 }
 GCPI_BODY gcp_real gcpi_rectified(const gcpi_rectifier *r, gcp_real x)
@@ -6362,7 +6695,7 @@ GCPI_BODY void gcpi_mask_span(const gcpi_rectifier *r, unsigned char *mask, cons
 
 GCPI_BODY void gcpi_rectify_span_body(const gcpi_span *s)
 {
-    const gcpi_rectifier r = gcpi_rectifier_of(gcpi_attr(s->call->attributes));
+    const gcpi_rectifier r = gcpi_rectifier_of(gcpi_attr(s->call->attributes), s->call->store);
     enum { PART = 1024 };                                   /* x is still in L1 when it is read again */
     for (size_t first = 0, n; first < s->n; first += n) {
         const gcp_real *x = s->p[0] + first;
@@ -6398,7 +6731,7 @@ GCPI_BODY void gcpi_rectify_mask_back(const gcpi_span *s, gcp_real *dx, const gc
 GCPI_BODY void gcpi_rectify_span_back_body(const gcpi_span *s)
 {
     gcp_real *dx = s->p[0];
-    const gcpi_rectifier r = gcpi_rectifier_of(gcpi_attr(s->call->attributes));
+    const gcpi_rectifier r = gcpi_rectifier_of(gcpi_attr(s->call->attributes), s->call->store);
     const gcp_real *dy = s->p[1], *y = s->p[3], slope = r.slope;
     if (s->mask && s->accumulate) gcpi_rectify_mask_back(s, dx, dy, slope, 1);
     else if (s->mask) gcpi_rectify_mask_back(s, dx, dy, slope, 0);
@@ -6420,7 +6753,7 @@ static int gcpi_rectify_shape(gcp_shape_call *s)
 
 #define GCPI_RECTIFIER_ROW(name) \
     { name, gcpi_rectify_shape, gcpi_rectify_forward, gcpi_rectify_backward, NULL, 0, GCPI_OUT(0), \
-      GCPI_OVER | GCP_FLAG_SIGN_OR_MASK, 2, NULL }
+      GCPI_OVER | GCP_FLAG_SIGN_OR_MASK | GCP_FLAG_BF16, 2, NULL }
 static void gcpi_rectifier_call(gcpi_code *c, const gcpi_op *op)
 {
     gcpi_code_call(c, op, op->row->name, 0, 1);
@@ -6913,7 +7246,7 @@ static void gcpi_add_forward(const gcp_call *c)
 {
     const gcp_view *v[3];
     v[0] = &c->in[0]; v[1] = &c->in[1]; v[2] = &c->out[0];
-    gcpi_map(c, gcpi_add_span, v, 3, NULL, 0);
+    gcpi_map(c, gcpi_add_span, v, 3, 2, NULL, 0);
 }
 static void gcpi_add_backward(const gcp_call *c)
 {
@@ -6924,7 +7257,7 @@ static void gcpi_add_facts(const gcpi_op *op, gcpi_facts *f) { (void)op; f->part
 static const gcpi_op_row gcpi_add_row = {
     GCP_OP_ADD,
     { "add", gcpi_pair_shape, gcpi_add_forward, gcpi_add_backward, NULL, 0, 0,
-      GCP_FLAG_IN_PLACE | GCP_FLAG_GRAD_VIEW | GCPI_EACH_ONE, 1, NULL },
+      GCP_FLAG_IN_PLACE | GCP_FLAG_GRAD_VIEW | GCPI_EACH_ONE | GCP_FLAG_BF16, 1, NULL },
     gcpi_add_facts
 };
 
@@ -6973,6 +7306,9 @@ typedef struct gcpi_sum_job {
     const gcp_call *call;
     gcpi_sum_fn fn;
     size_t pixels, blocks, width;
+    gcpi_used used;                    /* the operands that are summed */
+    int channels;
+    unsigned char *rooms;              /* of blocks in floats; NULL: operands are floats */
     double *partial;
 } gcpi_sum_job;
 
@@ -6981,19 +7317,25 @@ static size_t gcpi_sum_blocks(size_t pixels, size_t width)
     size_t most = GCPI_MAX((size_t)1, GCPI_MIN((size_t)GCPI_SUM_BLOCKS, 32768 / GCPI_MAX(width, (size_t)1)));
     return GCPI_MAX((size_t)1, GCPI_MIN(most, pixels / 32));
 }
-static gcpi_sum_job gcpi_sum_job_of(const gcp_call *call, gcp_shape shape, int sums, gcpi_sum_fn fn, void *partial)
+/* workspace: rooms for blocks in floats, then the sums. */
+static gcpi_sum_job gcpi_sum_job_of(const gcp_call *call, gcp_shape shape, int sums, gcpi_used used, gcpi_sum_fn fn,
+                                    void *workspace)
 {
     gcpi_sum_job job;
-    job.call = call; job.fn = fn; job.pixels = gcpi_pixels(shape);
+    unsigned char *rooms = (unsigned char *)workspace;
+    job.call = call; job.fn = fn; job.used = used; job.pixels = gcpi_pixels(shape);
+    job.channels = shape.d[3];
     job.width = (size_t)shape.d[3] * (size_t)sums;
     job.blocks = gcpi_sum_blocks(job.pixels, job.width);
-    job.partial = (double *)partial;
+    job.rooms = gcpi_by_blocks(call, used) ? rooms : NULL;
+    job.partial = (double *)(void *)(rooms + gcpi_block_workspace(call->store, shape, call->target));
     return job;
 }
-static size_t gcpi_sum_workspace(gcp_shape s, int sums)
+static size_t gcpi_sum_workspace(const gcp_cost_call *c, gcp_shape s, int sums)
 {
     size_t width = (size_t)s.d[3] * (size_t)sums;
-    return gcpi_sum_blocks(gcpi_pixels(s), width) * width * sizeof(double);
+    return gcpi_block_workspace(c->store, s, c->target) +
+           gcpi_sum_blocks(gcpi_pixels(s), width) * width * sizeof(double);
 }
 
 static size_t gcpi_sum_first(const gcpi_sum_job *job, size_t block) { return job->pixels * block / job->blocks; }
@@ -7001,9 +7343,18 @@ static void gcpi_sum_task(void *arg, int index, int worker)
 {
     const gcpi_sum_job *job = (const gcpi_sum_job *)arg;
     double *sums = job->partial + (size_t)index * job->width;
+    const size_t first = gcpi_sum_first(job, (size_t)index), last = gcpi_sum_first(job, (size_t)index + 1),
+                 step = gcpi_block_rows((size_t)job->channels);
     memset(sums, 0, job->width * sizeof *sums);
-    job->fn(job->call, gcpi_sum_first(job, (size_t)index), gcpi_sum_first(job, (size_t)index + 1), sums);
-    (void)worker;
+    if (!job->rooms) job->fn(job->call, first, last, sums);
+    for (size_t at = first, n; job->rooms && at < last; at += n) {
+        gcpi_block_call b;
+        n = GCPI_MIN(step, last - at);
+        gcpi_block_open(&b, job->call, job->used, job->channels, at, n,
+                        job->rooms + (size_t)worker * gcpi_block_room((size_t)job->channels));
+        job->fn(&b.call, 0, n, sums);
+        gcpi_block_close(&b);
+    }
 }
 
 /* Adds the blocks' sums into the first block's, and returns them: [sums][channels]. */
@@ -7013,9 +7364,9 @@ static double *gcpi_sum_total(const gcpi_sum_job *job)
         for (size_t i = 0; i < job->width; i++) job->partial[i] += job->partial[b * job->width + i];
     return job->partial;
 }
-static double *gcpi_sums(const gcp_call *call, gcp_shape shape, int sums, gcpi_sum_fn fn)
+static double *gcpi_sums(const gcp_call *call, gcp_shape shape, int sums, gcpi_used used, gcpi_sum_fn fn)
 {
-    gcpi_sum_job job = gcpi_sum_job_of(call, shape, sums, fn, call->workspace);
+    gcpi_sum_job job = gcpi_sum_job_of(call, shape, sums, used, fn, call->workspace);
     gcpi_parallel(call->target, (int)job.blocks, gcpi_sum_task, &job);
     return gcpi_sum_total(&job);
 }
@@ -7038,13 +7389,13 @@ static void gcpi_sum_watch_of(gcpi_sum_watch *e, const gcpi_sum_job *job, int ch
     for (size_t b = 0; b < job->blocks; b++)
         e->left[b] = (gcpi_sum_first(job, b + 1) - gcpi_sum_first(job, b)) * (size_t)channels;
 }
-static void gcpi_sum_written(void *arg, size_t pixel, size_t pixels, int first, int count)
+static void gcpi_sum_written(void *arg, size_t pixel, size_t pixels, int first, int count, int worker)
 {
     gcpi_sum_watch *e = (gcpi_sum_watch *)arg;
     for (size_t b = pixel * e->job.blocks / e->job.pixels, n; pixels; b++, pixel += n, pixels -= n) {
         size_t end = gcpi_sum_first(&e->job, b + 1);
         n = end > pixel ? GCPI_MIN(end - pixel, pixels) : 0;
-        if (n && GCPI_TAKE(&e->left[b], n * (size_t)count) == 0) gcpi_sum_task(&e->job, (int)b, 0);
+        if (n && GCPI_TAKE(&e->left[b], n * (size_t)count) == 0) gcpi_sum_task(&e->job, (int)b, worker);
     }
     (void)first;
 }
@@ -7109,7 +7460,8 @@ GCPI_WIDE_SUM(gcpi_sum_dout)
 
 static void gcpi_bias_gradient(const gcp_call *c, const gcp_view *db)
 {
-    if (db->data) gcpi_store_sums(db, gcpi_sums(c, c->dout[0].shape, 1, gcpi_sum_dout));
+    static const gcpi_used used = { GCPI_USES_DOUT(0), 0 };
+    if (db->data) gcpi_store_sums(db, gcpi_sums(c, c->dout[0].shape, 1, used, gcpi_sum_dout));
 }
 
 static int gcpi_bias_fits(gcp_shape_call *s, int channels)
@@ -7127,18 +7479,22 @@ static int gcpi_bias_shape(gcp_shape_call *s)
     return gcpi_all_real(s);
 }
 
-GCPI_LOOP void gcpi_bias_rows(const gcp_view *x, const gcp_real *bias, const gcp_view *y)
+GCPI_LOOP void gcpi_bias_rows(void *arg, int index, int worker)
 {
-    size_t pixels = gcpi_pixels(y->shape);
-    for (size_t p = 0; p < pixels; p++) {
-        const gcp_real *from = gcpi_row(x, p);
-        gcp_real *to = gcpi_row_out(y, p);
-        for (int i = 0; i < y->shape.d[3]; i++) to[i] = from[i] + bias[i];
+    const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
+    const gcp_call *c = job->call;
+    const gcp_real *bias = (const gcp_real *)c->in[1].data;
+    const size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
+    for (size_t p = first; p < last; p++) {
+        const gcp_real *from = gcpi_row(&c->in[0], p);
+        gcp_real *to = gcpi_row_out(&c->out[0], p);
+        for (int i = 0; i < c->out[0].shape.d[3]; i++) to[i] = from[i] + bias[i];
     }
+    (void)worker;
 }
 static void gcpi_bias_forward(const gcp_call *c)
 {
-    gcpi_bias_rows(&c->in[0], (const gcp_real *)c->in[1].data, &c->out[0]);
+    gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_uses_forward, gcpi_bias_rows);
 }
 static void gcpi_bias_backward(const gcp_call *c)
 {
@@ -7147,17 +7503,19 @@ static void gcpi_bias_backward(const gcp_call *c)
 }
 static void gcpi_bias_cost(const gcp_cost_call *c, gcp_cost *cost)
 {
-    if (c->backward && c->wanted & 2) cost->workspace = gcpi_sum_workspace(c->out[0], 1);
+    if (c->backward && c->wanted & 2) cost->workspace = gcpi_sum_workspace(c, c->out[0], 1);
+    else gcpi_rows_cost(c, cost);
 }
 
 static void gcpi_bias_facts(const gcpi_op *op, gcpi_facts *f)
 {
     (void)op;
-    f->shared = f->dense = f->early = GCPI_IN(1);
+    f->shared = f->dense = f->early = f->floats = GCPI_IN(1);
 }
 static const gcpi_op_row gcpi_bias_row = {
     GCP_OP_BIAS,
-    { "bias", gcpi_bias_shape, gcpi_bias_forward, gcpi_bias_backward, gcpi_bias_cost, 0, 0, GCPI_OVER, 1, NULL },
+    { "bias", gcpi_bias_shape, gcpi_bias_forward, gcpi_bias_backward, gcpi_bias_cost, 0, 0,
+      GCPI_OVER | GCP_FLAG_BF16, 1, NULL },
     gcpi_bias_facts
 };
 GCPI_DEF gcp_tensor gcp_bias_at(gcp_tensor x, gcp_tensor b, gcp_op_opts o)
@@ -7169,31 +7527,18 @@ GCPI_DEF gcp_tensor gcp_bias_at(gcp_tensor x, gcp_tensor b, gcp_op_opts o)
 
 /* Batch-norm, addition and rectifier in one pass. It is a row of its own, GCP_ROW_APPLY. */
 
-/* Norms and apply run by chunks of pixels. means: of batch-norm's backward, else NULL. */
-typedef struct gcpi_norm_job { const gcp_call *call; const gcp_real *means; size_t pixels, chunk; } gcpi_norm_job;
-
-static void gcpi_norm_rows(const gcp_call *c, gcp_shape shape, const gcp_real *means,
-                           void (*task)(void *arg, int index, int worker))
-{
-    gcpi_norm_job job;
-    job.call = c; job.means = means; job.pixels = gcpi_pixels(shape);
-    /* a multiple of 8: no two tasks share a byte of a mask */
-    job.chunk = (GCPI_MAX((size_t)1, GCPI_CHUNK / (size_t)shape.d[3]) + 7) / 8 * 8;
-    gcpi_parallel(c->target, (int)((job.pixels + job.chunk - 1) / job.chunk), task, &job);
-}
-
 /* Batch-norm's values per channel, and the rectifier after it. */
 typedef struct gcpi_norm_values {
     const gcp_real *mean, *scale, *gamma, *beta;
     gcpi_rectifier rectifier;
 } gcpi_norm_values;
 /* in: mean, scale, gamma, beta */
-static gcpi_norm_values gcpi_norm_values_of(const gcp_view *in, const gcpi_attributes *rectifier)
+static gcpi_norm_values gcpi_norm_values_of(const gcp_view *in, const gcpi_attributes *rectifier, gcp_store store)
 {
     gcpi_norm_values v;
     v.mean = (const gcp_real *)in[0].data; v.scale = (const gcp_real *)in[1].data;
     v.gamma = (const gcp_real *)in[2].data; v.beta = (const gcp_real *)in[3].data;
-    v.rectifier = gcpi_rectifier_of(rectifier);
+    v.rectifier = gcpi_rectifier_of(rectifier, store);
     return v;
 }
 GCPI_BODY gcp_real gcpi_norm_value(const gcpi_norm_values *v, int i, gcp_real x)
@@ -7225,7 +7570,7 @@ enum { GCPI_TOGETHER = 1024 };
 GCPI_BODY void gcpi_apply_loop(const gcp_call *c, const gcpi_apply_span *s, const int norm, const int add)
 {
     const int masked = c->attributes && c->out[1].data;
-    const gcpi_norm_values v = gcpi_norm_values_of(c->in + 2, masked ? NULL : gcpi_attr(c->attributes));
+    const gcpi_norm_values v = gcpi_norm_values_of(c->in + 2, masked ? NULL : gcpi_attr(c->attributes), c->store);
     const int width = c->out[0].shape.d[3];
     int flat = !norm && s->count == width && gcpi_dense_rows(&c->in[0], width) && gcpi_dense_rows(&c->in[1], width) &&
                gcpi_dense_rows(&c->out[0], width);
@@ -7259,9 +7604,10 @@ GCPI_BODY void gcpi_apply_pixels_body(const gcp_call *c, size_t pixel, size_t pi
 }
 GCPI_WIDE(gcpi_apply_pixels, (const gcp_call *c, size_t pixel, size_t pixels, int first, int count, int ahead),
           (c, pixel, pixels, first, count, ahead), c->target)
-static void gcpi_apply_end(void *arg, size_t pixel, size_t pixels, int first, int count)
+static void gcpi_apply_end(void *arg, size_t pixel, size_t pixels, int first, int count, int worker)
 {
     gcpi_apply_pixels((const gcp_call *)arg, pixel, pixels, first, count, 0);
+    (void)worker;
 }
 static void gcpi_apply_task(void *arg, int index, int worker)
 {
@@ -7270,10 +7616,49 @@ static void gcpi_apply_task(void *arg, int index, int worker)
     gcpi_apply_pixels(job->call, first, last - first, 0, job->call->in[0].shape.d[3], 1);
     (void)worker;
 }
-static void gcpi_apply_forward(const gcp_call *c) { gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_apply_task); }
+/* Where values are rounded: part by part, each rounded as if it were an op of its own; the last one is when it is
+   stored. The call is a block's: it has its own bytes. */
+static void gcpi_apply_part(const gcp_call *c, const gcp_view *x, int part, size_t pixels)
+{
+    gcp_call one = *c;
+    gcp_view in[6], out[2];
+    memset(in, 0, sizeof in);
+    in[0] = *x; out[0] = out[1] = c->out[0];
+    out[1].data = NULL;
+    one.in = in; one.out = out; one.attributes = NULL;
+    if (part == GCPI_PART_NORM) memcpy(in + 2, c->in + 2, 4 * sizeof *in);
+    if (part == GCPI_PART_ADD) in[1] = c->in[1];
+    if (part == GCPI_PART_RECTIFIER) { out[1] = c->out[1]; one.attributes = c->attributes; }
+    gcpi_apply_pixels(&one, 0, pixels, 0, c->out[0].shape.d[3], 0);
+}
+static void gcpi_apply_rounded(void *arg, int index, int worker)
+{
+    const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
+    const gcp_call *c = job->call;
+    const int parts[] = { GCPI_PART_NORM, GCPI_PART_ADD, GCPI_PART_RECTIFIER };
+    const int there[] = { c->in[2].data != NULL, c->in[1].data != NULL, c->attributes != NULL };
+    const gcp_view *x = &c->in[0];
+    for (int i = 0; i < 3; i++) {
+        if (!there[i]) continue;
+        if (x != &c->in[0])
+            gcpi_halves_of(c->target->isa)->settle((gcp_real *)c->out[0].data,
+                                                   (ptrdiff_t)job->pixels * c->out[0].shape.d[3]);
+        gcpi_apply_part(c, x, parts[i], job->pixels);
+        x = &c->out[0];
+    }
+    (void)index; (void)worker;
+}
+static void gcpi_apply_forward(const gcp_call *c)
+{
+    static const gcpi_used used = { GCPI_USES_IN(0) | GCPI_USES_IN(1), GCPI_USES_OUT(0) | GCPI_USES_OUT(1) };
+    /* several parts round in between, even where all operands are floats */
+    const int parts = (c->in[2].data != NULL) + (c->in[1].data != NULL) + (c->attributes != NULL),
+              blocks = gcpi_by_blocks(c, used) || (c->store && parts > 1);
+    gcpi_block_rows_run(c, c->in[0].shape, NULL, used, blocks, blocks ? gcpi_apply_rounded : gcpi_apply_task);
+}
 
 static const gcpi_op_row gcpi_apply_row = {
-    GCP_ROW_APPLY, { "apply", NULL, gcpi_apply_forward, NULL, NULL, 0, 0, GCP_FLAG_IN_PLACE, 2, NULL }, NULL
+    GCP_ROW_APPLY, { "apply", NULL, gcpi_apply_forward, NULL, gcpi_rows_cost, 0, 0, GCP_FLAG_IN_PLACE | GCP_FLAG_BF16, 2, NULL }, NULL
 };
 
 /* ==== src/ops/norm.h ==== */
@@ -7307,6 +7692,7 @@ GCPI_BODY void gcpi_sum_x_body(const gcp_call *c, size_t first, size_t last, dou
     for (; p < last; p++) gcpi_sum_x_pixels(c, p, 1, far, sums);
 }
 GCPI_WIDE_SUM(gcpi_sum_x)
+static const gcpi_used gcpi_sums_of_x = { GCPI_USES_IN(0), 0 };
 static void gcpi_batch_stats_set(const gcp_call *c, const double *sums)      /* sums NULL: from the running values */
 {
     const gcpi_attributes *a = gcpi_attr(c->attributes);
@@ -7326,11 +7712,11 @@ static void gcpi_batch_stats_set(const gcp_call *c, const double *sums)      /* 
 }
 static void gcpi_batch_stats_forward(const gcp_call *c)
 {
-    gcpi_batch_stats_set(c, c->training ? gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_x) : NULL);
+    gcpi_batch_stats_set(c, c->training ? gcpi_sums(c, c->in[0].shape, 2, gcpi_sums_of_x, gcpi_sum_x) : NULL);
 }
 static void gcpi_batch_stats_cost(const gcp_cost_call *c, gcp_cost *cost)
 {
-    cost->workspace = gcpi_sum_workspace(c->in[0], 2);
+    cost->workspace = gcpi_sum_workspace(c, c->in[0], 2);
 }
 
 static int gcpi_norm_shape(gcp_shape_call *s)       /* inputs from 1 on: one value per channel */
@@ -7346,7 +7732,7 @@ static void gcpi_batch_norm_forward(const gcp_call *c)      /* apply, without ad
     gcp_call apply = *c;
     gcp_view in[6] = { c->in[0] };
     memcpy(in + 2, c->in + 1, 4 * sizeof *in);
-    apply.in = in; apply.attributes = NULL;
+    apply.in = in; apply.inputs = 6; apply.attributes = NULL;
     gcpi_apply_forward(&apply);
 }
 
@@ -7378,7 +7764,7 @@ GCPI_BODY void gcpi_sum_norm_pixels(const gcp_call *c, const gcpi_norm_values *v
 }
 GCPI_BODY void gcpi_sum_norm_loop(const gcp_call *c, size_t first, size_t last, double *sums, const int rectified)
 {
-    const gcpi_norm_values v = gcpi_norm_values_of(c->in + 1, c->fused ? gcpi_attr(c->fused->attributes) : NULL);
+    const gcpi_norm_values v = gcpi_norm_values_of(c->in + 1, c->fused ? gcpi_attr(c->fused->attributes) : NULL, c->store);
     const ptrdiff_t far[] = { gcpi_row_ahead(&c->in[0], GCPI_AHEAD_READ / 2),
                               gcpi_row_ahead(&c->dout[0], GCPI_AHEAD_READ / 2) };
     size_t p = first;
@@ -7396,7 +7782,7 @@ GCPI_BODY void gcpi_batch_norm_loop_back(const gcpi_norm_job *job, size_t first,
                                          const int accumulate)
 {
     const gcp_call *c = job->call;
-    const gcpi_norm_values v = gcpi_norm_values_of(c->in + 1, c->fused ? gcpi_attr(c->fused->attributes) : NULL);
+    const gcpi_norm_values v = gcpi_norm_values_of(c->in + 1, c->fused ? gcpi_attr(c->fused->attributes) : NULL, c->store);
     const ptrdiff_t x_far = gcpi_row_ahead(&c->in[0], GCPI_AHEAD), dy_far = gcpi_row_ahead(&c->dout[0], GCPI_AHEAD),
                     dx_far = gcpi_row_ahead(&c->din[0], GCPI_AHEAD);
     int width = c->din[0].shape.d[3];
@@ -7425,11 +7811,49 @@ GCPI_BODY void gcpi_batch_norm_task_back_body(void *arg, int index, int worker)
     (void)worker;
 }
 GCPI_WIDE_TASK(gcpi_batch_norm_task_back, gcpi_norm_job)
+/* Where values are rounded, the gradient through the rectifier is made first: from the rounded value of the norm, which
+   is made again, and rounded, too. The call is a block's: its operands are its own, and z, the last slot, is free. */
+static void gcpi_norm_rectify_back(gcp_call *c, size_t pixels)
+{
+    const size_t n = pixels * (size_t)c->in[0].shape.d[3];
+    const gcpi_halves *h = gcpi_halves_of(c->target->isa);
+    gcp_real *z = (gcp_real *)c->in[0].data + (GCPI_BLOCK_SLOTS - 1) * gcpi_block_values((size_t)c->in[0].shape.d[3]);
+    gcp_call apply = *c;
+    gcp_view in[6] = { c->in[0] }, out[2] = { c->in[0] };
+    gcpi_span span = { { (gcp_real *)c->dout[0].data, (gcp_real *)c->dout[0].data, NULL, z }, NULL, n, 0, c->fused, 0 };
+    if (!c->fused) return;
+    memcpy(in + 2, c->in + 1, 4 * sizeof *in);
+    out[0].data = z;
+    apply.in = in; apply.out = out; apply.attributes = NULL;
+    gcpi_apply_pixels(&apply, 0, pixels, 0, c->in[0].shape.d[3], 0);
+    h->settle(z, (ptrdiff_t)n);
+    gcpi_rectify_span_back(&span);
+    h->settle(span.p[0], (ptrdiff_t)n);
+    c->fused = NULL;
+}
+static const gcpi_used gcpi_sums_of_norm = { GCPI_USES_IN(0) | GCPI_USES_DOUT(0), 0 };
+static void gcpi_sum_norm_rounded(const gcp_call *c, size_t first, size_t last, double *sums)
+{
+    gcp_call own = *c;
+    gcpi_norm_rectify_back(&own, last);
+    gcpi_sum_norm(&own, first, last, sums);
+}
+static void gcpi_batch_norm_rounded_back(void *arg, int index, int worker)
+{
+    gcpi_norm_job own = *(const gcpi_norm_job *)arg;
+    gcp_call call = *own.call;
+    gcpi_norm_rectify_back(&call, own.pixels);
+    own.call = &call;
+    gcpi_batch_norm_task_back(&own, index, worker);
+}
 static void gcpi_batch_norm_backward(const gcp_call *c)
 {
     const double n = (double)gcpi_pixels(c->in[0].shape);
     const int wanted = c->training || c->din[3].data || c->din[4].data;
-    double *sums = wanted ? gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_norm) : (double *)c->workspace;
+    const int rounded = gcpi_by_blocks(c, gcpi_uses_backward);
+    double *sums = wanted ? gcpi_sums(c, c->in[0].shape, 2, gcpi_sums_of_norm,
+                                      rounded ? gcpi_sum_norm_rounded : gcpi_sum_norm)
+                          : gcpi_sum_job_of(c, c->in[0].shape, 2, gcpi_sums_of_norm, NULL, c->workspace).partial;
     if (c->din[3].data) gcpi_store_sums(&c->din[3], sums);
     if (c->din[4].data) gcpi_store_sums(&c->din[4], sums + c->in[0].shape.d[3]);
     /* not in training: the statistics are constants */
@@ -7440,11 +7864,13 @@ static void gcpi_batch_norm_backward(const gcp_call *c)
         memcpy((unsigned char *)sums + (size_t)i * sizeof mean, &mean, sizeof mean);
     }
     if (c->din[0].data)
-        gcpi_norm_rows(c, c->din[0].shape, (const gcp_real *)(const void *)sums, gcpi_batch_norm_task_back);
+        gcpi_norm_rows(c, c->din[0].shape, (const gcp_real *)(const void *)sums, gcpi_uses_backward,
+                       rounded ? gcpi_batch_norm_rounded_back : gcpi_batch_norm_task_back);
 }
 static void gcpi_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
 {
-    if (c->backward) cost->workspace = gcpi_sum_workspace(c->in[0], 2);
+    if (c->backward) cost->workspace = gcpi_sum_workspace(c, c->in[0], 2);
+    else gcpi_rows_cost(c, cost);
 }
 
 /* Layer-norm over channels; RMS-norm is the same with a mean of 0 and without beta. Backward computes the mean and
@@ -7481,7 +7907,7 @@ GCPI_BODY void gcpi_layer_norm_task_body(void *arg, int index, int worker)
 GCPI_WIDE_TASK(gcpi_layer_norm_task, gcpi_norm_job)
 static void gcpi_layer_norm_forward(const gcp_call *c)
 {
-    gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_layer_norm_task);
+    gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_uses_forward, gcpi_layer_norm_task);
 }
 
 GCPI_BODY void gcpi_layer_norm_sums(const gcp_real *x, const gcp_real *dy, int width, double mean, double scale,
@@ -7540,12 +7966,12 @@ static void gcpi_layer_norm_backward(const gcp_call *c)
     none.data = NULL;
     if (!apart) with_sums.din = &none;
     if (sums_wanted) {
-        const double *sums = gcpi_sums(&with_sums, c->in[0].shape, 2, gcpi_layer_norm_back);
+        const double *sums = gcpi_sums(&with_sums, c->in[0].shape, 2, gcpi_uses_backward, gcpi_layer_norm_back);
         if (c->din[1].data) gcpi_store_sums(&c->din[1], sums);
         if (beta) gcpi_store_sums(&c->din[2], sums + c->in[0].shape.d[3]);
     }
     if (c->din[0].data && !(apart && sums_wanted))
-        gcpi_norm_rows(c, c->din[0].shape, NULL, gcpi_layer_norm_task_back);
+        gcpi_norm_rows(c, c->din[0].shape, NULL, gcpi_uses_backward, gcpi_layer_norm_task_back);
 }
 
 static void gcpi_batch_norm_call(gcpi_code *c, const gcpi_op *op)
@@ -7571,6 +7997,7 @@ static void gcpi_batch_stats_facts(const gcpi_op *op, gcpi_facts *f)
 {
     f->silent = 1;
     f->stats = 1;
+    f->floats = GCPI_IN(1) | GCPI_IN(2);
     f->fixed = op->attributes.norm.frozen;
 }
 static void gcpi_batch_norm_facts(const gcpi_op *op, gcpi_facts *f)
@@ -7579,31 +8006,31 @@ static void gcpi_batch_norm_facts(const gcpi_op *op, gcpi_facts *f)
     f->fixed = op->attributes.norm.frozen;
     f->part = GCPI_PART_NORM;
     f->early = GCPI_IN(3) | GCPI_IN(GCPI_NORM_BETA);
-    f->shared = f->dense = GCPI_IN(1) | GCPI_IN(2) | f->early;
+    f->shared = f->dense = f->floats = GCPI_IN(1) | GCPI_IN(2) | f->early;
 }
 static void gcpi_layer_norm_facts(const gcpi_op *op, gcpi_facts *f)
 {
     (void)op;
     f->call = gcpi_layer_norm_call;
-    f->shared = f->dense = f->early = GCPI_IN(1) | GCPI_IN(2);
+    f->shared = f->dense = f->early = f->floats = GCPI_IN(1) | GCPI_IN(2);
 }
 static const gcpi_op_row gcpi_batch_stats_row = {
     GCP_OP_BATCH_STATS,
     { "batch_stats", gcpi_batch_stats_shape, gcpi_batch_stats_forward, NULL, gcpi_batch_stats_cost, 0, 0,
-      GCP_FLAG_ONCE | GCP_FLAG_NO_GRADIENT | GCP_FLAG_SAME_CHANNELS, 2, NULL },
+      GCP_FLAG_ONCE | GCP_FLAG_NO_GRADIENT | GCP_FLAG_SAME_CHANNELS | GCP_FLAG_BF16, 2, NULL },
     gcpi_batch_stats_facts
 };
 static const gcpi_op_row gcpi_batch_norm_row = {
     GCP_OP_BATCH_NORM,
     { "batch_norm", gcpi_norm_shape, gcpi_batch_norm_forward, gcpi_batch_norm_backward, gcpi_norm_cost,
-      GCPI_IN(0) | GCPI_IN(1) | GCPI_IN(2) | GCPI_IN(3), 0, GCPI_OVER, 1, NULL },
+      GCPI_IN(0) | GCPI_IN(1) | GCPI_IN(2) | GCPI_IN(3), 0, GCPI_OVER | GCP_FLAG_BF16, 1, NULL },
     gcpi_batch_norm_facts
 };
 #define GCPI_LAYER_NORM_ROW(name)                                                                                   \
     static const gcpi_op_row gcpi_##name##_row = {                                                                  \
         GCP_OP_LAYER_NORM,                                                                                          \
         { #name, gcpi_norm_shape, gcpi_layer_norm_forward, gcpi_layer_norm_backward, gcpi_norm_cost,                \
-          GCPI_IN(0) | GCPI_IN(1), 0, GCPI_OVER, 1, NULL },                                                         \
+          GCPI_IN(0) | GCPI_IN(1), 0, GCPI_OVER | GCP_FLAG_BF16, 1, NULL },                                                         \
         gcpi_layer_norm_facts                                                                                       \
     };
 GCPI_LAYER_NORM_ROW(layer_norm)
@@ -7999,16 +8426,18 @@ GCPI_SOFTMAX_TASK(gcpi_softmax_task, gcpi_softmax_rows)
 GCPI_SOFTMAX_TASK(gcpi_softmax_task_back, gcpi_softmax_rows_back)
 GCPI_CALLS_END
 
-static void gcpi_softmax_forward(const gcp_call *c) { gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_softmax_task); }
+static void gcpi_softmax_forward(const gcp_call *c) { gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_uses_forward, gcpi_softmax_task); }
 static void gcpi_softmax_backward(const gcp_call *c)
 {
-    if (c->din[0].data) gcpi_norm_rows(c, c->din[0].shape, NULL, gcpi_softmax_task_back);
+    static const gcpi_used used = { GCPI_USES_OUT(0) | GCPI_USES_DOUT(0), GCPI_USES_DIN(0) };
+    if (c->din[0].data) gcpi_norm_rows(c, c->din[0].shape, NULL, used, gcpi_softmax_task_back);
 }
 #define GCPI_SOFTMAX_ROW(name)                                                                             \
     static const gcpi_op_row gcpi_##name##_row = {                                                         \
         GCP_OP_SOFTMAX,                                                                                    \
-        { #name, gcpi_unary_shape, gcpi_softmax_forward, gcpi_softmax_backward, NULL, 0, GCPI_OUT(0),      \
-          GCP_FLAG_IN_PLACE | GCP_FLAG_GRAD_IN_PLACE | GCP_FLAG_SAMPLES_APART, 1, NULL },                  \
+        { #name, gcpi_unary_shape, gcpi_softmax_forward, gcpi_softmax_backward, gcpi_rows_cost, 0,         \
+          GCPI_OUT(0), GCP_FLAG_IN_PLACE | GCP_FLAG_GRAD_IN_PLACE | GCP_FLAG_SAMPLES_APART | GCP_FLAG_BF16,  \
+          1, NULL },                  \
         NULL                                                                                               \
     };
 GCPI_SOFTMAX_ROW(softmax)
@@ -8730,7 +9159,7 @@ static void gcpi_conv_cost(const gcp_cost_call *c, gcp_cost *cost, int forward, 
     if (c->backward && c->wanted & 1) cost->workspace = gcpi_conv_workspace(a, data, c->target);
     if (c->backward && c->wanted & 2)
         cost->workspace = GCPI_MAX(cost->workspace, gcpi_conv_workspace(a, GCPI_BACKWARD_WEIGHTS, c->target));
-    if (c->backward && c->wanted & 4) cost->workspace = GCPI_MAX(cost->workspace, gcpi_sum_workspace(c->out[0], 1));
+    if (c->backward && c->wanted & 4) cost->workspace = GCPI_MAX(cost->workspace, gcpi_sum_workspace(c, c->out[0], 1));
 }
 static void gcpi_conv2d_cost(const gcp_cost_call *c, gcp_cost *cost)
 {
@@ -8766,9 +9195,9 @@ static size_t gcpi_conv2d_room(const gcpi_conv_attr *a, const gcp_target *target
 }
 
 /* Workspace of a convolution that also makes the statistics of its output, in training. */
-static size_t gcpi_conv2d_stats_workspace(const gcpi_conv_attr *a, gcp_shape out, const gcp_target *target)
+static size_t gcpi_conv2d_stats_workspace(const gcpi_conv_attr *a, const gcp_cost_call *c)
 {
-    return gcpi_conv2d_room(a, target) + gcpi_sum_workspace(out, 2);
+    return gcpi_conv2d_room(a, c->target) + gcpi_sum_workspace(c, c->out[0], 2);
 }
 
 static void gcpi_conv2d_stats(const gcp_call *c, const gcp_call *stats)
@@ -8776,7 +9205,7 @@ static void gcpi_conv2d_stats(const gcp_call *c, const gcp_call *stats)
     gcpi_sum_watch sums;
     gcpi_end end = { gcpi_sum_written, &sums };
     gcpi_sum_job job =
-        gcpi_sum_job_of(stats, c->out[0].shape, 2, gcpi_sum_x,
+        gcpi_sum_job_of(stats, c->out[0].shape, 2, gcpi_sums_of_x, gcpi_sum_x,
                         (unsigned char *)c->workspace + gcpi_conv2d_room(&gcpi_attr(c->attributes)->conv, c->target));
     gcpi_sum_watch_of(&sums, &job, c->out[0].shape.d[3]);
     gcpi_conv2d_run(c, &end);
@@ -9024,7 +9453,7 @@ static void gcpi_linear_cost(const gcp_cost_call *c, gcp_cost *cost)
     cost->flops = one * ((c->wanted & 1) + (c->wanted >> 1 & 1));
     if (c->wanted & 1) cost->workspace = gcpi_gemm_scratch(0, 0, m, k, n, &par);
     if (c->wanted & 2) cost->workspace = GCPI_MAX(cost->workspace, gcpi_gemm_scratch(1, 0, n, k, m, &par));
-    if (c->wanted & 4) cost->workspace = GCPI_MAX(cost->workspace, gcpi_sum_workspace(c->out[0], 1));
+    if (c->wanted & 4) cost->workspace = GCPI_MAX(cost->workspace, gcpi_sum_workspace(c, c->out[0], 1));
 }
 
 static void gcpi_linear_forward(const gcp_call *c)
@@ -9855,22 +10284,21 @@ static int gcpi_reshape_shape(gcp_shape_call *s)
                            gcpi_count(s->in[0]), gcpi_count(s->out[0]));
     return gcpi_all_real(s);
 }
-GCPI_LOOP void gcpi_reshape_copy(const gcp_view *to, const gcp_view *from, int accumulate)    /* row lengths differ */
+/* Row lengths differ: a run lies in one row of each. */
+static void gcpi_reshape_copy(const gcp_call *c, const gcp_view *to, const gcp_view *from, int accumulate)
 {
-    size_t n = gcpi_count(to->shape), tw = (size_t)to->shape.d[3], fw = (size_t)from->shape.d[3];
+    size_t n = gcpi_count(to->shape), tw = (size_t)to->shape.d[3], fw = (size_t)from->shape.d[3], run;
     if (to->data == from->data && !accumulate) return;
-    for (size_t i = 0; i < n;) {
-        size_t run = GCPI_MIN(tw - i % tw, fw - i % fw);
-        gcp_real *t = gcpi_row_out(to, i / tw) + i % tw;
-        const gcp_real *f = gcpi_row(from, i / fw) + i % fw;
-        for (size_t k = 0; k < run; k++) t[k] = accumulate ? t[k] + f[k] : f[k];
-        i += run;
+    for (size_t i = 0; i < n; i += run) {
+        run = GCPI_MIN(tw - i % tw, fw - i % fw);
+        gcpi_elements_copy(c, gcpi_elements(to, i / tw, (int)(i % tw)), gcpi_elements(from, i / fw, (int)(i % fw)),
+                           run, accumulate);
     }
 }
-static void gcpi_reshape_forward(const gcp_call *c) { gcpi_reshape_copy(&c->out[0], &c->in[0], 0); }
+static void gcpi_reshape_forward(const gcp_call *c) { gcpi_reshape_copy(c, &c->out[0], &c->in[0], 0); }
 static void gcpi_reshape_backward(const gcp_call *c)
 {
-    if (c->din[0].data) gcpi_reshape_copy(&c->din[0], &c->dout[0], c->din[0].accumulate);
+    if (c->din[0].data) gcpi_reshape_copy(c, &c->din[0], &c->dout[0], c->din[0].accumulate);
 }
 
 static void gcpi_concat_call(gcpi_code *c, const gcpi_op *op)
@@ -9911,19 +10339,19 @@ static void gcpi_slice_facts(const gcpi_op *op, gcpi_facts *f)
 static const gcpi_op_row gcpi_concat_row = {
     GCP_OP_CONCAT,
     { "concat", gcpi_concat_shape, gcpi_concat_forward, gcpi_concat_backward, NULL, 0, 0,
-      GCP_FLAG_VIEW | GCP_FLAG_GRAD_VIEW | GCP_FLAG_SAMPLES_APART, 1, NULL },
+      GCP_FLAG_VIEW | GCP_FLAG_GRAD_VIEW | GCP_FLAG_SAMPLES_APART | GCP_FLAG_BF16, 1, NULL },
     gcpi_concat_facts
 };
 static const gcpi_op_row gcpi_slice_row = {
     GCP_OP_SLICE,
-    { "slice", gcpi_slice_shape, gcpi_slice_forward, gcpi_slice_backward, NULL, 0, 0, GCP_FLAG_VIEW | GCPI_EACH_ONE, 1,
-      NULL },
+    { "slice", gcpi_slice_shape, gcpi_slice_forward, gcpi_slice_backward, NULL, 0, 0,
+      GCP_FLAG_VIEW | GCPI_EACH_ONE | GCP_FLAG_BF16, 1, NULL },
     gcpi_slice_facts
 };
 static const gcpi_op_row gcpi_reshape_row = {
     GCP_OP_RESHAPE,
     { "reshape", gcpi_reshape_shape, gcpi_reshape_forward, gcpi_reshape_backward, NULL, 0, 0,
-      GCP_FLAG_VIEW | GCP_FLAG_GRAD_VIEW | GCP_FLAG_SAMPLES_APART, 1, NULL },
+      GCP_FLAG_VIEW | GCP_FLAG_GRAD_VIEW | GCP_FLAG_SAMPLES_APART | GCP_FLAG_BF16, 1, NULL },
     gcpi_reshape_facts
 };
 
@@ -9931,7 +10359,7 @@ static const gcpi_op_row gcpi_reshape_row = {
 static const gcpi_op_row gcpi_stop_row = {
     GCP_OP_RESHAPE,
     { "stop_gradient", gcpi_reshape_shape, gcpi_reshape_forward, NULL, NULL, 0, 0,
-      GCP_FLAG_VIEW | GCP_FLAG_NO_GRADIENT | GCPI_EACH_ONE, 1, NULL },
+      GCP_FLAG_VIEW | GCP_FLAG_NO_GRADIENT | GCPI_EACH_ONE | GCP_FLAG_BF16, 1, NULL },
     gcpi_reshape_facts
 };
 GCPI_DEF gcp_tensor gcp_stop_gradient_at(gcp_tensor x, gcp_op_opts o)
@@ -11264,6 +11692,8 @@ typedef struct gcpi_item {
     int kind, tensor, producer;       /* tensor of the tape; producer: forward task (in a graph any task) or -1 */
     int root, next;                   /* alias group; next member, -1 at the end */
     int active, pinned, dense;        /* pinned: 0, or GCPI_PINNED_...; dense: bits that say why its pitch is fixed */
+    /* bytes of an element of its rows; its values are rounded to bfloat16, at whatever width (store.h) */
+    int width, rounds;
     int stored, kept;                 /* stored: every policy keeps it; kept: by gcp_keep, nothing may write it again */
     int alone;                        /* shares its bytes with no other item, for some choice of views */
     int move, updated;                /* the task that moves it; the task that updates its parameter; 0: none */
@@ -11308,6 +11738,7 @@ typedef struct gcpi_problem {
     gcpi_copied *copied;                              /* per op; see views.h. NULL for a graph */
     char **task_names, **item_names;                  /* of a graph; NULL for a tape */
     size_t numbers, state;                            /* bytes of the step's numbers, first in the slab; of state */
+    gcp_store store;
     int optimizer, costed;                            /* costed: how many tasks have their seconds from .costs, */
     double costed_share;                              /* and which share of all tasks' seconds that is */
     int far_slots;                                    /* slots per parameter that wait in far memory */
@@ -11327,11 +11758,24 @@ enum { GCPI_ROLES = GCP_MAX_INPUTS, GCPI_ROLE_IN = 0, GCPI_ROLE_OUT = GCPI_ROLES
 /* Bytes of the step's numbers, first in the slab. */
 static size_t gcpi_front(const gcpi_problem *p) { return gcpi_round(p->numbers, p->target.align); }
 
-/* Bytes up to the end of the last pixel: a kernel touches nothing after that. */
-static size_t gcpi_view_bytes(gcp_shape s, gcp_dtype type, ptrdiff_t pitch)
+/* Bytes up to the end of the last pixel: a kernel touches nothing after that. width: of an element; 0: it has no rows of
+   real numbers. */
+static size_t gcpi_view_bytes(gcp_shape s, gcp_dtype type, int width, ptrdiff_t pitch)
 {
-    if (type != GCP_DTYPE_REAL) return gcpi_row_bytes(type, gcpi_count(s));
-    return ((gcpi_pixels(s) - 1) * (size_t)pitch + (size_t)s.d[3]) * sizeof(gcp_real);
+    if (!width) return gcpi_row_bytes(type, gcpi_count(s));
+    return ((gcpi_pixels(s) - 1) * (size_t)pitch + (size_t)s.d[3]) * (size_t)width;
+}
+/* Bytes of an item's row, of the step from row to row; of the whole where it is one run. */
+static size_t gcpi_item_row(const gcpi_item *x) { return x->row ? (size_t)x->row * (size_t)x->width : x->bytes; }
+static size_t gcpi_item_pitch(const gcpi_item *x) { return x->row ? (size_t)x->pitch * (size_t)x->width : x->bytes; }
+/* The bytes that x takes in the rows of a concat, y: it may be stored in another way, and is copied then. */
+static size_t gcpi_column_bytes(const gcpi_item *x, const gcpi_item *y) { return (size_t)x->row * (size_t)y->width; }
+/* How the elements of an item lie in memory. */
+static gcp_dtype gcpi_item_dtype(const gcpi_problem *p, int item)
+{
+    const gcpi_item *x = &p->items[item];
+    if (x->width == (int)sizeof(uint16_t)) return GCP_DTYPE_BF16;
+    return x->kind == GCPI_GRADIENT_ITEM ? GCP_DTYPE_REAL : p->tape->tensors[x->tensor].dtype;
 }
 
 static void gcpi_operand_add(gcpi_problem *p, gcpi_task *task, int item, int mode, int role)
@@ -11474,8 +11918,9 @@ static void gcpi_items_make(gcpi_problem *p)
         if (item->tensor == 0) continue;
         item->kind = gradient ? GCPI_GRADIENT_ITEM : kinds[e->kind];
         item->pitch = item->row = e->shape.d[3];
-        item->bytes = gcpi_view_bytes(e->shape, gradient ? GCP_DTYPE_REAL : e->dtype, item->pitch);
-        if (!gradient && e->dtype != GCP_DTYPE_REAL) item->row = 0;
+        item->width = gradient || e->dtype == GCP_DTYPE_REAL ? (int)sizeof(gcp_real) : 0;
+        item->bytes = gcpi_view_bytes(e->shape, e->dtype, item->width, item->pitch);
+        if (!item->width) item->row = 0;
         item->dense = e->dtype == GCP_DTYPE_BIT || e->dtype == GCP_DTYPE_U8 || e->dtype == GCP_DTYPE_I32 ||
                       item->kind == GCPI_STATE_ITEM || item->kind == GCPI_INPUT_ITEM;
     }
@@ -11580,6 +12025,88 @@ static const char *gcpi_task_name(const gcpi_problem *p, const gcpi_task *task, 
     return buffer;
 }
 
+/* ==== src/problem/store.h ==== */
+
+/* What lies in two bytes. With GCP_STORE_BF16 the values of most tensors are rounded to bfloat16, and so are their
+   gradients: the result of each op once, whether it is stored or not, so that no plan changes a bit. Where all ops that
+   read or make a tensor take halves (GCP_FLAG_BF16) it lies in two bytes; else its rounded values lie in floats, and no
+   pass converts them. */
+
+/* Whether a tensor is a parameter or made of parameters alone: no sample has a part in it. */
+static int gcpi_is_lasting(const gcp_tape *t, int tensor, const unsigned char *lasting)
+{
+    const gcpi_tensor *e = &t->tensors[tensor];
+    const gcpi_op *op = e->producer < 0 ? NULL : &t->ops[e->producer];
+    int all = op != NULL;
+    for (int i = 0; op && i < op->inputs; i++) all &= lasting[gcpi_edge(t, op, i)];
+    return all || e->kind == GCPI_PARAMETER || e->kind == GCPI_STATISTIC;
+}
+
+/* Whether values stay exact though they are of samples: no real numbers, losses, statistics, one value a sample. */
+static int gcpi_is_exact(const gcp_tape *t, int tensor)
+{
+    const gcpi_tensor *e = &t->tensors[tensor];
+    const gcpi_op *op = e->producer < 0 ? NULL : &t->ops[e->producer];
+    if (e->dtype != GCP_DTYPE_REAL || gcpi_count(e->shape) == (size_t)gcpi_by_samples(e->shape).d[0]) return 1;
+    return op && (op->row->flags & (GCP_FLAG_LOSS | GCP_FLAG_ONCE) || gcpi_facts_of(op).exact >> (tensor - op->out) & 1);
+}
+
+/* Whether the target's version of an op takes halves: as an input, or as output where that is negative. A tensor that is
+   several of its inputs lies in floats: its gradient's parts are added there, and the sum is rounded once. */
+static int gcpi_takes_halves(const gcpi_problem *p, const gcpi_op *op, int input)
+{
+    const gcp_op *row = gcpi_row_for(&p->target, op, 0);
+    int times = 0;
+    if (!row || !(row->flags & GCP_FLAG_BF16)) return 0;
+    for (int i = 0; input >= 0 && i < op->inputs; i++)
+        times += gcpi_edge(p->tape, op, i) == gcpi_edge(p->tape, op, input);
+    return input < 0 || (times == 1 && !(gcpi_facts_of(op).floats >> input & 1));
+}
+/* As part of a group, or in one pass with a convolution. */
+static int gcpi_groups_round(const gcpi_problem *p)
+{
+    return !p->store || gcpi_row_for(&p->target, NULL, GCP_ROW_APPLY)->flags & GCP_FLAG_BF16;
+}
+
+static void gcpi_item_width(gcpi_problem *p, int tensor, int width)
+{
+    const gcp_tape *t = p->tape;
+    for (int i = tensor; i < p->item_count; i += p->tensors) {
+        gcpi_item *x = &p->items[i];
+        x->rounds = 1;
+        x->width = width;
+        x->bytes = gcpi_view_bytes(t->tensors[tensor].shape, GCP_DTYPE_REAL, width, x->pitch);
+    }
+}
+
+/* A task none of whose operands is rounded runs as in a plan without halves. */
+static gcp_store gcpi_task_store(const gcpi_problem *p, const gcpi_task *t)
+{
+    for (int k = 0; p->store && k < t->count; k++)
+        if (p->items[p->operands[t->operands + k].item].rounds) return p->store;
+    return GCP_STORE_REAL;
+}
+
+/* lasting: room for a byte a tensor. */
+static void gcpi_items_store(gcpi_problem *p, const unsigned char *needed, unsigned char *lasting)
+{
+    const gcp_tape *t = p->tape;
+    if (!p->store) return;
+    for (int i = 1; i < t->tensor_count; i++) {
+        lasting[i] = (unsigned char)gcpi_is_lasting(t, i, lasting);
+        if (!lasting[i] && !gcpi_is_exact(t, i)) gcpi_item_width(p, i, (int)sizeof(uint16_t));
+    }
+    for (int o = 0; o < t->op_count; o++) {
+        const gcpi_op *op = &t->ops[o];
+        for (int i = 0; needed[o] && i < op->inputs; i++)
+            if (p->items[gcpi_edge(t, op, i)].rounds && !gcpi_takes_halves(p, op, i))
+                gcpi_item_width(p, gcpi_edge(t, op, i), (int)sizeof(gcp_real));
+        for (int j = 0; needed[o] && j < op->outputs; j++)
+            if (p->items[op->out + j].rounds && !gcpi_takes_halves(p, op, -1))
+                gcpi_item_width(p, op->out + j, (int)sizeof(gcp_real));
+    }
+}
+
 /* ==== src/problem/views.h ==== */
 
 /* Where items lie: views and copies. An input of a concat can be made where the concat needs it, a slice or reshape
@@ -11587,6 +12114,21 @@ static const char *gcpi_task_name(const gcpi_problem *p, const gcpi_task *task, 
    shares stays as long as any of them is needed. Or it is a copy: p->copied says which, for a whole plan. Tasks,
    their operands and their numbers do not depend on it; gcpi_views_place (tasks.h) sets all that does: root, next,
    offset, pitch and bytes of items; free, over, under, workspace and seconds of tasks; which gradients are aliases. */
+
+static size_t gcpi_bytes_at(const gcpi_problem *p, int item, ptrdiff_t pitch)     /* of an item, with this pitch */
+{
+    const gcpi_tensor *e = &p->tape->tensors[p->items[item].tensor];
+    return gcpi_view_bytes(e->shape, e->dtype, p->items[item].width, pitch);
+}
+static size_t gcpi_bytes_alone(const gcpi_problem *p, int item)
+{
+    return gcpi_bytes_at(p, item, p->tape->tensors[p->items[item].tensor].shape.d[3]);
+}
+/* Whether two items may be the same bytes: an element is stored alike in both. */
+static int gcpi_stored_alike(const gcpi_problem *p, int x, int y)
+{
+    return p->items[x].width == p->items[y].width && p->items[x].rounds == p->items[y].rounds;
+}
 
 /* Alias groups. Moves every member of group `from` into `to`, at an offset, with the pitch of to. */
 static void gcpi_join(gcpi_problem *p, int from, int to, size_t offset, ptrdiff_t pitch)
@@ -11598,7 +12140,7 @@ static void gcpi_join(gcpi_problem *p, int from, int to, size_t offset, ptrdiff_
         p->items[i].root = p->items[to].root;
         p->items[i].offset += offset;
         p->items[i].pitch = pitch;
-        p->items[i].bytes = gcpi_view_bytes(p->tape->tensors[p->items[i].tensor].shape, GCP_DTYPE_REAL, pitch);
+        p->items[i].bytes = gcpi_bytes_at(p, i, pitch);
     }
 }
 
@@ -11608,7 +12150,7 @@ static void gcpi_view_of(gcpi_problem *p, int item, int of, size_t offset, ptrdi
     gcpi_item *x = &p->items[item], *base = &p->items[of];
     x->offset = base->offset + offset;
     x->pitch = pitch;
-    x->bytes = gcpi_view_bytes(p->tape->tensors[x->tensor].shape, GCP_DTYPE_REAL, pitch);
+    x->bytes = gcpi_bytes_at(p, item, pitch);
     x->root = base->root;
     x->next = p->items[base->root].next;
     p->items[base->root].next = item;
@@ -11634,15 +12176,17 @@ static void gcpi_dense_group(gcpi_problem *p, int item)
 /* Whether the target's kernels take an item's rows there (gcp_target.row_align). */
 static int gcpi_rows_aligned(const gcpi_problem *p, int item, size_t offset, ptrdiff_t pitch)
 {
-    const size_t align = p->target.row_align, row = (size_t)p->items[item].row * sizeof(gcp_real);
-    return !align || row % align || (offset % align == 0 && (size_t)pitch * sizeof(gcp_real) % align == 0);
+    const size_t align = p->target.row_align, width = (size_t)p->items[item].width,
+                 row = (size_t)p->items[item].row * width;
+    return !align || row % align || (offset % align == 0 && (size_t)pitch * width % align == 0);
 }
 /* Whether all of an item's group may move into another's rows, `at` bytes behind their beginning. */
 static int gcpi_group_fits(const gcpi_problem *p, int root, int to, size_t at)
 {
     for (int i = root; i >= 0; i = p->items[i].next) {
         const gcpi_item *x = &p->items[i];
-        if (x->dense || !gcpi_rows_aligned(p, i, x->offset + p->items[to].offset + at, p->items[to].pitch)) return 0;
+        if (x->dense || !gcpi_stored_alike(p, i, to) ||
+            !gcpi_rows_aligned(p, i, x->offset + p->items[to].offset + at, p->items[to].pitch)) return 0;
     }
     return 1;
 }
@@ -11655,20 +12199,20 @@ static int gcpi_can_join(const gcpi_problem *p, int item, int to, size_t at)
            gcpi_group_fits(p, item, to, at);
 }
 
-/* Where input i begins in the rows of a concat, in bytes. */
-static size_t gcpi_joined_at(const gcp_tape *t, const gcpi_op *op, int i)
+/* Where input i begins in the rows of a concat, in bytes. (All inputs that lie there are stored as it is.) */
+static size_t gcpi_joined_at(const gcpi_problem *p, const gcpi_op *op, int i)
 {
     size_t at = 0;
     if (gcpi_facts_of(op).view != GCPI_VIEW_JOINED) return 0;
-    for (int k = 0; k < i; k++) at += (size_t)t->tensors[gcpi_edge(t, op, k)].shape.d[3] * sizeof(gcp_real);
-    return at;
+    for (int k = 0; k < i; k++) at += (size_t)p->tape->tensors[gcpi_edge(p->tape, op, k)].shape.d[3];
+    return at * (size_t)p->items[op->out].width;
 }
 
 /* Whether input i of a concat lies where the concat needs it. */
 static int gcpi_in_place_in(const gcpi_problem *p, const gcpi_op *op, int i)
 {
     const gcpi_item *x = &p->items[gcpi_edge(p->tape, op, i)], *y = &p->items[op->out];
-    return x->root == y->root && x->pitch == y->pitch && x->offset - y->offset == gcpi_joined_at(p->tape, op, i);
+    return x->root == y->root && x->pitch == y->pitch && x->offset - y->offset == gcpi_joined_at(p, op, i);
 }
 
 /* Whether input i of a concat, which lies in an earlier one, may move with all of that into this one: as in a list of
@@ -11679,15 +12223,15 @@ static int gcpi_can_join_with(const gcpi_problem *p, const gcpi_op *op, int i, s
     const gcp_tape *t = p->tape;
     const uint64_t copied = p->copied[op - t->ops].values;
     const gcpi_item *x = &p->items[gcpi_edge(t, op, i)], *r = &p->items[x->root];
-    const size_t begin = gcpi_joined_at(t, op, i) - x->offset, end = begin + (size_t)r->row * sizeof(gcp_real);
+    const size_t begin = gcpi_joined_at(p, op, i) - x->offset, end = begin + gcpi_item_row(r);
     if (x->kind != GCPI_FORWARD_ITEM || r->kind != GCPI_FORWARD_ITEM || x->root == op->out || x->root == x - p->items ||
-        gcpi_joined_at(t, op, i) < x->offset || end > (size_t)p->items[op->out].row * sizeof(gcp_real))
+        gcpi_joined_at(p, op, i) < x->offset || end > gcpi_item_row(&p->items[op->out]))
         return 0;
     if (!gcpi_group_fits(p, x->root, op->out, begin)) return 0;
     size_t column = 0;
     for (int k = 0; k < op->inputs; k++) {
         const gcpi_item *z = &p->items[gcpi_edge(t, op, k)];
-        size_t behind = column + (size_t)t->tensors[gcpi_edge(t, op, k)].shape.d[3] * sizeof(gcp_real);
+        size_t behind = column + (size_t)t->tensors[gcpi_edge(t, op, k)].shape.d[3] * (size_t)r->width;
         if (column < end && behind > begin &&
             (z->root != x->root || begin + z->offset != column || copied >> k & 1))
             return 0;
@@ -11710,15 +12254,16 @@ static int gcpi_forward_views(gcpi_problem *p, const gcpi_op *op)       /* 1: no
     const uint64_t copied = p->copied[op - t->ops].values;
     const gcpi_facts facts = gcpi_facts_of(op);
     int y = op->out, x = gcpi_edge(t, op, 0), whole = 1;
-    if (facts.view != GCPI_VIEW_JOINED && gcpi_view_changes(p, y, x)) return 0;
+    const size_t first = (size_t)facts.first * (size_t)p->items[x].width;
+    if (facts.view != GCPI_VIEW_JOINED && (gcpi_view_changes(p, y, x) || !gcpi_stored_alike(p, x, y))) return 0;
     if (facts.view == GCPI_VIEW_WHOLE && gcpi_is_dense(p, x)) {
         gcpi_view_of(p, y, x, 0, p->items[y].pitch);
         gcpi_dense_group(p, x);
         return 1;
     }
     if (facts.view == GCPI_VIEW_PART && !(copied & 1) && gcpi_takes_pitch(p, y, p->items[x].pitch) &&
-        gcpi_rows_aligned(p, y, p->items[x].offset + (size_t)facts.first * sizeof(gcp_real), p->items[x].pitch)) {
-        gcpi_view_of(p, y, x, (size_t)facts.first * sizeof(gcp_real), p->items[x].pitch);
+        gcpi_rows_aligned(p, y, p->items[x].offset + first, p->items[x].pitch)) {
+        gcpi_view_of(p, y, x, first, p->items[x].pitch);
         return 1;
     }
     if (facts.view != GCPI_VIEW_JOINED) return 0;
@@ -11726,8 +12271,8 @@ static int gcpi_forward_views(gcpi_problem *p, const gcpi_op *op)       /* 1: no
         size_t at;
         x = gcpi_edge(t, op, i);
         if (copied >> i & 1) { whole = 0; continue; }
-        if (gcpi_can_join(p, x, y, gcpi_joined_at(t, op, i)))
-            gcpi_join(p, x, y, gcpi_joined_at(t, op, i), p->items[y].pitch);
+        if (gcpi_can_join(p, x, y, gcpi_joined_at(p, op, i)))
+            gcpi_join(p, x, y, gcpi_joined_at(p, op, i), p->items[y].pitch);
         else if (gcpi_can_join_with(p, op, i, &at)) gcpi_join(p, p->items[x].root, y, at, p->items[y].pitch);
         whole &= gcpi_in_place_in(p, op, i);
     }
@@ -11751,7 +12296,7 @@ static int gcpi_changes_under(const gcpi_problem *p, int x, int y, int o)
 static int gcpi_regions_meet(const gcpi_problem *p, int x, int y)
 {
     const gcpi_item *a = &p->items[x], *b = &p->items[y];
-    size_t wa = (size_t)a->row * sizeof(gcp_real), wb = (size_t)b->row * sizeof(gcp_real);
+    size_t wa = gcpi_item_row(a), wb = gcpi_item_row(b);
     return a->pitch != b->pitch || (a->offset < b->offset + wb && b->offset < a->offset + wa);
 }
 
@@ -11764,13 +12309,14 @@ static int gcpi_gradient_alias(gcpi_problem *p, int o, int i)
     const gcpi_op *op = &t->ops[o];
     int x = t->tensor_count + gcpi_edge(t, op, i), y = t->tensor_count + op->out;
     if (!(op->row->flags & GCP_FLAG_GRAD_VIEW) || t->tensors[gcpi_edge(t, op, i)].kind == GCPI_PARAMETER) return 0;
+    if (!gcpi_stored_alike(p, x, y)) return 0;
     int whole = gcpi_facts_of(op).view == GCPI_VIEW_WHOLE, joined = gcpi_facts_of(op).view == GCPI_VIEW_JOINED;
     if (joined && p->copied[o].gradients >> i & 1) return 0;
     if (whole ? !gcpi_is_dense(p, y) : !gcpi_takes_pitch(p, x, p->items[y].pitch)) return 0;
-    if (!whole && !gcpi_rows_aligned(p, x, p->items[y].offset + gcpi_joined_at(t, op, i), p->items[y].pitch)) return 0;
+    if (!whole && !gcpi_rows_aligned(p, x, p->items[y].offset + gcpi_joined_at(p, op, i), p->items[y].pitch)) return 0;
     for (int k = 0; k < op->inputs; k++) if (k != i && gcpi_edge(t, op, k) == gcpi_edge(t, op, i)) return 0;
     gcpi_item trial = p->items[x];
-    gcpi_view_of(p, x, y, gcpi_joined_at(t, op, i), whole ? trial.pitch : p->items[y].pitch);
+    gcpi_view_of(p, x, y, gcpi_joined_at(p, op, i), whole ? trial.pitch : p->items[y].pitch);
     for (int m = p->items[x].root; m >= 0; m = p->items[m].next) {
         if (m == x || m == y || t->tensors[p->items[m].tensor].producer >= o || !gcpi_regions_meet(p, x, m)) continue;
         if (!gcpi_changes_under(p, x, m, o) && !gcpi_changes_under(p, m, x, o)) continue;
@@ -11813,13 +12359,10 @@ static void gcpi_task_in_place(const gcpi_problem *p, gcpi_task *task, const gcp
         else if (task->over >= 0 && o[k].item == o[task->over].item) { task->over = -1; return; }
     }
     for (int side = 0; side < 2; side++)
-        if (task->under[side] >= 0 && gcpi_operand_elsewhere(p, task, task->under[side])) task->under[side] = -1;
-}
-
-static size_t gcpi_bytes_alone(const gcpi_problem *p, int item)
-{
-    const gcpi_tensor *e = &p->tape->tensors[p->items[item].tensor];
-    return gcpi_view_bytes(e->shape, item < p->tensors ? e->dtype : GCP_DTYPE_REAL, e->shape.d[3]);
+        if (task->under[side] >= 0 &&
+            (gcpi_operand_elsewhere(p, task, task->under[side]) ||
+             (task->over >= 0 && p->items[o[task->under[side]].item].width != p->items[o[task->over].item].width)))
+            task->under[side] = -1;
 }
 
 /* Every item has bytes of its own. */
@@ -11885,7 +12428,7 @@ static size_t gcpi_stats_room(const gcpi_problem *p, const gcpi_op *op, size_t o
     const gcp_op *kernels = p->target.kernels;
     gcp_cost cost;
     memset(&cost, 0, sizeof cost);
-    if (!kernels) return facts.stats_workspace(facts.window, call->out[0], &p->target);
+    if (!kernels) return facts.stats_workspace(facts.window, call);
     call->in = call->out;
     call->attributes = &(op + 1)->attributes;
     if (kernels[(op + 1)->kind].cost) kernels[(op + 1)->kind].cost(call, &cost);
@@ -11939,10 +12482,11 @@ static void gcpi_task_cost(const gcpi_problem *p, gcpi_task *task, const gcpi_op
         call.inputs = op->inputs; call.outputs = op->outputs;
     }
     call.in = in; call.out = out;
-    call.backward = backward; call.target = &p->target;
+    call.backward = backward; call.target = &p->target; call.store = gcpi_task_store(p, task);
     for (int i = 0; backward && op && i < GCPI_MIN(op->inputs, 32); i++)
         call.wanted |= (unsigned)p->items[t->tensor_count + gcpi_edge(t, op, i)].active << i;
-    if (op && row && row->cost) row->cost(&call, &cost);       /* row NULL: a custom op that will be refused */
+    if (!op) in[0] = t->tensors[p->items[p->operands[task->operands].item].tensor].shape;      /* of a group */
+    if (row && row->cost) row->cost(&call, &cost);             /* row NULL: a custom op that will be refused */
     if (!backward && gcpi_stats_follow(p, op)) cost.workspace = gcpi_stats_room(p, op, cost.workspace, &call);
     if (task->free) cost.bytes = 0;
     task->flops = cost.flops;
@@ -12063,6 +12607,7 @@ static int gcpi_swallowed(const gcpi_problem *p, int o, const unsigned char *rea
     if (o + 1 >= t->op_count || op->segment != next->segment || read[op->out] ||
         t->tensors[op->out].flags & GCPI_KEPT || op->out == p->root)
         return 0;
+    if (p->items[op->out].rounds != p->items[next->out].rounds) return 0;
     return !gcpi_op_kept(p, op) && u->first[op->out + 1] - u->first[op->out] == 1 &&
            u->consumers[u->first[op->out]] == o + 1;
 }
@@ -12443,6 +12988,7 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
     ptrdiff_t scratch = a->scratch;
     p->target = *target; p->root = root; p->training = !opts->inference;
     p->numbers = GCPI_NUMBERS_BYTES;
+    p->store = opts->store;
     p->frozen_norms = opts->frozen_norms; p->keep = opts->keep;
     p->guard = opts->check ? target->align : 0;
     if (!gcpi_rates_make(p, opts, a)) return 0;
@@ -12454,13 +13000,15 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
     gcpi_mark_needed(t, root, needed);
     if (!gcpi_uses_make(p, needed, a)) return 0;
     gcpi_items_make(p);
+    gcpi_items_store(p, needed, defined);
+    memset(defined, 0, (size_t)t->tensor_count);
     gcpi_items_dense(p);
     if (p->training) gcpi_mark_gradients(p, needed, opts);
     gcpi_mark_reads(p, needed, read);
     for (int i = 1; i < t->tensor_count; i++)
         if (p->items[i].kind == GCPI_INPUT_ITEM) p->items[i].pinned = GCPI_PINNED_ALWAYS;
     for (int o = 0, n; o < t->op_count; o += n) {
-        n = needed[o] && !opts->no_groups ? gcpi_group(p, o, read) : 1;
+        n = needed[o] && !opts->no_groups && gcpi_groups_round(p) ? gcpi_group(p, o, read) : 1;
         if (n > 1) gcpi_group_task(p, o, n, read);
         else if (needed[o]) gcpi_forward_task(p, o, read);
     }
@@ -12554,6 +13102,7 @@ static int gcpi_graph_item(gcpi_reader *r, char *name, size_t bytes)
     gcpi_item *x = &p->items[p->item_count];
     memset(x, 0, sizeof *x);
     x->bytes = bytes;
+    x->width = (int)sizeof(gcp_real);
     x->kind = GCPI_FORWARD_ITEM;
     x->tensor = x->root = p->item_count;
     x->next = x->producer = -1;
@@ -14981,8 +15530,8 @@ static gcpi_region gcpi_region_of(const gcpi_problem *p, int item, size_t at)
     const gcpi_item *x = &p->items[item];
     gcpi_region r;
     r.item = item; r.at = at; r.end = at + x->bytes;
-    r.pitch = x->row ? (size_t)x->pitch * sizeof(gcp_real) : x->bytes;
-    r.width = x->row ? (size_t)x->row * sizeof(gcp_real) : x->bytes;
+    r.pitch = gcpi_item_pitch(x);
+    r.width = gcpi_item_row(x);
     return r;
 }
 
@@ -15090,7 +15639,7 @@ static void gcpi_forget_copied(gcpi_verifier *v, const gcpi_task *t, int n, cons
         const gcpi_item *x = &items[o->item];
         gcpi_region part = *out;
         if (o->mode != GCPI_READ || (t->kind == GCPI_TASK_BACKWARD && x->kind != GCPI_GRADIENT_ITEM)) continue;
-        if (t->concat) { part.at += column; part.width = (size_t)x->row * sizeof(gcp_real); column += part.width; }
+        if (t->concat) { part.at += column; part.width = gcpi_column_bytes(x, y); column += part.width; }
         if (x->root == y->root && (size_t)v->placed[n + k].offset - x->offset == out->at - y->offset) continue;
         gcpi_forget(v, &part);
     }
@@ -15332,7 +15881,7 @@ static int gcpi_clash(const gcpi_model *m, int task, int v)
             if (o[i].mode != GCPI_READ) continue;
             if (t->concat) {
                 part.at = mine.at + column;
-                part.width = (size_t)p->items[o[i].item].row * sizeof(gcp_real);
+                part.width = gcpi_column_bytes(&p->items[o[i].item], &p->items[o[k].item]);
                 column += part.width;
             }
             if (p->items[o[i].item].root != x->root) clash |= gcpi_overlap(&part, &other);
@@ -17393,7 +17942,7 @@ static size_t gcpi_dense_bytes(const gcpi_problem *p, int item)      /* without 
 {
     const gcpi_item *x = &p->items[item];
     if (!x->row || x->pitch == x->row) return x->bytes;
-    size_t row = (size_t)x->row * sizeof(gcp_real), pitch = (size_t)x->pitch * sizeof(gcp_real);
+    size_t row = gcpi_item_row(x), pitch = gcpi_item_pitch(x);
     return (x->bytes - GCPI_MIN(row, x->bytes)) / pitch * row + row;
 }
 
@@ -20259,6 +20808,8 @@ static int gcpi_target_ok(gcp_tape *t, const gcp_plan_opts *o)
         return gcpi_plan_bad(t, o, "the target's .copy_start and .copy_wait belong together");
     if (g->align && g->align < sizeof(double))
         return gcpi_plan_bad(t, o, "the target's .align is below 8");
+    if (o->store && g->kernels && d && !(g->kernels[GCP_ROW_APPLY].flags & GCP_FLAG_BF16))
+        return gcpi_plan_bad(t, o, ".store = GCP_STORE_BF16: the target's kernels do not take bfloat16");
     if (g->isa < 0 || g->isa > gcpi_isa_best())
         return gcpi_plan_bad(t, o, "this machine does not have the target's .isa");
     return 1;
@@ -20320,6 +20871,9 @@ static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
                            &o->frozen_norms, &o->accumulate_labels, &o->no_groups, &o->check };
     if (o->fuse_update == GCP_ZERO) o->fuse_update = GCP_NEVER;
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) *flags[i] = gcpi_integer(*flags[i]);
+    if ((int)o->store < 0 || o->store > GCP_STORE_BF16) return gcpi_plan_bad(t, o, "unknown .store");
+    if (o->store && sizeof(gcp_real) != sizeof(float))
+        return gcpi_plan_bad(t, o, ".store = GCP_STORE_BF16: gcp_real is double here, and stays so");
     if ((int)o->policy < 0 || o->policy > GCP_POLICY_BUDGET) return gcpi_plan_bad(t, o, "unknown .policy");
     if ((int)o->effort < 0 || o->effort > GCP_EFFORT_THOROUGH) return gcpi_plan_bad(t, o, "unknown .effort");
     if ((int)o->optimizer < 0 || o->optimizer > GCP_OPTIMIZER_ADAMW) return gcpi_plan_bad(t, o, "unknown .optimizer");
@@ -21788,10 +22342,10 @@ static gcp_plan gcpi_plan_of_graph(gcp_tape *t, const char *text, gcp_plan_opts 
     gcp_plan plan = gcpi_plan_none(t);
     const int chosen = o->train || o->freeze || o->frozen_norms || o->rates || o->decays;
     if (!t->ops || t->code || (!chosen && !gcpi_plan_options_ok(t, o))) return plan;
-    if (o->inference || o->optimizer || o->accumulate > 1 || o->on_gradient || o->costs || chosen) {
+    if (o->inference || o->optimizer || o->accumulate > 1 || o->on_gradient || o->costs || o->store || chosen) {
         gcpi_plan_bad(t, o,
-                      "the graph's text says what a step does: leave out .inference, .optimizer, .accumulate, what "
-                      "trains, hooks and .costs");
+                      "the graph's text says what a step does: leave out .store, .inference, .optimizer, .accumulate, "
+                      "what trains, hooks and .costs");
         return plan;
     }
     gcp_arena *a = o->arena ? o->arena : t->arena, was = *a;
@@ -22872,7 +23426,7 @@ static void gcpi_view_empty(const gcpi_plan *core, gcp_view *v, int tensor, int 
     const gcpi_tensor *e = &core->p.tape->tensors[tensor];
     v->data = NULL;
     v->shape = e->shape;
-    v->dtype = gradient ? GCP_DTYPE_REAL : e->dtype;
+    v->dtype = gcpi_item_dtype(&core->p, gradient ? core->p.tensors + tensor : tensor);
     v->pitch = e->shape.d[3];
     v->accumulate = 0;
 }
@@ -22933,6 +23487,7 @@ static void gcpi_call_init(const gcpi_plan *core, const gcpi_task *t, int row, g
     c->numbers = (const gcp_step_numbers *)(void *)core->bound.slab;
     c->ordinal = (uint64_t)t->op;
     c->training = core->p.training;
+    c->store = gcpi_task_store(&core->p, t);
     c->target = &core->p.target;
 }
 
@@ -22954,12 +23509,34 @@ static void gcpi_apply_call(const gcpi_plan *core, const gcpi_task *t, int n, gc
     c->inputs = 6; c->outputs = 2;
 }
 
+static void gcpi_settle_span(const gcpi_span *s)
+{
+    gcpi_halves_of(s->call->target->isa)->settle(s->p[0], (ptrdiff_t)s->n);
+}
+/* Rounds to bfloat16 what a task made in floats (store.h). What lies in two bytes is rounded where it is stored. */
+static void gcpi_round_results(const gcpi_plan *core, const gcpi_task *t, int n, const gcp_call *c)
+{
+    for (int k = 0; core->p.store && k < t->count; k++) {
+        const gcpi_operand *o = &core->p.operands[t->operands + k];
+        const gcpi_item *x = &core->p.items[o->item];
+        const int shared = t->kind == GCPI_TASK_FORWARD ? t->free : o->mode == GCPI_ALIAS;
+        if (o->mode == GCPI_READ || shared || !x->rounds || x->width != (int)sizeof(gcp_real)) continue;
+        gcp_view v;
+        const gcp_view *const views[1] = { &v };
+        gcpi_view_empty(core, &v, x->tensor, x->kind == GCPI_GRADIENT_ITEM);
+        v.data = gcpi_item_data(core, o->item, core->placed[n + k].offset);
+        v.pitch = x->pitch;
+        if (v.data) gcpi_map(c, gcpi_settle_span, views, 1, 0, NULL, 0);
+    }
+}
+
 static void gcpi_run_group(const gcpi_plan *core, const gcpi_task *t, int n)
 {
     gcp_call call;
     gcpi_call_space space;
     gcpi_apply_call(core, t, n, &call, &space);
     gcpi_row_for(&core->p.target, NULL, GCP_ROW_APPLY)->forward(&call);
+    gcpi_round_results(core, t, n, &call);
 }
 
 static void gcpi_op_call(const gcpi_plan *core, const gcpi_instruction *i, int n, gcp_call *c, gcpi_call_space *s)
@@ -22979,6 +23556,7 @@ static void gcpi_run_op(const gcpi_plan *core, const gcpi_instruction *i, int n)
     gcpi_call_space space;
     gcpi_op_call(core, i, n, &call, &space);
     (t->kind == GCPI_TASK_FORWARD ? row->forward : row->backward)(&call);
+    gcpi_round_results(core, t, n, &call);
 }
 
 /* A view of data as reals with the item's shape: the item itself, or values, slots and a count in the state. */
@@ -23075,28 +23653,32 @@ typedef struct gcpi_looked {
     int nan;
 } gcpi_looked;
 
-static void gcpi_look_bytes(const gcp_target *target, const unsigned char *data, size_t size, int real, gcpi_looked *l)
+static void gcpi_look_bytes(const gcp_target *target, const unsigned char *data, size_t size, int width, gcpi_looked *l)
 {
-    gcp_real some[4096 / sizeof(gcp_real)];
+    enum { BYTES = 4096 };
+    gcp_real some[BYTES / sizeof(gcp_real)];
+    gcpi_half halves[BYTES / sizeof(gcpi_half)];
     for (size_t first = 0; first < size; first += sizeof some) {
         size_t n = GCPI_MIN(sizeof some, size - first);
         gcpi_bytes_copy(target, some, data + first, n);
         for (size_t i = 0; i < n; i++) l->hash = gcpi_hash_byte(l->hash, ((unsigned char *)some)[i]);
-        for (size_t i = 0; real && i < n / sizeof *some; i++) l->nan |= isnan(some[i]) != 0;
+        for (size_t i = 0; width == sizeof *some && i < n / sizeof *some; i++) l->nan |= isnan(some[i]) != 0;
+        memcpy(halves, some, sizeof some);
+        for (size_t i = 0; width == sizeof *halves && i < n / sizeof *halves; i++)
+            l->nan |= (halves[i] & 0x7fff) > 0x7f80;
     }
 }
 
 static gcpi_looked gcpi_look(const gcpi_plan *core, int item, ptrdiff_t offset)
 {
     const gcpi_item *x = &core->p.items[item];
-    const gcpi_tensor *e = &core->p.tape->tensors[x->tensor];
     const unsigned char *data = (const unsigned char *)gcpi_item_data(core, item, offset);
-    int real = x->kind == GCPI_GRADIENT_ITEM || e->dtype == GCP_DTYPE_REAL, dense = !real || x->pitch == e->shape.d[3];
-    size_t rows = dense ? 1 : gcpi_pixels(e->shape),
-           width = dense ? x->bytes : (size_t)e->shape.d[3] * sizeof(gcp_real);
+    const int dense = !x->row || x->pitch == x->row;
+    size_t rows = dense ? 1 : gcpi_pixels(core->p.tape->tensors[x->tensor].shape),
+           bytes = dense ? x->bytes : gcpi_item_row(x);
     gcpi_looked l = { GCPI_HASH, 0 };
     for (size_t r = 0; r < rows; r++)
-        gcpi_look_bytes(&core->p.target, data + r * (size_t)x->pitch * sizeof(gcp_real), width, real, &l);
+        gcpi_look_bytes(&core->p.target, data + r * gcpi_item_pitch(x), bytes, x->width, &l);
     return l;
 }
 
@@ -23203,13 +23785,19 @@ static int gcpi_same_place(const gcpi_plan *core, const gcpi_task *t, int n, int
            core->p.items[x->item].bytes == core->p.items[y->item].bytes;
 }
 
+/* Whether what makes an item in one pass with another task leaves no rounding to a pass behind it (gcpi_round_results). */
+static int gcpi_rounds_itself(const gcpi_plan *core, int item)
+{
+    return !core->p.items[item].rounds || core->p.items[item].width != (int)sizeof(gcp_real);
+}
+
 /* conv2d and, next and in place, an addition, a rectifier or both. */
 static int gcpi_conv_ends(const gcpi_plan *core, const gcpi_task *t, int n, const gcpi_task *u)
 {
     int reads = 0;
     if (t->kind != GCPI_TASK_FORWARD || u->kind != GCPI_TASK_FORWARD) return 0;
     const gcpi_op *op = &core->p.tape->ops[t->op], *first = &core->p.tape->ops[u->op] - (u->ops - 1);
-    if (!gcpi_facts_of(op).with_group || !gcpi_fuses(&core->p.target, op)) return 0;
+    if (!gcpi_facts_of(op).with_group || !gcpi_fuses(&core->p.target, op) || !gcpi_rounds_itself(core, op->out)) return 0;
     if (!gcpi_is_part(first, GCPI_PART_ADD) && !gcpi_is_part(first, GCPI_PART_RECTIFIER)) return 0;
     for (int k = 0; k < u->count; k++)
         reads += core->p.operands[u->operands + k].item == op->out &&
@@ -23226,7 +23814,8 @@ static int gcpi_batch_norm_begins(const gcpi_plan *core, const gcpi_task *t, int
     int dx = gcpi_operand_at(core, t, GCPI_ROLE_DIN), dy = gcpi_operand_at(core, t, GCPI_ROLE_DOUT);
     if (!gcpi_is_part(op, GCPI_PART_RECTIFIER) || !gcpi_is_part(norm, GCPI_PART_NORM)) return 0;
     if (gcpi_edge(core->p.tape, op, 0) != norm->out || !gcpi_fuses(&core->p.target, norm) ||
-        core->p.items[gcpi_edge(core->p.tape, norm, GCPI_NORM_BETA)].kind != GCPI_STATE_ITEM)
+        core->p.items[gcpi_edge(core->p.tape, norm, GCPI_NORM_BETA)].kind != GCPI_STATE_ITEM ||
+        !gcpi_rounds_itself(core, core->p.tensors + norm->out))
         return 0;
     return gcpi_same_place(core, t, n, dx, u, n + t->count, gcpi_operand_at(core, u, GCPI_ROLE_DIN)) && dy >= 0 &&
            core->placed[n + dy].offset == core->placed[n + dx].offset &&
@@ -23239,6 +23828,7 @@ static int gcpi_conv_sums(const gcpi_plan *core, const gcpi_task *t, int n, cons
 {
     (void)n;
     if (t->kind != GCPI_TASK_FORWARD || u->kind != GCPI_TASK_FORWARD || u->op != t->op + 1) return 0;
+    if (!gcpi_rounds_itself(core, core->p.tape->ops[t->op].out)) return 0;
     return gcpi_stats_follow(&core->p, &core->p.tape->ops[t->op]);
 }
 
@@ -23359,8 +23949,12 @@ static void gcpi_run_together(gcpi_plan *core, const gcpi_joint *pair, int i, in
         gcpi_far_meet(core, t, m);
         m += t->count;
     }
-    if (pair) pair->run(core, i, n);
-    else gcpi_run_updates(core, i, n, count);
+    if (!pair) { gcpi_run_updates(core, i, n, count); return; }
+    const gcpi_task *t = &core->p.tasks[core->list.at[i].task], *u = &core->p.tasks[core->list.at[i + 1].task];
+    gcp_call call;
+    pair->run(core, i, n);
+    gcpi_call_init(core, u, 0, &call);
+    gcpi_round_results(core, u, n + t->count, &call);
 }
 
 /* Issues the whole list. A device's first error gets the line of the op that was issued last. */
@@ -23659,21 +24253,43 @@ GCPI_DEF double gcp_forward_at(gcp_plan *plan, gcp_step_opts o)
 
 /* Values in and out: a plan's inputs, results, gradients. */
 
+/* n values between the user's reals and a run of rounded ones of this width. */
+static void gcpi_copy_rounded(const gcpi_plan *core, unsigned char *data, int width, gcp_real *user, size_t n,
+                              int to_user)
+{
+    enum { SOME = 1024 };
+    gcp_real some[SOME];
+    gcpi_half halves[SOME];
+    const gcpi_halves *h = gcpi_halves_of(core->p.target.isa);
+    const int half = width == (int)sizeof *halves;
+    void *mine = half ? (void *)halves : (void *)some;
+    for (size_t k, i = 0; i < n; i += k) {
+        k = GCPI_MIN(n - i, (size_t)SOME);
+        if (to_user) gcpi_bytes_copy(&core->p.target, mine, data + i * (size_t)width, k * (size_t)width);
+        else h->narrow(halves, user + i, (ptrdiff_t)k);
+        if (half || !to_user) h->widen(some, halves, (ptrdiff_t)k);
+        if (to_user) memcpy(user + i, some, k * sizeof *some);
+        else gcpi_bytes_copy(&core->p.target, data + i * (size_t)width, mine, k * (size_t)width);
+    }
+}
+
 /* Copies samples [first, first + count) of a tensor between the user's dense array, which begins with the first of
    them, and their place in the slab or the state. Bits are copied as a whole alone. */
 static void gcpi_copy_samples(const gcpi_plan *core, int item, unsigned char *user, int first, int count, int to_user)
 {
     const gcpi_item *x = &core->p.items[item];
     const gcpi_tensor *e = &core->p.tape->tensors[x->tensor];
-    const int real = x->kind == GCPI_GRADIENT_ITEM || e->dtype == GCP_DTYPE_REAL,
-              dense = !real || x->pitch == e->shape.d[3] || e->shape.rank == 1;
+    const int dense = !x->row || x->pitch == e->shape.d[3] || e->shape.rank == 1;
     gcp_shape some = gcpi_by_samples(e->shape), before = some;
     some.d[0] = count; before.d[0] = first;
-    const gcp_dtype type = real ? GCP_DTYPE_REAL : e->dtype;
-    const size_t rows = dense ? 1 : gcpi_pixels(some), row = (size_t)x->pitch * sizeof(gcp_real),
-                 width = gcpi_row_bytes(type, dense ? gcpi_count(some) : (size_t)e->shape.d[3]);
+    const gcp_dtype type = gcpi_item_dtype(&core->p, item);
+    const size_t rows = dense ? 1 : gcpi_pixels(some), row = gcpi_item_pitch(x),
+                 elements = dense ? gcpi_count(some) : (size_t)e->shape.d[3], width = gcpi_row_bytes(type, elements);
     unsigned char *data = (unsigned char *)gcpi_item_data(core, item, core->where[item]) +
                           (dense ? gcpi_row_bytes(type, gcpi_count(before)) : gcpi_pixels(before) * row);
+    for (size_t r = 0; x->rounds && r < rows; r++)
+        gcpi_copy_rounded(core, data + r * row, x->width, (gcp_real *)(void *)user + r * elements, elements, to_user);
+    if (x->rounds) return;
     if (to_user) gcpi_rows_copy(&core->p.target, user, width, data, row, width, rows);
     else gcpi_rows_copy(&core->p.target, data, row, user, width, width, rows);
 }
@@ -24621,7 +25237,7 @@ static int gcpi_read_from(const gcpi_plan *core, ptrdiff_t i, int item)
 static int gcpi_lies_in(const gcpi_problem *p, int a, int b)
 {
     const gcpi_item *x = &p->items[a], *y = &p->items[b];
-    size_t wide = (size_t)x->row * sizeof(gcp_real), wider = (size_t)y->row * sizeof(gcp_real);
+    size_t wide = gcpi_item_row(x), wider = gcpi_item_row(y);
     return a != b && x->pitch == y->pitch && x->offset >= y->offset && x->offset + wide <= y->offset + wider &&
            (wide < wider || a > b);
 }

@@ -1,5 +1,8 @@
 /* Random networks under every policy: loss, gradients, running statistics and optimiser state are those of keep-all,
-   bit for bit; the planned bytes are the measured ones. Usage: test_dags [networks [first seed]] */
+   bit for bit; the planned bytes are the measured ones. Usage: test_dags [networks [first seed [bf16]]]
+
+   bf16: plans with GCP_STORE_BF16, and beside them REFERENCE, which does the rule literally: no row takes bfloat16, so
+   each op runs alone in floats, and what it made is rounded. Each network on one of the instruction sets. */
 #include <stdlib.h>
 #include "support/check.h"
 #include "support/random_net.h"
@@ -11,12 +14,30 @@ static unsigned char far_memory[GCP_MB(8)];
 static unsigned char state[GCP_MB(1)], state_kept[GCP_MB(1)];
 static float gradient[1 << 18], gradient_kept[1 << 18], images[4096];
 static int labels[2];
+static gcp_store store;
+static gcp_op floats[GCP_ROW_COUNT];                  /* rows that do not take bfloat16 */
 
 /* Threads in the wrong order, to show that order does not matter. */
 static void backwards(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg)
 {
     (void)context;
     for (int i = tasks - 1; i >= 0; i--) task(arg, i, i % 3);
+}
+
+/* One of the instruction sets that this machine has. */
+static int instructions(unsigned seed)
+{
+    static int best;
+    gcp_arena arena = gcp_arena_from(slab, sizeof slab);
+    gcp_tape *t = gcp_tape_make(&arena, .ops = 4);
+    gcp_tensor y = gcp_relu(gcp_input(t, "x", GCP_SHAPE(2)));
+    for (int isa = GCP_ISA_AVX512; !best; isa--) {
+        const gcp_target target = { .isa = isa };
+        gcp_plan plan = gcp_plan_make(y, .inference = 1, .target = &target);
+        if (plan.core) best = isa;
+        gcp_error_clear(t);
+    }
+    return 1 + (int)(seed % (unsigned)best);
 }
 
 static void feed(gcp_plan *plan, const random_net *r, int step)
@@ -29,7 +50,7 @@ static void feed(gcp_plan *plan, const random_net *r, int step)
 }
 
 /* Lists whose concats and slices copy, at random, what they need not: policy COPIES is the list of policy seed % 8. */
-enum { COPIES = 9 };
+enum { COPIES = 9, REFERENCE };
 static char list_text[1 << 20];
 static size_t list_used;
 static int list_overfull;
@@ -137,7 +158,7 @@ static size_t train(const random_net *r, gcp_plan_opts o, unsigned seed, int pol
 
 static float inferred(const random_net *r, int no_groups)
 {
-    gcp_plan plan = gcp_plan_make(r->loss, .inference = 1, .no_groups = no_groups);
+    gcp_plan plan = gcp_plan_make(r->loss, .store = store, .inference = 1, .no_groups = no_groups);
     gcp_bind(&plan, slab, sizeof slab);
     feed(&plan, r, 3);
     return (float)gcp_forward(&plan);
@@ -154,26 +175,32 @@ static void one(unsigned seed, int policy, size_t *kept_gradients, float *kept_l
     static int diverged;                                  /* NaNs have the same bits, too, but .check would name them */
     gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
     random_net r = net_make_with(&arena, seed, 1);
-    const gcp_target scrambled = { .threads = 3, .parallel_for = backwards };
+    const int first = store ? REFERENCE : GCP_POLICY_KEEP_ALL;
+    gcp_target target = { .isa = store ? instructions(seed) : GCP_ISA_BEST };
     gcp_plan trial = gcp_plan_make(r.loss, .policy = GCP_POLICY_KEEP_ALL);
-    if (gcp_error_code(r.tape) == GCP_E_CAPACITY) { too_large += policy == GCP_POLICY_KEEP_ALL; return; }
+    if (gcp_error_code(r.tape) == GCP_E_CAPACITY) { too_large += policy == first; return; }
     gcp_plan_opts o = net_policy(policy == COPIES ? (int)(seed % 8) : policy, seed, trial.units);
     float loss;
-    if (policy != GCP_POLICY_KEEP_ALL) o.check = diverged ? 0 : GCP_CHECK;
-    else o.no_groups = (int)(seed % 2);                   /* in groups or op by op: the same bits */
-    if (seed % 5 == 0 && policy != GCP_POLICY_KEEP_ALL) o.target = &scrambled;
+    o.store = store;
+    if (policy == REFERENCE) { o = (gcp_plan_opts) { .at = GCP_AT, .store = store, .policy = GCP_POLICY_KEEP_ALL }; }
+    if (policy == REFERENCE) { o.no_groups = 1; target.kernels = floats; }
+    if (policy != first) o.check = diverged ? 0 : GCP_CHECK;
+    else if (!store) o.no_groups = (int)(seed % 2);       /* in groups or op by op: the same bits */
+    if (policy == GCP_POLICY_KEEP_ALL && store) o.check = 0;      /* .check runs no pairs */
+    if (seed % 5 == 0 && policy != first) { target.threads = 3; target.parallel_for = backwards; }
+    if (store || seed % 5 == 0) o.target = &target;
     memset(state, 0, sizeof state);
     gcp_state_bind(r.tape, state, sizeof state);
     size_t n = gradients(&r, o, gradient, &loss, seed, policy);
     size_t bytes = train(&r, o, seed, policy);
-    if (policy == GCP_POLICY_KEEP_ALL) {
+    if (policy == first) {
         float grouped = inferred(&r, 0), single = inferred(&r, 1);         /* a step may have diverged */
         CHECK(!memcmp(&grouped, &single, sizeof grouped));
     }
     const char *error = gcp_error(r.tape);
     if (error) fprintf(stderr, "network %u, policy %d: %s\n", seed, policy, error);
     CHECK(gcp_error(r.tape) == NULL);
-    if (policy == GCP_POLICY_KEEP_ALL) {
+    if (policy == first) {
         memcpy(gradient_kept, gradient, n * sizeof *gradient);
         memcpy(state_kept, state, bytes);
         *kept_gradients = n; *kept_loss = loss; *kept_state = bytes;
@@ -189,7 +216,8 @@ static void one(unsigned seed, int policy, size_t *kept_gradients, float *kept_l
 int main(int argc, char **argv)
 {
     int networks = argc > 1 ? atoi(argv[1]) : NETWORKS, first = argc > 2 ? atoi(argv[2]) : 0;
-    static const int policies[] = { GCP_POLICY_KEEP_ALL,
+    static const int policies[] = { REFERENCE,
+                                    GCP_POLICY_KEEP_ALL,
                                     GCP_POLICY_SEGMENTS,
                                     GCP_POLICY_UNIFORM,
                                     GCP_POLICY_CHECKPOINTS,
@@ -199,11 +227,14 @@ int main(int argc, char **argv)
                                     7,
                                     COPIES,
                                     8 };
+    if (argc > 3) store = GCP_STORE_BF16;
+    gcp_cpu_kernels(floats);
+    for (int k = 0; k < GCP_ROW_COUNT; k++) floats[k].flags &= ~(unsigned)GCP_FLAG_BF16;
     for (int i = 0; i < networks && check_failed < 10; i++) {
         size_t kept_gradients = 0, kept_state = 0;
         float kept_loss = 0;
         /* the last one plans longest */
-        for (size_t p = 0; p < sizeof policies / sizeof *policies - (i % 3 != 0); p++)
+        for (size_t p = !store; p < sizeof policies / sizeof *policies - (i % 3 != 0); p++)
             one((unsigned)(first + i), policies[p], &kept_gradients, &kept_loss, &kept_state);
     }
     printf("%d networks, %d concats and slices made to copy, %d lists refused with that\n", networks, copied, refused);

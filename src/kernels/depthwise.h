@@ -69,7 +69,7 @@ GCPI_FAST static void gcpi_depthwise_row(const gcpi_depthwise *p, const gcpi_gat
 }
 
 /* A share of the rows, from top to bottom: rows of x that two rows of y read are still in cache. */
-static void gcpi_depthwise_rows(const gcpi_depthwise *p, int share, gcp_real *taps)
+static void gcpi_depthwise_rows(const gcpi_depthwise *p, int share, int worker, gcp_real *taps)
 {
     const gcpi_simd simd = gcpi_simd_of(p->isa);
     ptrdiff_t rows = (ptrdiff_t)p->g[0].v.n * p->height;
@@ -78,15 +78,14 @@ static void gcpi_depthwise_rows(const gcpi_depthwise *p, int share, gcp_real *ta
         const gcpi_gather *g = &p->g[y % p->phases[0] * p->phases[1]];
         gcpi_block done = { b, y, 0, 1, 1, g->v.wo };
         for (int x = 0; x < p->phases[1]; x++) gcpi_depthwise_row(p, &g[x], &simd, b, y / p->phases[0], taps);
-        gcpi_gather_end(g, &done, 0, p->channels);
+        gcpi_gather_end(g, &done, 0, p->channels, worker);
     }
 }
 
 static void gcpi_depthwise_task(void *arg, int index, int worker)
 {
     const gcpi_depthwise *p = (const gcpi_depthwise *)arg;
-    (void)worker;
-    gcpi_depthwise_rows(p, index, p->scratch);
+    gcpi_depthwise_rows(p, index, worker, p->scratch);
 }
 
 static void gcpi_depthwise_run(gcpi_depthwise *p, void *scratch, const gcpi_par *par)
@@ -104,9 +103,8 @@ static void gcpi_depthwise_back_task(void *arg, int index, int worker)
 {
     const gcpi_depthwise *p = (const gcpi_depthwise *)arg;
     ptrdiff_t size = (ptrdiff_t)p->taps * p->channels;
-    (void)worker;
     memset(p->scratch + index * size, 0, (size_t)size * sizeof *p->scratch);
-    gcpi_depthwise_rows(p, index, p->scratch + index * size);
+    gcpi_depthwise_rows(p, index, worker, p->scratch + index * size);
 }
 
 /* One tap, all channels: adds the private sums into the first, always in the same order. */

@@ -2,7 +2,7 @@
 
 /* Called with finished pixels of a row of y, `count` channels from `first` on, while they are in cache. */
 typedef struct gcpi_end {
-    void (*run)(void *arg, size_t pixel, size_t pixels, int first, int count);
+    void (*run)(void *arg, size_t pixel, size_t pixels, int first, int count, int worker);
     void *arg;
 } gcpi_end;
 
@@ -136,12 +136,12 @@ static void gcpi_planar_row(const gcpi_gather *g, const gcp_real *window, gcp_re
     }
 }
 
-static void gcpi_gather_end(const gcpi_gather *g, const gcpi_block *k, int first, int count)
+static void gcpi_gather_end(const gcpi_gather *g, const gcpi_block *k, int first, int count, int worker)
 {
     for (int b = k->b; g->end && b < k->b + k->n; b++)
         for (int y = k->y; y < k->y + k->h; y++)
             g->end->run(g->end->arg, ((size_t)b * (size_t)g->v.ho + (size_t)y) * (size_t)g->v.wo + (size_t)k->x,
-                        (size_t)k->w, first, count);
+                        (size_t)k->w, first, count, worker);
 }
 
 static void gcpi_planar_task(void *arg, int index, int worker)
@@ -159,7 +159,7 @@ static void gcpi_planar_task(void *arg, int index, int worker)
         gcpi_planar_row(g, window + (ptrdiff_t)py * v->sy * v->channels * v->ww, out, plane);
         g->simd.turn(y, g->ys[2], k.w, g->cols, out, plane);
     }
-    gcpi_gather_end(g, &k, 0, g->cols);
+    gcpi_gather_end(g, &k, 0, g->cols, worker);
 }
 
 static void gcpi_planar_run(gcpi_gather *g, const gcpi_par *par)
@@ -478,7 +478,7 @@ static void gcpi_gather_task(void *arg, int index, int worker)
                 s.start = NULL;
                 if (g->resident) out += (ptrdiff_t)s.k.ny * s.k.nx * s.k.nj * width;
             }
-    gcpi_gather_end(g, &s.block, group * g->columns.count + first, gcpi_min(width, g->columns.count - first));
+    gcpi_gather_end(g, &s.block, group * g->columns.count + first, gcpi_min(width, g->columns.count - first), worker);
 }
 
 static void gcpi_gather_run(gcpi_gather *g, void *scratch, const gcpi_par *par)

@@ -1,30 +1,17 @@
 /* Batch-norm, addition and rectifier in one pass. It is a row of its own, GCP_ROW_APPLY. */
 
-/* Norms and apply run by chunks of pixels. means: of batch-norm's backward, else NULL. */
-typedef struct gcpi_norm_job { const gcp_call *call; const gcp_real *means; size_t pixels, chunk; } gcpi_norm_job;
-
-static void gcpi_norm_rows(const gcp_call *c, gcp_shape shape, const gcp_real *means,
-                           void (*task)(void *arg, int index, int worker))
-{
-    gcpi_norm_job job;
-    job.call = c; job.means = means; job.pixels = gcpi_pixels(shape);
-    /* a multiple of 8: no two tasks share a byte of a mask */
-    job.chunk = (GCPI_MAX((size_t)1, GCPI_CHUNK / (size_t)shape.d[3]) + 7) / 8 * 8;
-    gcpi_parallel(c->target, (int)((job.pixels + job.chunk - 1) / job.chunk), task, &job);
-}
-
 /* Batch-norm's values per channel, and the rectifier after it. */
 typedef struct gcpi_norm_values {
     const gcp_real *mean, *scale, *gamma, *beta;
     gcpi_rectifier rectifier;
 } gcpi_norm_values;
 /* in: mean, scale, gamma, beta */
-static gcpi_norm_values gcpi_norm_values_of(const gcp_view *in, const gcpi_attributes *rectifier)
+static gcpi_norm_values gcpi_norm_values_of(const gcp_view *in, const gcpi_attributes *rectifier, gcp_store store)
 {
     gcpi_norm_values v;
     v.mean = (const gcp_real *)in[0].data; v.scale = (const gcp_real *)in[1].data;
     v.gamma = (const gcp_real *)in[2].data; v.beta = (const gcp_real *)in[3].data;
-    v.rectifier = gcpi_rectifier_of(rectifier);
+    v.rectifier = gcpi_rectifier_of(rectifier, store);
     return v;
 }
 GCPI_BODY gcp_real gcpi_norm_value(const gcpi_norm_values *v, int i, gcp_real x)
@@ -56,7 +43,7 @@ enum { GCPI_TOGETHER = 1024 };
 GCPI_BODY void gcpi_apply_loop(const gcp_call *c, const gcpi_apply_span *s, const int norm, const int add)
 {
     const int masked = c->attributes && c->out[1].data;
-    const gcpi_norm_values v = gcpi_norm_values_of(c->in + 2, masked ? NULL : gcpi_attr(c->attributes));
+    const gcpi_norm_values v = gcpi_norm_values_of(c->in + 2, masked ? NULL : gcpi_attr(c->attributes), c->store);
     const int width = c->out[0].shape.d[3];
     int flat = !norm && s->count == width && gcpi_dense_rows(&c->in[0], width) && gcpi_dense_rows(&c->in[1], width) &&
                gcpi_dense_rows(&c->out[0], width);
@@ -90,9 +77,10 @@ GCPI_BODY void gcpi_apply_pixels_body(const gcp_call *c, size_t pixel, size_t pi
 }
 GCPI_WIDE(gcpi_apply_pixels, (const gcp_call *c, size_t pixel, size_t pixels, int first, int count, int ahead),
           (c, pixel, pixels, first, count, ahead), c->target)
-static void gcpi_apply_end(void *arg, size_t pixel, size_t pixels, int first, int count)
+static void gcpi_apply_end(void *arg, size_t pixel, size_t pixels, int first, int count, int worker)
 {
     gcpi_apply_pixels((const gcp_call *)arg, pixel, pixels, first, count, 0);
+    (void)worker;
 }
 static void gcpi_apply_task(void *arg, int index, int worker)
 {
@@ -101,8 +89,47 @@ static void gcpi_apply_task(void *arg, int index, int worker)
     gcpi_apply_pixels(job->call, first, last - first, 0, job->call->in[0].shape.d[3], 1);
     (void)worker;
 }
-static void gcpi_apply_forward(const gcp_call *c) { gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_apply_task); }
+/* Where values are rounded: part by part, each rounded as if it were an op of its own; the last one is when it is
+   stored. The call is a block's: it has its own bytes. */
+static void gcpi_apply_part(const gcp_call *c, const gcp_view *x, int part, size_t pixels)
+{
+    gcp_call one = *c;
+    gcp_view in[6], out[2];
+    memset(in, 0, sizeof in);
+    in[0] = *x; out[0] = out[1] = c->out[0];
+    out[1].data = NULL;
+    one.in = in; one.out = out; one.attributes = NULL;
+    if (part == GCPI_PART_NORM) memcpy(in + 2, c->in + 2, 4 * sizeof *in);
+    if (part == GCPI_PART_ADD) in[1] = c->in[1];
+    if (part == GCPI_PART_RECTIFIER) { out[1] = c->out[1]; one.attributes = c->attributes; }
+    gcpi_apply_pixels(&one, 0, pixels, 0, c->out[0].shape.d[3], 0);
+}
+static void gcpi_apply_rounded(void *arg, int index, int worker)
+{
+    const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
+    const gcp_call *c = job->call;
+    const int parts[] = { GCPI_PART_NORM, GCPI_PART_ADD, GCPI_PART_RECTIFIER };
+    const int there[] = { c->in[2].data != NULL, c->in[1].data != NULL, c->attributes != NULL };
+    const gcp_view *x = &c->in[0];
+    for (int i = 0; i < 3; i++) {
+        if (!there[i]) continue;
+        if (x != &c->in[0])
+            gcpi_halves_of(c->target->isa)->settle((gcp_real *)c->out[0].data,
+                                                   (ptrdiff_t)job->pixels * c->out[0].shape.d[3]);
+        gcpi_apply_part(c, x, parts[i], job->pixels);
+        x = &c->out[0];
+    }
+    (void)index; (void)worker;
+}
+static void gcpi_apply_forward(const gcp_call *c)
+{
+    static const gcpi_used used = { GCPI_USES_IN(0) | GCPI_USES_IN(1), GCPI_USES_OUT(0) | GCPI_USES_OUT(1) };
+    /* several parts round in between, even where all operands are floats */
+    const int parts = (c->in[2].data != NULL) + (c->in[1].data != NULL) + (c->attributes != NULL),
+              blocks = gcpi_by_blocks(c, used) || (c->store && parts > 1);
+    gcpi_block_rows_run(c, c->in[0].shape, NULL, used, blocks, blocks ? gcpi_apply_rounded : gcpi_apply_task);
+}
 
 static const gcpi_op_row gcpi_apply_row = {
-    GCP_ROW_APPLY, { "apply", NULL, gcpi_apply_forward, NULL, NULL, 0, 0, GCP_FLAG_IN_PLACE, 2, NULL }, NULL
+    GCP_ROW_APPLY, { "apply", NULL, gcpi_apply_forward, NULL, gcpi_rows_cost, 0, 0, GCP_FLAG_IN_PLACE | GCP_FLAG_BF16, 2, NULL }, NULL
 };

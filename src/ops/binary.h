@@ -377,7 +377,7 @@ static void gcpi_add_forward(const gcp_call *c)
 {
     const gcp_view *v[3];
     v[0] = &c->in[0]; v[1] = &c->in[1]; v[2] = &c->out[0];
-    gcpi_map(c, gcpi_add_span, v, 3, NULL, 0);
+    gcpi_map(c, gcpi_add_span, v, 3, 2, NULL, 0);
 }
 static void gcpi_add_backward(const gcp_call *c)
 {
@@ -388,7 +388,7 @@ static void gcpi_add_facts(const gcpi_op *op, gcpi_facts *f) { (void)op; f->part
 static const gcpi_op_row gcpi_add_row = {
     GCP_OP_ADD,
     { "add", gcpi_pair_shape, gcpi_add_forward, gcpi_add_backward, NULL, 0, 0,
-      GCP_FLAG_IN_PLACE | GCP_FLAG_GRAD_VIEW | GCPI_EACH_ONE, 1, NULL },
+      GCP_FLAG_IN_PLACE | GCP_FLAG_GRAD_VIEW | GCPI_EACH_ONE | GCP_FLAG_BF16, 1, NULL },
     gcpi_add_facts
 };
 

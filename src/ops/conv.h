@@ -69,7 +69,7 @@ static void gcpi_conv_cost(const gcp_cost_call *c, gcp_cost *cost, int forward, 
     if (c->backward && c->wanted & 1) cost->workspace = gcpi_conv_workspace(a, data, c->target);
     if (c->backward && c->wanted & 2)
         cost->workspace = GCPI_MAX(cost->workspace, gcpi_conv_workspace(a, GCPI_BACKWARD_WEIGHTS, c->target));
-    if (c->backward && c->wanted & 4) cost->workspace = GCPI_MAX(cost->workspace, gcpi_sum_workspace(c->out[0], 1));
+    if (c->backward && c->wanted & 4) cost->workspace = GCPI_MAX(cost->workspace, gcpi_sum_workspace(c, c->out[0], 1));
 }
 static void gcpi_conv2d_cost(const gcp_cost_call *c, gcp_cost *cost)
 {
@@ -105,9 +105,9 @@ static size_t gcpi_conv2d_room(const gcpi_conv_attr *a, const gcp_target *target
 }
 
 /* Workspace of a convolution that also makes the statistics of its output, in training. */
-static size_t gcpi_conv2d_stats_workspace(const gcpi_conv_attr *a, gcp_shape out, const gcp_target *target)
+static size_t gcpi_conv2d_stats_workspace(const gcpi_conv_attr *a, const gcp_cost_call *c)
 {
-    return gcpi_conv2d_room(a, target) + gcpi_sum_workspace(out, 2);
+    return gcpi_conv2d_room(a, c->target) + gcpi_sum_workspace(c, c->out[0], 2);
 }
 
 static void gcpi_conv2d_stats(const gcp_call *c, const gcp_call *stats)
@@ -115,7 +115,7 @@ static void gcpi_conv2d_stats(const gcp_call *c, const gcp_call *stats)
     gcpi_sum_watch sums;
     gcpi_end end = { gcpi_sum_written, &sums };
     gcpi_sum_job job =
-        gcpi_sum_job_of(stats, c->out[0].shape, 2, gcpi_sum_x,
+        gcpi_sum_job_of(stats, c->out[0].shape, 2, gcpi_sums_of_x, gcpi_sum_x,
                         (unsigned char *)c->workspace + gcpi_conv2d_room(&gcpi_attr(c->attributes)->conv, c->target));
     gcpi_sum_watch_of(&sums, &job, c->out[0].shape.d[3]);
     gcpi_conv2d_run(c, &end);

@@ -23,7 +23,7 @@ static void gcpi_linear_cost(const gcp_cost_call *c, gcp_cost *cost)
     cost->flops = one * ((c->wanted & 1) + (c->wanted >> 1 & 1));
     if (c->wanted & 1) cost->workspace = gcpi_gemm_scratch(0, 0, m, k, n, &par);
     if (c->wanted & 2) cost->workspace = GCPI_MAX(cost->workspace, gcpi_gemm_scratch(1, 0, n, k, m, &par));
-    if (c->wanted & 4) cost->workspace = GCPI_MAX(cost->workspace, gcpi_sum_workspace(c->out[0], 1));
+    if (c->wanted & 4) cost->workspace = GCPI_MAX(cost->workspace, gcpi_sum_workspace(c, c->out[0], 1));
 }
 
 static void gcpi_linear_forward(const gcp_call *c)

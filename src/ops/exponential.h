@@ -13,8 +13,6 @@ GCPI_ALONE double gcpi_expm1_double(double x) { return expm1(x); }
 GCPI_ALONE double gcpi_tanh_double(double x) { return tanh(x); }
 GCPI_ALONE double gcpi_phi_double(double x) { return 0.5 * erfc(-x * 0.70710678118654752440); }
 
-GCPI_BODY float gcpi_float_of(uint32_t bits) { float x; memcpy(&x, &bits, sizeof x); return x; }
-GCPI_BODY uint32_t gcpi_bits_of(float x) { uint32_t bits; memcpy(&bits, &x, sizeof bits); return bits; }
 GCPI_BODY float gcpi_positive(float x) { return gcpi_float_of(gcpi_bits_of(x) & 0x7fffffffu); }
 
 /* a b + c, rounded once (fused: see GCPI_FUSED_SPAN) or twice. */

@@ -27,6 +27,7 @@ GCPI_BODY void gcpi_sum_x_body(const gcp_call *c, size_t first, size_t last, dou
     for (; p < last; p++) gcpi_sum_x_pixels(c, p, 1, far, sums);
 }
 GCPI_WIDE_SUM(gcpi_sum_x)
+static const gcpi_used gcpi_sums_of_x = { GCPI_USES_IN(0), 0 };
 static void gcpi_batch_stats_set(const gcp_call *c, const double *sums)      /* sums NULL: from the running values */
 {
     const gcpi_attributes *a = gcpi_attr(c->attributes);
@@ -46,11 +47,11 @@ static void gcpi_batch_stats_set(const gcp_call *c, const double *sums)      /* 
 }
 static void gcpi_batch_stats_forward(const gcp_call *c)
 {
-    gcpi_batch_stats_set(c, c->training ? gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_x) : NULL);
+    gcpi_batch_stats_set(c, c->training ? gcpi_sums(c, c->in[0].shape, 2, gcpi_sums_of_x, gcpi_sum_x) : NULL);
 }
 static void gcpi_batch_stats_cost(const gcp_cost_call *c, gcp_cost *cost)
 {
-    cost->workspace = gcpi_sum_workspace(c->in[0], 2);
+    cost->workspace = gcpi_sum_workspace(c, c->in[0], 2);
 }
 
 static int gcpi_norm_shape(gcp_shape_call *s)       /* inputs from 1 on: one value per channel */
@@ -66,7 +67,7 @@ static void gcpi_batch_norm_forward(const gcp_call *c)      /* apply, without ad
     gcp_call apply = *c;
     gcp_view in[6] = { c->in[0] };
     memcpy(in + 2, c->in + 1, 4 * sizeof *in);
-    apply.in = in; apply.attributes = NULL;
+    apply.in = in; apply.inputs = 6; apply.attributes = NULL;
     gcpi_apply_forward(&apply);
 }
 
@@ -98,7 +99,7 @@ GCPI_BODY void gcpi_sum_norm_pixels(const gcp_call *c, const gcpi_norm_values *v
 }
 GCPI_BODY void gcpi_sum_norm_loop(const gcp_call *c, size_t first, size_t last, double *sums, const int rectified)
 {
-    const gcpi_norm_values v = gcpi_norm_values_of(c->in + 1, c->fused ? gcpi_attr(c->fused->attributes) : NULL);
+    const gcpi_norm_values v = gcpi_norm_values_of(c->in + 1, c->fused ? gcpi_attr(c->fused->attributes) : NULL, c->store);
     const ptrdiff_t far[] = { gcpi_row_ahead(&c->in[0], GCPI_AHEAD_READ / 2),
                               gcpi_row_ahead(&c->dout[0], GCPI_AHEAD_READ / 2) };
     size_t p = first;
@@ -116,7 +117,7 @@ GCPI_BODY void gcpi_batch_norm_loop_back(const gcpi_norm_job *job, size_t first,
                                          const int accumulate)
 {
     const gcp_call *c = job->call;
-    const gcpi_norm_values v = gcpi_norm_values_of(c->in + 1, c->fused ? gcpi_attr(c->fused->attributes) : NULL);
+    const gcpi_norm_values v = gcpi_norm_values_of(c->in + 1, c->fused ? gcpi_attr(c->fused->attributes) : NULL, c->store);
     const ptrdiff_t x_far = gcpi_row_ahead(&c->in[0], GCPI_AHEAD), dy_far = gcpi_row_ahead(&c->dout[0], GCPI_AHEAD),
                     dx_far = gcpi_row_ahead(&c->din[0], GCPI_AHEAD);
     int width = c->din[0].shape.d[3];
@@ -145,11 +146,49 @@ GCPI_BODY void gcpi_batch_norm_task_back_body(void *arg, int index, int worker)
     (void)worker;
 }
 GCPI_WIDE_TASK(gcpi_batch_norm_task_back, gcpi_norm_job)
+/* Where values are rounded, the gradient through the rectifier is made first: from the rounded value of the norm, which
+   is made again, and rounded, too. The call is a block's: its operands are its own, and z, the last slot, is free. */
+static void gcpi_norm_rectify_back(gcp_call *c, size_t pixels)
+{
+    const size_t n = pixels * (size_t)c->in[0].shape.d[3];
+    const gcpi_halves *h = gcpi_halves_of(c->target->isa);
+    gcp_real *z = (gcp_real *)c->in[0].data + (GCPI_BLOCK_SLOTS - 1) * gcpi_block_values((size_t)c->in[0].shape.d[3]);
+    gcp_call apply = *c;
+    gcp_view in[6] = { c->in[0] }, out[2] = { c->in[0] };
+    gcpi_span span = { { (gcp_real *)c->dout[0].data, (gcp_real *)c->dout[0].data, NULL, z }, NULL, n, 0, c->fused, 0 };
+    if (!c->fused) return;
+    memcpy(in + 2, c->in + 1, 4 * sizeof *in);
+    out[0].data = z;
+    apply.in = in; apply.out = out; apply.attributes = NULL;
+    gcpi_apply_pixels(&apply, 0, pixels, 0, c->in[0].shape.d[3], 0);
+    h->settle(z, (ptrdiff_t)n);
+    gcpi_rectify_span_back(&span);
+    h->settle(span.p[0], (ptrdiff_t)n);
+    c->fused = NULL;
+}
+static const gcpi_used gcpi_sums_of_norm = { GCPI_USES_IN(0) | GCPI_USES_DOUT(0), 0 };
+static void gcpi_sum_norm_rounded(const gcp_call *c, size_t first, size_t last, double *sums)
+{
+    gcp_call own = *c;
+    gcpi_norm_rectify_back(&own, last);
+    gcpi_sum_norm(&own, first, last, sums);
+}
+static void gcpi_batch_norm_rounded_back(void *arg, int index, int worker)
+{
+    gcpi_norm_job own = *(const gcpi_norm_job *)arg;
+    gcp_call call = *own.call;
+    gcpi_norm_rectify_back(&call, own.pixels);
+    own.call = &call;
+    gcpi_batch_norm_task_back(&own, index, worker);
+}
 static void gcpi_batch_norm_backward(const gcp_call *c)
 {
     const double n = (double)gcpi_pixels(c->in[0].shape);
     const int wanted = c->training || c->din[3].data || c->din[4].data;
-    double *sums = wanted ? gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_norm) : (double *)c->workspace;
+    const int rounded = gcpi_by_blocks(c, gcpi_uses_backward);
+    double *sums = wanted ? gcpi_sums(c, c->in[0].shape, 2, gcpi_sums_of_norm,
+                                      rounded ? gcpi_sum_norm_rounded : gcpi_sum_norm)
+                          : gcpi_sum_job_of(c, c->in[0].shape, 2, gcpi_sums_of_norm, NULL, c->workspace).partial;
     if (c->din[3].data) gcpi_store_sums(&c->din[3], sums);
     if (c->din[4].data) gcpi_store_sums(&c->din[4], sums + c->in[0].shape.d[3]);
     /* not in training: the statistics are constants */
@@ -160,11 +199,13 @@ static void gcpi_batch_norm_backward(const gcp_call *c)
         memcpy((unsigned char *)sums + (size_t)i * sizeof mean, &mean, sizeof mean);
     }
     if (c->din[0].data)
-        gcpi_norm_rows(c, c->din[0].shape, (const gcp_real *)(const void *)sums, gcpi_batch_norm_task_back);
+        gcpi_norm_rows(c, c->din[0].shape, (const gcp_real *)(const void *)sums, gcpi_uses_backward,
+                       rounded ? gcpi_batch_norm_rounded_back : gcpi_batch_norm_task_back);
 }
 static void gcpi_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
 {
-    if (c->backward) cost->workspace = gcpi_sum_workspace(c->in[0], 2);
+    if (c->backward) cost->workspace = gcpi_sum_workspace(c, c->in[0], 2);
+    else gcpi_rows_cost(c, cost);
 }
 
 /* Layer-norm over channels; RMS-norm is the same with a mean of 0 and without beta. Backward computes the mean and
@@ -201,7 +242,7 @@ GCPI_BODY void gcpi_layer_norm_task_body(void *arg, int index, int worker)
 GCPI_WIDE_TASK(gcpi_layer_norm_task, gcpi_norm_job)
 static void gcpi_layer_norm_forward(const gcp_call *c)
 {
-    gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_layer_norm_task);
+    gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_uses_forward, gcpi_layer_norm_task);
 }
 
 GCPI_BODY void gcpi_layer_norm_sums(const gcp_real *x, const gcp_real *dy, int width, double mean, double scale,
@@ -260,12 +301,12 @@ static void gcpi_layer_norm_backward(const gcp_call *c)
     none.data = NULL;
     if (!apart) with_sums.din = &none;
     if (sums_wanted) {
-        const double *sums = gcpi_sums(&with_sums, c->in[0].shape, 2, gcpi_layer_norm_back);
+        const double *sums = gcpi_sums(&with_sums, c->in[0].shape, 2, gcpi_uses_backward, gcpi_layer_norm_back);
         if (c->din[1].data) gcpi_store_sums(&c->din[1], sums);
         if (beta) gcpi_store_sums(&c->din[2], sums + c->in[0].shape.d[3]);
     }
     if (c->din[0].data && !(apart && sums_wanted))
-        gcpi_norm_rows(c, c->din[0].shape, NULL, gcpi_layer_norm_task_back);
+        gcpi_norm_rows(c, c->din[0].shape, NULL, gcpi_uses_backward, gcpi_layer_norm_task_back);
 }
 
 static void gcpi_batch_norm_call(gcpi_code *c, const gcpi_op *op)
@@ -291,6 +332,7 @@ static void gcpi_batch_stats_facts(const gcpi_op *op, gcpi_facts *f)
 {
     f->silent = 1;
     f->stats = 1;
+    f->floats = GCPI_IN(1) | GCPI_IN(2);
     f->fixed = op->attributes.norm.frozen;
 }
 static void gcpi_batch_norm_facts(const gcpi_op *op, gcpi_facts *f)
@@ -299,31 +341,31 @@ static void gcpi_batch_norm_facts(const gcpi_op *op, gcpi_facts *f)
     f->fixed = op->attributes.norm.frozen;
     f->part = GCPI_PART_NORM;
     f->early = GCPI_IN(3) | GCPI_IN(GCPI_NORM_BETA);
-    f->shared = f->dense = GCPI_IN(1) | GCPI_IN(2) | f->early;
+    f->shared = f->dense = f->floats = GCPI_IN(1) | GCPI_IN(2) | f->early;
 }
 static void gcpi_layer_norm_facts(const gcpi_op *op, gcpi_facts *f)
 {
     (void)op;
     f->call = gcpi_layer_norm_call;
-    f->shared = f->dense = f->early = GCPI_IN(1) | GCPI_IN(2);
+    f->shared = f->dense = f->early = f->floats = GCPI_IN(1) | GCPI_IN(2);
 }
 static const gcpi_op_row gcpi_batch_stats_row = {
     GCP_OP_BATCH_STATS,
     { "batch_stats", gcpi_batch_stats_shape, gcpi_batch_stats_forward, NULL, gcpi_batch_stats_cost, 0, 0,
-      GCP_FLAG_ONCE | GCP_FLAG_NO_GRADIENT | GCP_FLAG_SAME_CHANNELS, 2, NULL },
+      GCP_FLAG_ONCE | GCP_FLAG_NO_GRADIENT | GCP_FLAG_SAME_CHANNELS | GCP_FLAG_BF16, 2, NULL },
     gcpi_batch_stats_facts
 };
 static const gcpi_op_row gcpi_batch_norm_row = {
     GCP_OP_BATCH_NORM,
     { "batch_norm", gcpi_norm_shape, gcpi_batch_norm_forward, gcpi_batch_norm_backward, gcpi_norm_cost,
-      GCPI_IN(0) | GCPI_IN(1) | GCPI_IN(2) | GCPI_IN(3), 0, GCPI_OVER, 1, NULL },
+      GCPI_IN(0) | GCPI_IN(1) | GCPI_IN(2) | GCPI_IN(3), 0, GCPI_OVER | GCP_FLAG_BF16, 1, NULL },
     gcpi_batch_norm_facts
 };
 #define GCPI_LAYER_NORM_ROW(name)                                                                                   \
     static const gcpi_op_row gcpi_##name##_row = {                                                                  \
         GCP_OP_LAYER_NORM,                                                                                          \
         { #name, gcpi_norm_shape, gcpi_layer_norm_forward, gcpi_layer_norm_backward, gcpi_norm_cost,                \
-          GCPI_IN(0) | GCPI_IN(1), 0, GCPI_OVER, 1, NULL },                                                         \
+          GCPI_IN(0) | GCPI_IN(1), 0, GCPI_OVER | GCP_FLAG_BF16, 1, NULL },                                                         \
         gcpi_layer_norm_facts                                                                                       \
     };
 GCPI_LAYER_NORM_ROW(layer_norm)

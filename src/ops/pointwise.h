@@ -84,7 +84,7 @@ static gcp_tensor gcpi_pointwise(const gcpi_op_row *row, gcp_tensor x, double p,
     GCPI_POINTWISE_KERNELS(name, value, derivative)                                                                 \
     static const gcpi_op_row gcpi_##name##_row = {                                                                  \
         GCP_OP_##NAME, { #name, gcpi_unary_shape, gcpi_##name##_forward, gcpi_##name##_backward, NULL, reads,       \
-                         GCPI_OVER, 1, NULL }, facts };
+                         GCPI_OVER | GCP_FLAG_BF16, 1, NULL }, facts };
 #define GCPI_POINTWISE_NUMBER(name, field, otherwise, least, most)                                                  \
     if (!gcpi_number_given(x, o.at, #name, "." #field, otherwise, &o.field) ||                                      \
         !gcpi_number_ok(x, o.at, #name, "." #field, o.field, least, most)) return gcpi_nil(x.tape);

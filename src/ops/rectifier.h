@@ -6,16 +6,17 @@
    both infinities stay or become a bound. */
 typedef struct gcpi_rectifier { gcp_real low, high, last, slope, least, kink; } gcpi_rectifier;
 
-/* NULL: values stay as they are. */
-static gcpi_rectifier gcpi_rectifier_of(const gcpi_attributes *a)
+/* NULL: values stay as they are. Where values are rounded, so are the bounds: y at a bound is no longer inside. */
+static gcpi_rectifier gcpi_rectifier_of(const gcpi_attributes *a, gcp_store store)
 {
     const double none = -HUGE_VAL, low = a ? a->rectifier.low : none, slope = a ? a->rectifier.slope : 0;
     gcpi_rectifier r;
     r.low = (gcp_real)low; r.high = (gcp_real)(a ? a->rectifier.high : HUGE_VAL); r.slope = (gcp_real)slope;
+    if (store) { r.low = gcpi_half_rounded(r.low); r.high = gcpi_half_rounded(r.high); }
     r.last = !gcpi_finite((double)r.high) ? r.high
              : sizeof(gcp_real) == sizeof(float) ? (gcp_real)nextafterf((float)r.high, -HUGE_VALF)
                                                  : (gcp_real)nextafter((double)r.high, -HUGE_VAL);
-    r.least = (gcp_real)(slope != 0 ? none : low); r.kink = (gcp_real)(slope != 0 ? low : none);
+    r.least = slope != 0 ? (gcp_real)none : r.low; r.kink = slope != 0 ? r.low : (gcp_real)none;
     return r;
 }
 GCPI_BODY gcp_real gcpi_rectified(const gcpi_rectifier *r, gcp_real x)
@@ -99,7 +100,7 @@ GCPI_BODY void gcpi_mask_span(const gcpi_rectifier *r, unsigned char *mask, cons
 
 GCPI_BODY void gcpi_rectify_span_body(const gcpi_span *s)
 {
-    const gcpi_rectifier r = gcpi_rectifier_of(gcpi_attr(s->call->attributes));
+    const gcpi_rectifier r = gcpi_rectifier_of(gcpi_attr(s->call->attributes), s->call->store);
     enum { PART = 1024 };                                   /* x is still in L1 when it is read again */
     for (size_t first = 0, n; first < s->n; first += n) {
         const gcp_real *x = s->p[0] + first;
@@ -135,7 +136,7 @@ GCPI_BODY void gcpi_rectify_mask_back(const gcpi_span *s, gcp_real *dx, const gc
 GCPI_BODY void gcpi_rectify_span_back_body(const gcpi_span *s)
 {
     gcp_real *dx = s->p[0];
-    const gcpi_rectifier r = gcpi_rectifier_of(gcpi_attr(s->call->attributes));
+    const gcpi_rectifier r = gcpi_rectifier_of(gcpi_attr(s->call->attributes), s->call->store);
     const gcp_real *dy = s->p[1], *y = s->p[3], slope = r.slope;
     if (s->mask && s->accumulate) gcpi_rectify_mask_back(s, dx, dy, slope, 1);
     else if (s->mask) gcpi_rectify_mask_back(s, dx, dy, slope, 0);
@@ -157,7 +158,7 @@ static int gcpi_rectify_shape(gcp_shape_call *s)
 
 #define GCPI_RECTIFIER_ROW(name) \
     { name, gcpi_rectify_shape, gcpi_rectify_forward, gcpi_rectify_backward, NULL, 0, GCPI_OUT(0), \
-      GCPI_OVER | GCP_FLAG_SIGN_OR_MASK, 2, NULL }
+      GCPI_OVER | GCP_FLAG_SIGN_OR_MASK | GCP_FLAG_BF16, 2, NULL }
 static void gcpi_rectifier_call(gcpi_code *c, const gcpi_op *op)
 {
     gcpi_code_call(c, op, op->row->name, 0, 1);

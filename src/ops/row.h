@@ -27,6 +27,8 @@ typedef struct gcpi_facts {
     unsigned early;                             /* of parameters whose gradients backward writes before the others */
     unsigned shared;                            /* that each sample reads whole: weights, tables, values per channel */
     int apart;                                  /* GCP_FLAG_SAMPLES_APART, where inputs of `shared` have no samples */
+    /* of GCP_FLAG_BF16: inputs that are read as gcp_real all the same; outputs whose values are never rounded */
+    unsigned floats, exact;
     int leaves_out;                             /* a loss of samples: those of an ignored label do not count */
     int in_place, indexed;                      /* may overwrite input 0; backward reads the index, output 1 */
     const gcpi_conv_attr *window;               /* kernel, strides, paddings: part of the key of a cost */
@@ -36,7 +38,7 @@ typedef struct gcpi_facts {
        both, a target's row may do the same (GCP_FLAG_FUSED) */
     void (*with_group)(const gcp_call *c, gcp_call *group);
     void (*with_stats)(const gcp_call *c, const gcp_call *stats);
-    size_t (*stats_workspace)(const gcpi_conv_attr *a, gcp_shape out, const gcp_target *target);
+    size_t (*stats_workspace)(const gcpi_conv_attr *a, const gcp_cost_call *call);
     /* writes the call that records it, but for its name and the last bracket (code.h); bits of inputs through which
        that call stops gradients; it is recorded by the call of the op behind it */
     void (*call)(struct gcpi_code *c, const gcpi_op *op);

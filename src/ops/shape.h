@@ -61,22 +61,21 @@ static int gcpi_reshape_shape(gcp_shape_call *s)
                            gcpi_count(s->in[0]), gcpi_count(s->out[0]));
     return gcpi_all_real(s);
 }
-GCPI_LOOP void gcpi_reshape_copy(const gcp_view *to, const gcp_view *from, int accumulate)    /* row lengths differ */
+/* Row lengths differ: a run lies in one row of each. */
+static void gcpi_reshape_copy(const gcp_call *c, const gcp_view *to, const gcp_view *from, int accumulate)
 {
-    size_t n = gcpi_count(to->shape), tw = (size_t)to->shape.d[3], fw = (size_t)from->shape.d[3];
+    size_t n = gcpi_count(to->shape), tw = (size_t)to->shape.d[3], fw = (size_t)from->shape.d[3], run;
     if (to->data == from->data && !accumulate) return;
-    for (size_t i = 0; i < n;) {
-        size_t run = GCPI_MIN(tw - i % tw, fw - i % fw);
-        gcp_real *t = gcpi_row_out(to, i / tw) + i % tw;
-        const gcp_real *f = gcpi_row(from, i / fw) + i % fw;
-        for (size_t k = 0; k < run; k++) t[k] = accumulate ? t[k] + f[k] : f[k];
-        i += run;
+    for (size_t i = 0; i < n; i += run) {
+        run = GCPI_MIN(tw - i % tw, fw - i % fw);
+        gcpi_elements_copy(c, gcpi_elements(to, i / tw, (int)(i % tw)), gcpi_elements(from, i / fw, (int)(i % fw)),
+                           run, accumulate);
     }
 }
-static void gcpi_reshape_forward(const gcp_call *c) { gcpi_reshape_copy(&c->out[0], &c->in[0], 0); }
+static void gcpi_reshape_forward(const gcp_call *c) { gcpi_reshape_copy(c, &c->out[0], &c->in[0], 0); }
 static void gcpi_reshape_backward(const gcp_call *c)
 {
-    if (c->din[0].data) gcpi_reshape_copy(&c->din[0], &c->dout[0], c->din[0].accumulate);
+    if (c->din[0].data) gcpi_reshape_copy(c, &c->din[0], &c->dout[0], c->din[0].accumulate);
 }
 
 static void gcpi_concat_call(gcpi_code *c, const gcpi_op *op)
@@ -117,19 +116,19 @@ static void gcpi_slice_facts(const gcpi_op *op, gcpi_facts *f)
 static const gcpi_op_row gcpi_concat_row = {
     GCP_OP_CONCAT,
     { "concat", gcpi_concat_shape, gcpi_concat_forward, gcpi_concat_backward, NULL, 0, 0,
-      GCP_FLAG_VIEW | GCP_FLAG_GRAD_VIEW | GCP_FLAG_SAMPLES_APART, 1, NULL },
+      GCP_FLAG_VIEW | GCP_FLAG_GRAD_VIEW | GCP_FLAG_SAMPLES_APART | GCP_FLAG_BF16, 1, NULL },
     gcpi_concat_facts
 };
 static const gcpi_op_row gcpi_slice_row = {
     GCP_OP_SLICE,
-    { "slice", gcpi_slice_shape, gcpi_slice_forward, gcpi_slice_backward, NULL, 0, 0, GCP_FLAG_VIEW | GCPI_EACH_ONE, 1,
-      NULL },
+    { "slice", gcpi_slice_shape, gcpi_slice_forward, gcpi_slice_backward, NULL, 0, 0,
+      GCP_FLAG_VIEW | GCPI_EACH_ONE | GCP_FLAG_BF16, 1, NULL },
     gcpi_slice_facts
 };
 static const gcpi_op_row gcpi_reshape_row = {
     GCP_OP_RESHAPE,
     { "reshape", gcpi_reshape_shape, gcpi_reshape_forward, gcpi_reshape_backward, NULL, 0, 0,
-      GCP_FLAG_VIEW | GCP_FLAG_GRAD_VIEW | GCP_FLAG_SAMPLES_APART, 1, NULL },
+      GCP_FLAG_VIEW | GCP_FLAG_GRAD_VIEW | GCP_FLAG_SAMPLES_APART | GCP_FLAG_BF16, 1, NULL },
     gcpi_reshape_facts
 };
 
@@ -137,7 +136,7 @@ static const gcpi_op_row gcpi_reshape_row = {
 static const gcpi_op_row gcpi_stop_row = {
     GCP_OP_RESHAPE,
     { "stop_gradient", gcpi_reshape_shape, gcpi_reshape_forward, NULL, NULL, 0, 0,
-      GCP_FLAG_VIEW | GCP_FLAG_NO_GRADIENT | GCPI_EACH_ONE, 1, NULL },
+      GCP_FLAG_VIEW | GCP_FLAG_NO_GRADIENT | GCPI_EACH_ONE | GCP_FLAG_BF16, 1, NULL },
     gcpi_reshape_facts
 };
 GCPI_DEF gcp_tensor gcp_stop_gradient_at(gcp_tensor x, gcp_op_opts o)

@@ -90,16 +90,18 @@ GCPI_SOFTMAX_TASK(gcpi_softmax_task, gcpi_softmax_rows)
 GCPI_SOFTMAX_TASK(gcpi_softmax_task_back, gcpi_softmax_rows_back)
 GCPI_CALLS_END
 
-static void gcpi_softmax_forward(const gcp_call *c) { gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_softmax_task); }
+static void gcpi_softmax_forward(const gcp_call *c) { gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_uses_forward, gcpi_softmax_task); }
 static void gcpi_softmax_backward(const gcp_call *c)
 {
-    if (c->din[0].data) gcpi_norm_rows(c, c->din[0].shape, NULL, gcpi_softmax_task_back);
+    static const gcpi_used used = { GCPI_USES_OUT(0) | GCPI_USES_DOUT(0), GCPI_USES_DIN(0) };
+    if (c->din[0].data) gcpi_norm_rows(c, c->din[0].shape, NULL, used, gcpi_softmax_task_back);
 }
 #define GCPI_SOFTMAX_ROW(name)                                                                             \
     static const gcpi_op_row gcpi_##name##_row = {                                                         \
         GCP_OP_SOFTMAX,                                                                                    \
-        { #name, gcpi_unary_shape, gcpi_softmax_forward, gcpi_softmax_backward, NULL, 0, GCPI_OUT(0),      \
-          GCP_FLAG_IN_PLACE | GCP_FLAG_GRAD_IN_PLACE | GCP_FLAG_SAMPLES_APART, 1, NULL },                  \
+        { #name, gcpi_unary_shape, gcpi_softmax_forward, gcpi_softmax_backward, gcpi_rows_cost, 0,         \
+          GCPI_OUT(0), GCP_FLAG_IN_PLACE | GCP_FLAG_GRAD_IN_PLACE | GCP_FLAG_SAMPLES_APART | GCP_FLAG_BF16,  \
+          1, NULL },                  \
         NULL                                                                                               \
     };
 GCPI_SOFTMAX_ROW(softmax)

@@ -8,6 +8,9 @@ typedef struct gcpi_sum_job {
     const gcp_call *call;
     gcpi_sum_fn fn;
     size_t pixels, blocks, width;
+    gcpi_used used;                    /* the operands that are summed */
+    int channels;
+    unsigned char *rooms;              /* of blocks in floats; NULL: operands are floats */
     double *partial;
 } gcpi_sum_job;
 
@@ -16,19 +19,25 @@ static size_t gcpi_sum_blocks(size_t pixels, size_t width)
     size_t most = GCPI_MAX((size_t)1, GCPI_MIN((size_t)GCPI_SUM_BLOCKS, 32768 / GCPI_MAX(width, (size_t)1)));
     return GCPI_MAX((size_t)1, GCPI_MIN(most, pixels / 32));
 }
-static gcpi_sum_job gcpi_sum_job_of(const gcp_call *call, gcp_shape shape, int sums, gcpi_sum_fn fn, void *partial)
+/* workspace: rooms for blocks in floats, then the sums. */
+static gcpi_sum_job gcpi_sum_job_of(const gcp_call *call, gcp_shape shape, int sums, gcpi_used used, gcpi_sum_fn fn,
+                                    void *workspace)
 {
     gcpi_sum_job job;
-    job.call = call; job.fn = fn; job.pixels = gcpi_pixels(shape);
+    unsigned char *rooms = (unsigned char *)workspace;
+    job.call = call; job.fn = fn; job.used = used; job.pixels = gcpi_pixels(shape);
+    job.channels = shape.d[3];
     job.width = (size_t)shape.d[3] * (size_t)sums;
     job.blocks = gcpi_sum_blocks(job.pixels, job.width);
-    job.partial = (double *)partial;
+    job.rooms = gcpi_by_blocks(call, used) ? rooms : NULL;
+    job.partial = (double *)(void *)(rooms + gcpi_block_workspace(call->store, shape, call->target));
     return job;
 }
-static size_t gcpi_sum_workspace(gcp_shape s, int sums)
+static size_t gcpi_sum_workspace(const gcp_cost_call *c, gcp_shape s, int sums)
 {
     size_t width = (size_t)s.d[3] * (size_t)sums;
-    return gcpi_sum_blocks(gcpi_pixels(s), width) * width * sizeof(double);
+    return gcpi_block_workspace(c->store, s, c->target) +
+           gcpi_sum_blocks(gcpi_pixels(s), width) * width * sizeof(double);
 }
 
 static size_t gcpi_sum_first(const gcpi_sum_job *job, size_t block) { return job->pixels * block / job->blocks; }
@@ -36,9 +45,18 @@ static void gcpi_sum_task(void *arg, int index, int worker)
 {
     const gcpi_sum_job *job = (const gcpi_sum_job *)arg;
     double *sums = job->partial + (size_t)index * job->width;
+    const size_t first = gcpi_sum_first(job, (size_t)index), last = gcpi_sum_first(job, (size_t)index + 1),
+                 step = gcpi_block_rows((size_t)job->channels);
     memset(sums, 0, job->width * sizeof *sums);
-    job->fn(job->call, gcpi_sum_first(job, (size_t)index), gcpi_sum_first(job, (size_t)index + 1), sums);
-    (void)worker;
+    if (!job->rooms) job->fn(job->call, first, last, sums);
+    for (size_t at = first, n; job->rooms && at < last; at += n) {
+        gcpi_block_call b;
+        n = GCPI_MIN(step, last - at);
+        gcpi_block_open(&b, job->call, job->used, job->channels, at, n,
+                        job->rooms + (size_t)worker * gcpi_block_room((size_t)job->channels));
+        job->fn(&b.call, 0, n, sums);
+        gcpi_block_close(&b);
+    }
 }
 
 /* Adds the blocks' sums into the first block's, and returns them: [sums][channels]. */
@@ -48,9 +66,9 @@ static double *gcpi_sum_total(const gcpi_sum_job *job)
         for (size_t i = 0; i < job->width; i++) job->partial[i] += job->partial[b * job->width + i];
     return job->partial;
 }
-static double *gcpi_sums(const gcp_call *call, gcp_shape shape, int sums, gcpi_sum_fn fn)
+static double *gcpi_sums(const gcp_call *call, gcp_shape shape, int sums, gcpi_used used, gcpi_sum_fn fn)
 {
-    gcpi_sum_job job = gcpi_sum_job_of(call, shape, sums, fn, call->workspace);
+    gcpi_sum_job job = gcpi_sum_job_of(call, shape, sums, used, fn, call->workspace);
     gcpi_parallel(call->target, (int)job.blocks, gcpi_sum_task, &job);
     return gcpi_sum_total(&job);
 }
@@ -73,13 +91,13 @@ static void gcpi_sum_watch_of(gcpi_sum_watch *e, const gcpi_sum_job *job, int ch
     for (size_t b = 0; b < job->blocks; b++)
         e->left[b] = (gcpi_sum_first(job, b + 1) - gcpi_sum_first(job, b)) * (size_t)channels;
 }
-static void gcpi_sum_written(void *arg, size_t pixel, size_t pixels, int first, int count)
+static void gcpi_sum_written(void *arg, size_t pixel, size_t pixels, int first, int count, int worker)
 {
     gcpi_sum_watch *e = (gcpi_sum_watch *)arg;
     for (size_t b = pixel * e->job.blocks / e->job.pixels, n; pixels; b++, pixel += n, pixels -= n) {
         size_t end = gcpi_sum_first(&e->job, b + 1);
         n = end > pixel ? GCPI_MIN(end - pixel, pixels) : 0;
-        if (n && GCPI_TAKE(&e->left[b], n * (size_t)count) == 0) gcpi_sum_task(&e->job, (int)b, 0);
+        if (n && GCPI_TAKE(&e->left[b], n * (size_t)count) == 0) gcpi_sum_task(&e->job, (int)b, worker);
     }
     (void)first;
 }
@@ -144,7 +162,8 @@ GCPI_WIDE_SUM(gcpi_sum_dout)
 
 static void gcpi_bias_gradient(const gcp_call *c, const gcp_view *db)
 {
-    if (db->data) gcpi_store_sums(db, gcpi_sums(c, c->dout[0].shape, 1, gcpi_sum_dout));
+    static const gcpi_used used = { GCPI_USES_DOUT(0), 0 };
+    if (db->data) gcpi_store_sums(db, gcpi_sums(c, c->dout[0].shape, 1, used, gcpi_sum_dout));
 }
 
 static int gcpi_bias_fits(gcp_shape_call *s, int channels)
@@ -162,18 +181,22 @@ static int gcpi_bias_shape(gcp_shape_call *s)
     return gcpi_all_real(s);
 }
 
-GCPI_LOOP void gcpi_bias_rows(const gcp_view *x, const gcp_real *bias, const gcp_view *y)
+GCPI_LOOP void gcpi_bias_rows(void *arg, int index, int worker)
 {
-    size_t pixels = gcpi_pixels(y->shape);
-    for (size_t p = 0; p < pixels; p++) {
-        const gcp_real *from = gcpi_row(x, p);
-        gcp_real *to = gcpi_row_out(y, p);
-        for (int i = 0; i < y->shape.d[3]; i++) to[i] = from[i] + bias[i];
+    const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
+    const gcp_call *c = job->call;
+    const gcp_real *bias = (const gcp_real *)c->in[1].data;
+    const size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
+    for (size_t p = first; p < last; p++) {
+        const gcp_real *from = gcpi_row(&c->in[0], p);
+        gcp_real *to = gcpi_row_out(&c->out[0], p);
+        for (int i = 0; i < c->out[0].shape.d[3]; i++) to[i] = from[i] + bias[i];
     }
+    (void)worker;
 }
 static void gcpi_bias_forward(const gcp_call *c)
 {
-    gcpi_bias_rows(&c->in[0], (const gcp_real *)c->in[1].data, &c->out[0]);
+    gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_uses_forward, gcpi_bias_rows);
 }
 static void gcpi_bias_backward(const gcp_call *c)
 {
@@ -182,17 +205,19 @@ static void gcpi_bias_backward(const gcp_call *c)
 }
 static void gcpi_bias_cost(const gcp_cost_call *c, gcp_cost *cost)
 {
-    if (c->backward && c->wanted & 2) cost->workspace = gcpi_sum_workspace(c->out[0], 1);
+    if (c->backward && c->wanted & 2) cost->workspace = gcpi_sum_workspace(c, c->out[0], 1);
+    else gcpi_rows_cost(c, cost);
 }
 
 static void gcpi_bias_facts(const gcpi_op *op, gcpi_facts *f)
 {
     (void)op;
-    f->shared = f->dense = f->early = GCPI_IN(1);
+    f->shared = f->dense = f->early = f->floats = GCPI_IN(1);
 }
 static const gcpi_op_row gcpi_bias_row = {
     GCP_OP_BIAS,
-    { "bias", gcpi_bias_shape, gcpi_bias_forward, gcpi_bias_backward, gcpi_bias_cost, 0, 0, GCPI_OVER, 1, NULL },
+    { "bias", gcpi_bias_shape, gcpi_bias_forward, gcpi_bias_backward, gcpi_bias_cost, 0, 0,
+      GCPI_OVER | GCP_FLAG_BF16, 1, NULL },
     gcpi_bias_facts
 };
 GCPI_DEF gcp_tensor gcp_bias_at(gcp_tensor x, gcp_tensor b, gcp_op_opts o)

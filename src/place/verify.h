@@ -26,8 +26,8 @@ static gcpi_region gcpi_region_of(const gcpi_problem *p, int item, size_t at)
     const gcpi_item *x = &p->items[item];
     gcpi_region r;
     r.item = item; r.at = at; r.end = at + x->bytes;
-    r.pitch = x->row ? (size_t)x->pitch * sizeof(gcp_real) : x->bytes;
-    r.width = x->row ? (size_t)x->row * sizeof(gcp_real) : x->bytes;
+    r.pitch = gcpi_item_pitch(x);
+    r.width = gcpi_item_row(x);
     return r;
 }
 
@@ -135,7 +135,7 @@ static void gcpi_forget_copied(gcpi_verifier *v, const gcpi_task *t, int n, cons
         const gcpi_item *x = &items[o->item];
         gcpi_region part = *out;
         if (o->mode != GCPI_READ || (t->kind == GCPI_TASK_BACKWARD && x->kind != GCPI_GRADIENT_ITEM)) continue;
-        if (t->concat) { part.at += column; part.width = (size_t)x->row * sizeof(gcp_real); column += part.width; }
+        if (t->concat) { part.at += column; part.width = gcpi_column_bytes(x, y); column += part.width; }
         if (x->root == y->root && (size_t)v->placed[n + k].offset - x->offset == out->at - y->offset) continue;
         gcpi_forget(v, &part);
     }

@@ -301,10 +301,10 @@ static gcp_plan gcpi_plan_of_graph(gcp_tape *t, const char *text, gcp_plan_opts 
     gcp_plan plan = gcpi_plan_none(t);
     const int chosen = o->train || o->freeze || o->frozen_norms || o->rates || o->decays;
     if (!t->ops || t->code || (!chosen && !gcpi_plan_options_ok(t, o))) return plan;
-    if (o->inference || o->optimizer || o->accumulate > 1 || o->on_gradient || o->costs || chosen) {
+    if (o->inference || o->optimizer || o->accumulate > 1 || o->on_gradient || o->costs || o->store || chosen) {
         gcpi_plan_bad(t, o,
-                      "the graph's text says what a step does: leave out .inference, .optimizer, .accumulate, what "
-                      "trains, hooks and .costs");
+                      "the graph's text says what a step does: leave out .store, .inference, .optimizer, .accumulate, "
+                      "what trains, hooks and .costs");
         return plan;
     }
     gcp_arena *a = o->arena ? o->arena : t->arena, was = *a;

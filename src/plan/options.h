@@ -109,6 +109,8 @@ static int gcpi_target_ok(gcp_tape *t, const gcp_plan_opts *o)
         return gcpi_plan_bad(t, o, "the target's .copy_start and .copy_wait belong together");
     if (g->align && g->align < sizeof(double))
         return gcpi_plan_bad(t, o, "the target's .align is below 8");
+    if (o->store && g->kernels && d && !(g->kernels[GCP_ROW_APPLY].flags & GCP_FLAG_BF16))
+        return gcpi_plan_bad(t, o, ".store = GCP_STORE_BF16: the target's kernels do not take bfloat16");
     if (g->isa < 0 || g->isa > gcpi_isa_best())
         return gcpi_plan_bad(t, o, "this machine does not have the target's .isa");
     return 1;
@@ -170,6 +172,9 @@ static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
                            &o->frozen_norms, &o->accumulate_labels, &o->no_groups, &o->check };
     if (o->fuse_update == GCP_ZERO) o->fuse_update = GCP_NEVER;
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) *flags[i] = gcpi_integer(*flags[i]);
+    if ((int)o->store < 0 || o->store > GCP_STORE_BF16) return gcpi_plan_bad(t, o, "unknown .store");
+    if (o->store && sizeof(gcp_real) != sizeof(float))
+        return gcpi_plan_bad(t, o, ".store = GCP_STORE_BF16: gcp_real is double here, and stays so");
     if ((int)o->policy < 0 || o->policy > GCP_POLICY_BUDGET) return gcpi_plan_bad(t, o, "unknown .policy");
     if ((int)o->effort < 0 || o->effort > GCP_EFFORT_THOROUGH) return gcpi_plan_bad(t, o, "unknown .effort");
     if ((int)o->optimizer < 0 || o->optimizer > GCP_OPTIMIZER_ADAMW) return gcpi_plan_bad(t, o, "unknown .optimizer");

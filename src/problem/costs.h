@@ -37,7 +37,7 @@ static size_t gcpi_stats_room(const gcpi_problem *p, const gcpi_op *op, size_t o
     const gcp_op *kernels = p->target.kernels;
     gcp_cost cost;
     memset(&cost, 0, sizeof cost);
-    if (!kernels) return facts.stats_workspace(facts.window, call->out[0], &p->target);
+    if (!kernels) return facts.stats_workspace(facts.window, call);
     call->in = call->out;
     call->attributes = &(op + 1)->attributes;
     if (kernels[(op + 1)->kind].cost) kernels[(op + 1)->kind].cost(call, &cost);
@@ -91,10 +91,11 @@ static void gcpi_task_cost(const gcpi_problem *p, gcpi_task *task, const gcpi_op
         call.inputs = op->inputs; call.outputs = op->outputs;
     }
     call.in = in; call.out = out;
-    call.backward = backward; call.target = &p->target;
+    call.backward = backward; call.target = &p->target; call.store = gcpi_task_store(p, task);
     for (int i = 0; backward && op && i < GCPI_MIN(op->inputs, 32); i++)
         call.wanted |= (unsigned)p->items[t->tensor_count + gcpi_edge(t, op, i)].active << i;
-    if (op && row && row->cost) row->cost(&call, &cost);       /* row NULL: a custom op that will be refused */
+    if (!op) in[0] = t->tensors[p->items[p->operands[task->operands].item].tensor].shape;      /* of a group */
+    if (row && row->cost) row->cost(&call, &cost);             /* row NULL: a custom op that will be refused */
     if (!backward && gcpi_stats_follow(p, op)) cost.workspace = gcpi_stats_room(p, op, cost.workspace, &call);
     if (task->free) cost.bytes = 0;
     task->flops = cost.flops;

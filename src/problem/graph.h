@@ -72,6 +72,7 @@ static int gcpi_graph_item(gcpi_reader *r, char *name, size_t bytes)
     gcpi_item *x = &p->items[p->item_count];
     memset(x, 0, sizeof *x);
     x->bytes = bytes;
+    x->width = (int)sizeof(gcp_real);
     x->kind = GCPI_FORWARD_ITEM;
     x->tensor = x->root = p->item_count;
     x->next = x->producer = -1;

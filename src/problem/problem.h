@@ -29,6 +29,8 @@ typedef struct gcpi_item {
     int kind, tensor, producer;       /* tensor of the tape; producer: forward task (in a graph any task) or -1 */
     int root, next;                   /* alias group; next member, -1 at the end */
     int active, pinned, dense;        /* pinned: 0, or GCPI_PINNED_...; dense: bits that say why its pitch is fixed */
+    /* bytes of an element of its rows; its values are rounded to bfloat16, at whatever width (store.h) */
+    int width, rounds;
     int stored, kept;                 /* stored: every policy keeps it; kept: by gcp_keep, nothing may write it again */
     int alone;                        /* shares its bytes with no other item, for some choice of views */
     int move, updated;                /* the task that moves it; the task that updates its parameter; 0: none */
@@ -73,6 +75,7 @@ typedef struct gcpi_problem {
     gcpi_copied *copied;                              /* per op; see views.h. NULL for a graph */
     char **task_names, **item_names;                  /* of a graph; NULL for a tape */
     size_t numbers, state;                            /* bytes of the step's numbers, first in the slab; of state */
+    gcp_store store;
     int optimizer, costed;                            /* costed: how many tasks have their seconds from .costs, */
     double costed_share;                              /* and which share of all tasks' seconds that is */
     int far_slots;                                    /* slots per parameter that wait in far memory */
@@ -92,11 +95,24 @@ enum { GCPI_ROLES = GCP_MAX_INPUTS, GCPI_ROLE_IN = 0, GCPI_ROLE_OUT = GCPI_ROLES
 /* Bytes of the step's numbers, first in the slab. */
 static size_t gcpi_front(const gcpi_problem *p) { return gcpi_round(p->numbers, p->target.align); }
 
-/* Bytes up to the end of the last pixel: a kernel touches nothing after that. */
-static size_t gcpi_view_bytes(gcp_shape s, gcp_dtype type, ptrdiff_t pitch)
+/* Bytes up to the end of the last pixel: a kernel touches nothing after that. width: of an element; 0: it has no rows of
+   real numbers. */
+static size_t gcpi_view_bytes(gcp_shape s, gcp_dtype type, int width, ptrdiff_t pitch)
 {
-    if (type != GCP_DTYPE_REAL) return gcpi_row_bytes(type, gcpi_count(s));
-    return ((gcpi_pixels(s) - 1) * (size_t)pitch + (size_t)s.d[3]) * sizeof(gcp_real);
+    if (!width) return gcpi_row_bytes(type, gcpi_count(s));
+    return ((gcpi_pixels(s) - 1) * (size_t)pitch + (size_t)s.d[3]) * (size_t)width;
+}
+/* Bytes of an item's row, of the step from row to row; of the whole where it is one run. */
+static size_t gcpi_item_row(const gcpi_item *x) { return x->row ? (size_t)x->row * (size_t)x->width : x->bytes; }
+static size_t gcpi_item_pitch(const gcpi_item *x) { return x->row ? (size_t)x->pitch * (size_t)x->width : x->bytes; }
+/* The bytes that x takes in the rows of a concat, y: it may be stored in another way, and is copied then. */
+static size_t gcpi_column_bytes(const gcpi_item *x, const gcpi_item *y) { return (size_t)x->row * (size_t)y->width; }
+/* How the elements of an item lie in memory. */
+static gcp_dtype gcpi_item_dtype(const gcpi_problem *p, int item)
+{
+    const gcpi_item *x = &p->items[item];
+    if (x->width == (int)sizeof(uint16_t)) return GCP_DTYPE_BF16;
+    return x->kind == GCPI_GRADIENT_ITEM ? GCP_DTYPE_REAL : p->tape->tensors[x->tensor].dtype;
 }
 
 static void gcpi_operand_add(gcpi_problem *p, gcpi_task *task, int item, int mode, int role)
@@ -239,8 +255,9 @@ static void gcpi_items_make(gcpi_problem *p)
         if (item->tensor == 0) continue;
         item->kind = gradient ? GCPI_GRADIENT_ITEM : kinds[e->kind];
         item->pitch = item->row = e->shape.d[3];
-        item->bytes = gcpi_view_bytes(e->shape, gradient ? GCP_DTYPE_REAL : e->dtype, item->pitch);
-        if (!gradient && e->dtype != GCP_DTYPE_REAL) item->row = 0;
+        item->width = gradient || e->dtype == GCP_DTYPE_REAL ? (int)sizeof(gcp_real) : 0;
+        item->bytes = gcpi_view_bytes(e->shape, e->dtype, item->width, item->pitch);
+        if (!item->width) item->row = 0;
         item->dense = e->dtype == GCP_DTYPE_BIT || e->dtype == GCP_DTYPE_U8 || e->dtype == GCP_DTYPE_I32 ||
                       item->kind == GCPI_STATE_ITEM || item->kind == GCPI_INPUT_ITEM;
     }

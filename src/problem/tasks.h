@@ -12,6 +12,7 @@ static int gcpi_swallowed(const gcpi_problem *p, int o, const unsigned char *rea
     if (o + 1 >= t->op_count || op->segment != next->segment || read[op->out] ||
         t->tensors[op->out].flags & GCPI_KEPT || op->out == p->root)
         return 0;
+    if (p->items[op->out].rounds != p->items[next->out].rounds) return 0;
     return !gcpi_op_kept(p, op) && u->first[op->out + 1] - u->first[op->out] == 1 &&
            u->consumers[u->first[op->out]] == o + 1;
 }
@@ -392,6 +393,7 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
     ptrdiff_t scratch = a->scratch;
     p->target = *target; p->root = root; p->training = !opts->inference;
     p->numbers = GCPI_NUMBERS_BYTES;
+    p->store = opts->store;
     p->frozen_norms = opts->frozen_norms; p->keep = opts->keep;
     p->guard = opts->check ? target->align : 0;
     if (!gcpi_rates_make(p, opts, a)) return 0;
@@ -403,13 +405,15 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
     gcpi_mark_needed(t, root, needed);
     if (!gcpi_uses_make(p, needed, a)) return 0;
     gcpi_items_make(p);
+    gcpi_items_store(p, needed, defined);
+    memset(defined, 0, (size_t)t->tensor_count);
     gcpi_items_dense(p);
     if (p->training) gcpi_mark_gradients(p, needed, opts);
     gcpi_mark_reads(p, needed, read);
     for (int i = 1; i < t->tensor_count; i++)
         if (p->items[i].kind == GCPI_INPUT_ITEM) p->items[i].pinned = GCPI_PINNED_ALWAYS;
     for (int o = 0, n; o < t->op_count; o += n) {
-        n = needed[o] && !opts->no_groups ? gcpi_group(p, o, read) : 1;
+        n = needed[o] && !opts->no_groups && gcpi_groups_round(p) ? gcpi_group(p, o, read) : 1;
         if (n > 1) gcpi_group_task(p, o, n, read);
         else if (needed[o]) gcpi_forward_task(p, o, read);
     }

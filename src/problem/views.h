@@ -4,6 +4,21 @@
    their operands and their numbers do not depend on it; gcpi_views_place (tasks.h) sets all that does: root, next,
    offset, pitch and bytes of items; free, over, under, workspace and seconds of tasks; which gradients are aliases. */
 
+static size_t gcpi_bytes_at(const gcpi_problem *p, int item, ptrdiff_t pitch)     /* of an item, with this pitch */
+{
+    const gcpi_tensor *e = &p->tape->tensors[p->items[item].tensor];
+    return gcpi_view_bytes(e->shape, e->dtype, p->items[item].width, pitch);
+}
+static size_t gcpi_bytes_alone(const gcpi_problem *p, int item)
+{
+    return gcpi_bytes_at(p, item, p->tape->tensors[p->items[item].tensor].shape.d[3]);
+}
+/* Whether two items may be the same bytes: an element is stored alike in both. */
+static int gcpi_stored_alike(const gcpi_problem *p, int x, int y)
+{
+    return p->items[x].width == p->items[y].width && p->items[x].rounds == p->items[y].rounds;
+}
+
 /* Alias groups. Moves every member of group `from` into `to`, at an offset, with the pitch of to. */
 static void gcpi_join(gcpi_problem *p, int from, int to, size_t offset, ptrdiff_t pitch)
 {
@@ -14,7 +29,7 @@ static void gcpi_join(gcpi_problem *p, int from, int to, size_t offset, ptrdiff_
         p->items[i].root = p->items[to].root;
         p->items[i].offset += offset;
         p->items[i].pitch = pitch;
-        p->items[i].bytes = gcpi_view_bytes(p->tape->tensors[p->items[i].tensor].shape, GCP_DTYPE_REAL, pitch);
+        p->items[i].bytes = gcpi_bytes_at(p, i, pitch);
     }
 }
 
@@ -24,7 +39,7 @@ static void gcpi_view_of(gcpi_problem *p, int item, int of, size_t offset, ptrdi
     gcpi_item *x = &p->items[item], *base = &p->items[of];
     x->offset = base->offset + offset;
     x->pitch = pitch;
-    x->bytes = gcpi_view_bytes(p->tape->tensors[x->tensor].shape, GCP_DTYPE_REAL, pitch);
+    x->bytes = gcpi_bytes_at(p, item, pitch);
     x->root = base->root;
     x->next = p->items[base->root].next;
     p->items[base->root].next = item;
@@ -50,15 +65,17 @@ static void gcpi_dense_group(gcpi_problem *p, int item)
 /* Whether the target's kernels take an item's rows there (gcp_target.row_align). */
 static int gcpi_rows_aligned(const gcpi_problem *p, int item, size_t offset, ptrdiff_t pitch)
 {
-    const size_t align = p->target.row_align, row = (size_t)p->items[item].row * sizeof(gcp_real);
-    return !align || row % align || (offset % align == 0 && (size_t)pitch * sizeof(gcp_real) % align == 0);
+    const size_t align = p->target.row_align, width = (size_t)p->items[item].width,
+                 row = (size_t)p->items[item].row * width;
+    return !align || row % align || (offset % align == 0 && (size_t)pitch * width % align == 0);
 }
 /* Whether all of an item's group may move into another's rows, `at` bytes behind their beginning. */
 static int gcpi_group_fits(const gcpi_problem *p, int root, int to, size_t at)
 {
     for (int i = root; i >= 0; i = p->items[i].next) {
         const gcpi_item *x = &p->items[i];
-        if (x->dense || !gcpi_rows_aligned(p, i, x->offset + p->items[to].offset + at, p->items[to].pitch)) return 0;
+        if (x->dense || !gcpi_stored_alike(p, i, to) ||
+            !gcpi_rows_aligned(p, i, x->offset + p->items[to].offset + at, p->items[to].pitch)) return 0;
     }
     return 1;
 }
@@ -71,20 +88,20 @@ static int gcpi_can_join(const gcpi_problem *p, int item, int to, size_t at)
            gcpi_group_fits(p, item, to, at);
 }
 
-/* Where input i begins in the rows of a concat, in bytes. */
-static size_t gcpi_joined_at(const gcp_tape *t, const gcpi_op *op, int i)
+/* Where input i begins in the rows of a concat, in bytes. (All inputs that lie there are stored as it is.) */
+static size_t gcpi_joined_at(const gcpi_problem *p, const gcpi_op *op, int i)
 {
     size_t at = 0;
     if (gcpi_facts_of(op).view != GCPI_VIEW_JOINED) return 0;
-    for (int k = 0; k < i; k++) at += (size_t)t->tensors[gcpi_edge(t, op, k)].shape.d[3] * sizeof(gcp_real);
-    return at;
+    for (int k = 0; k < i; k++) at += (size_t)p->tape->tensors[gcpi_edge(p->tape, op, k)].shape.d[3];
+    return at * (size_t)p->items[op->out].width;
 }
 
 /* Whether input i of a concat lies where the concat needs it. */
 static int gcpi_in_place_in(const gcpi_problem *p, const gcpi_op *op, int i)
 {
     const gcpi_item *x = &p->items[gcpi_edge(p->tape, op, i)], *y = &p->items[op->out];
-    return x->root == y->root && x->pitch == y->pitch && x->offset - y->offset == gcpi_joined_at(p->tape, op, i);
+    return x->root == y->root && x->pitch == y->pitch && x->offset - y->offset == gcpi_joined_at(p, op, i);
 }
 
 /* Whether input i of a concat, which lies in an earlier one, may move with all of that into this one: as in a list of
@@ -95,15 +112,15 @@ static int gcpi_can_join_with(const gcpi_problem *p, const gcpi_op *op, int i, s
     const gcp_tape *t = p->tape;
     const uint64_t copied = p->copied[op - t->ops].values;
     const gcpi_item *x = &p->items[gcpi_edge(t, op, i)], *r = &p->items[x->root];
-    const size_t begin = gcpi_joined_at(t, op, i) - x->offset, end = begin + (size_t)r->row * sizeof(gcp_real);
+    const size_t begin = gcpi_joined_at(p, op, i) - x->offset, end = begin + gcpi_item_row(r);
     if (x->kind != GCPI_FORWARD_ITEM || r->kind != GCPI_FORWARD_ITEM || x->root == op->out || x->root == x - p->items ||
-        gcpi_joined_at(t, op, i) < x->offset || end > (size_t)p->items[op->out].row * sizeof(gcp_real))
+        gcpi_joined_at(p, op, i) < x->offset || end > gcpi_item_row(&p->items[op->out]))
         return 0;
     if (!gcpi_group_fits(p, x->root, op->out, begin)) return 0;
     size_t column = 0;
     for (int k = 0; k < op->inputs; k++) {
         const gcpi_item *z = &p->items[gcpi_edge(t, op, k)];
-        size_t behind = column + (size_t)t->tensors[gcpi_edge(t, op, k)].shape.d[3] * sizeof(gcp_real);
+        size_t behind = column + (size_t)t->tensors[gcpi_edge(t, op, k)].shape.d[3] * (size_t)r->width;
         if (column < end && behind > begin &&
             (z->root != x->root || begin + z->offset != column || copied >> k & 1))
             return 0;
@@ -126,15 +143,16 @@ static int gcpi_forward_views(gcpi_problem *p, const gcpi_op *op)       /* 1: no
     const uint64_t copied = p->copied[op - t->ops].values;
     const gcpi_facts facts = gcpi_facts_of(op);
     int y = op->out, x = gcpi_edge(t, op, 0), whole = 1;
-    if (facts.view != GCPI_VIEW_JOINED && gcpi_view_changes(p, y, x)) return 0;
+    const size_t first = (size_t)facts.first * (size_t)p->items[x].width;
+    if (facts.view != GCPI_VIEW_JOINED && (gcpi_view_changes(p, y, x) || !gcpi_stored_alike(p, x, y))) return 0;
     if (facts.view == GCPI_VIEW_WHOLE && gcpi_is_dense(p, x)) {
         gcpi_view_of(p, y, x, 0, p->items[y].pitch);
         gcpi_dense_group(p, x);
         return 1;
     }
     if (facts.view == GCPI_VIEW_PART && !(copied & 1) && gcpi_takes_pitch(p, y, p->items[x].pitch) &&
-        gcpi_rows_aligned(p, y, p->items[x].offset + (size_t)facts.first * sizeof(gcp_real), p->items[x].pitch)) {
-        gcpi_view_of(p, y, x, (size_t)facts.first * sizeof(gcp_real), p->items[x].pitch);
+        gcpi_rows_aligned(p, y, p->items[x].offset + first, p->items[x].pitch)) {
+        gcpi_view_of(p, y, x, first, p->items[x].pitch);
         return 1;
     }
     if (facts.view != GCPI_VIEW_JOINED) return 0;
@@ -142,8 +160,8 @@ static int gcpi_forward_views(gcpi_problem *p, const gcpi_op *op)       /* 1: no
         size_t at;
         x = gcpi_edge(t, op, i);
         if (copied >> i & 1) { whole = 0; continue; }
-        if (gcpi_can_join(p, x, y, gcpi_joined_at(t, op, i)))
-            gcpi_join(p, x, y, gcpi_joined_at(t, op, i), p->items[y].pitch);
+        if (gcpi_can_join(p, x, y, gcpi_joined_at(p, op, i)))
+            gcpi_join(p, x, y, gcpi_joined_at(p, op, i), p->items[y].pitch);
         else if (gcpi_can_join_with(p, op, i, &at)) gcpi_join(p, p->items[x].root, y, at, p->items[y].pitch);
         whole &= gcpi_in_place_in(p, op, i);
     }
@@ -167,7 +185,7 @@ static int gcpi_changes_under(const gcpi_problem *p, int x, int y, int o)
 static int gcpi_regions_meet(const gcpi_problem *p, int x, int y)
 {
     const gcpi_item *a = &p->items[x], *b = &p->items[y];
-    size_t wa = (size_t)a->row * sizeof(gcp_real), wb = (size_t)b->row * sizeof(gcp_real);
+    size_t wa = gcpi_item_row(a), wb = gcpi_item_row(b);
     return a->pitch != b->pitch || (a->offset < b->offset + wb && b->offset < a->offset + wa);
 }
 
@@ -180,13 +198,14 @@ static int gcpi_gradient_alias(gcpi_problem *p, int o, int i)
     const gcpi_op *op = &t->ops[o];
     int x = t->tensor_count + gcpi_edge(t, op, i), y = t->tensor_count + op->out;
     if (!(op->row->flags & GCP_FLAG_GRAD_VIEW) || t->tensors[gcpi_edge(t, op, i)].kind == GCPI_PARAMETER) return 0;
+    if (!gcpi_stored_alike(p, x, y)) return 0;
     int whole = gcpi_facts_of(op).view == GCPI_VIEW_WHOLE, joined = gcpi_facts_of(op).view == GCPI_VIEW_JOINED;
     if (joined && p->copied[o].gradients >> i & 1) return 0;
     if (whole ? !gcpi_is_dense(p, y) : !gcpi_takes_pitch(p, x, p->items[y].pitch)) return 0;
-    if (!whole && !gcpi_rows_aligned(p, x, p->items[y].offset + gcpi_joined_at(t, op, i), p->items[y].pitch)) return 0;
+    if (!whole && !gcpi_rows_aligned(p, x, p->items[y].offset + gcpi_joined_at(p, op, i), p->items[y].pitch)) return 0;
     for (int k = 0; k < op->inputs; k++) if (k != i && gcpi_edge(t, op, k) == gcpi_edge(t, op, i)) return 0;
     gcpi_item trial = p->items[x];
-    gcpi_view_of(p, x, y, gcpi_joined_at(t, op, i), whole ? trial.pitch : p->items[y].pitch);
+    gcpi_view_of(p, x, y, gcpi_joined_at(p, op, i), whole ? trial.pitch : p->items[y].pitch);
     for (int m = p->items[x].root; m >= 0; m = p->items[m].next) {
         if (m == x || m == y || t->tensors[p->items[m].tensor].producer >= o || !gcpi_regions_meet(p, x, m)) continue;
         if (!gcpi_changes_under(p, x, m, o) && !gcpi_changes_under(p, m, x, o)) continue;
@@ -229,13 +248,10 @@ static void gcpi_task_in_place(const gcpi_problem *p, gcpi_task *task, const gcp
         else if (task->over >= 0 && o[k].item == o[task->over].item) { task->over = -1; return; }
     }
     for (int side = 0; side < 2; side++)
-        if (task->under[side] >= 0 && gcpi_operand_elsewhere(p, task, task->under[side])) task->under[side] = -1;
-}
-
-static size_t gcpi_bytes_alone(const gcpi_problem *p, int item)
-{
-    const gcpi_tensor *e = &p->tape->tensors[p->items[item].tensor];
-    return gcpi_view_bytes(e->shape, item < p->tensors ? e->dtype : GCP_DTYPE_REAL, e->shape.d[3]);
+        if (task->under[side] >= 0 &&
+            (gcpi_operand_elsewhere(p, task, task->under[side]) ||
+             (task->over >= 0 && p->items[o[task->under[side]].item].width != p->items[o[task->over].item].width)))
+            task->under[side] = -1;
 }
 
 /* Every item has bytes of its own. */

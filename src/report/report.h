@@ -299,7 +299,7 @@ static int gcpi_read_from(const gcpi_plan *core, ptrdiff_t i, int item)
 static int gcpi_lies_in(const gcpi_problem *p, int a, int b)
 {
     const gcpi_item *x = &p->items[a], *y = &p->items[b];
-    size_t wide = (size_t)x->row * sizeof(gcp_real), wider = (size_t)y->row * sizeof(gcp_real);
+    size_t wide = gcpi_item_row(x), wider = gcpi_item_row(y);
     return a != b && x->pitch == y->pitch && x->offset >= y->offset && x->offset + wide <= y->offset + wider &&
            (wide < wider || a > b);
 }

@@ -20,7 +20,7 @@ static void gcpi_view_empty(const gcpi_plan *core, gcp_view *v, int tensor, int 
     const gcpi_tensor *e = &core->p.tape->tensors[tensor];
     v->data = NULL;
     v->shape = e->shape;
-    v->dtype = gradient ? GCP_DTYPE_REAL : e->dtype;
+    v->dtype = gcpi_item_dtype(&core->p, gradient ? core->p.tensors + tensor : tensor);
     v->pitch = e->shape.d[3];
     v->accumulate = 0;
 }
@@ -81,6 +81,7 @@ static void gcpi_call_init(const gcpi_plan *core, const gcpi_task *t, int row, g
     c->numbers = (const gcp_step_numbers *)(void *)core->bound.slab;
     c->ordinal = (uint64_t)t->op;
     c->training = core->p.training;
+    c->store = gcpi_task_store(&core->p, t);
     c->target = &core->p.target;
 }
 
@@ -102,12 +103,34 @@ static void gcpi_apply_call(const gcpi_plan *core, const gcpi_task *t, int n, gc
     c->inputs = 6; c->outputs = 2;
 }
 
+static void gcpi_settle_span(const gcpi_span *s)
+{
+    gcpi_halves_of(s->call->target->isa)->settle(s->p[0], (ptrdiff_t)s->n);
+}
+/* Rounds to bfloat16 what a task made in floats (store.h). What lies in two bytes is rounded where it is stored. */
+static void gcpi_round_results(const gcpi_plan *core, const gcpi_task *t, int n, const gcp_call *c)
+{
+    for (int k = 0; core->p.store && k < t->count; k++) {
+        const gcpi_operand *o = &core->p.operands[t->operands + k];
+        const gcpi_item *x = &core->p.items[o->item];
+        const int shared = t->kind == GCPI_TASK_FORWARD ? t->free : o->mode == GCPI_ALIAS;
+        if (o->mode == GCPI_READ || shared || !x->rounds || x->width != (int)sizeof(gcp_real)) continue;
+        gcp_view v;
+        const gcp_view *const views[1] = { &v };
+        gcpi_view_empty(core, &v, x->tensor, x->kind == GCPI_GRADIENT_ITEM);
+        v.data = gcpi_item_data(core, o->item, core->placed[n + k].offset);
+        v.pitch = x->pitch;
+        if (v.data) gcpi_map(c, gcpi_settle_span, views, 1, 0, NULL, 0);
+    }
+}
+
 static void gcpi_run_group(const gcpi_plan *core, const gcpi_task *t, int n)
 {
     gcp_call call;
     gcpi_call_space space;
     gcpi_apply_call(core, t, n, &call, &space);
     gcpi_row_for(&core->p.target, NULL, GCP_ROW_APPLY)->forward(&call);
+    gcpi_round_results(core, t, n, &call);
 }
 
 static void gcpi_op_call(const gcpi_plan *core, const gcpi_instruction *i, int n, gcp_call *c, gcpi_call_space *s)
@@ -127,6 +150,7 @@ static void gcpi_run_op(const gcpi_plan *core, const gcpi_instruction *i, int n)
     gcpi_call_space space;
     gcpi_op_call(core, i, n, &call, &space);
     (t->kind == GCPI_TASK_FORWARD ? row->forward : row->backward)(&call);
+    gcpi_round_results(core, t, n, &call);
 }
 
 /* A view of data as reals with the item's shape: the item itself, or values, slots and a count in the state. */

@@ -15,28 +15,32 @@ typedef struct gcpi_looked {
     int nan;
 } gcpi_looked;
 
-static void gcpi_look_bytes(const gcp_target *target, const unsigned char *data, size_t size, int real, gcpi_looked *l)
+static void gcpi_look_bytes(const gcp_target *target, const unsigned char *data, size_t size, int width, gcpi_looked *l)
 {
-    gcp_real some[4096 / sizeof(gcp_real)];
+    enum { BYTES = 4096 };
+    gcp_real some[BYTES / sizeof(gcp_real)];
+    gcpi_half halves[BYTES / sizeof(gcpi_half)];
     for (size_t first = 0; first < size; first += sizeof some) {
         size_t n = GCPI_MIN(sizeof some, size - first);
         gcpi_bytes_copy(target, some, data + first, n);
         for (size_t i = 0; i < n; i++) l->hash = gcpi_hash_byte(l->hash, ((unsigned char *)some)[i]);
-        for (size_t i = 0; real && i < n / sizeof *some; i++) l->nan |= isnan(some[i]) != 0;
+        for (size_t i = 0; width == sizeof *some && i < n / sizeof *some; i++) l->nan |= isnan(some[i]) != 0;
+        memcpy(halves, some, sizeof some);
+        for (size_t i = 0; width == sizeof *halves && i < n / sizeof *halves; i++)
+            l->nan |= (halves[i] & 0x7fff) > 0x7f80;
     }
 }
 
 static gcpi_looked gcpi_look(const gcpi_plan *core, int item, ptrdiff_t offset)
 {
     const gcpi_item *x = &core->p.items[item];
-    const gcpi_tensor *e = &core->p.tape->tensors[x->tensor];
     const unsigned char *data = (const unsigned char *)gcpi_item_data(core, item, offset);
-    int real = x->kind == GCPI_GRADIENT_ITEM || e->dtype == GCP_DTYPE_REAL, dense = !real || x->pitch == e->shape.d[3];
-    size_t rows = dense ? 1 : gcpi_pixels(e->shape),
-           width = dense ? x->bytes : (size_t)e->shape.d[3] * sizeof(gcp_real);
+    const int dense = !x->row || x->pitch == x->row;
+    size_t rows = dense ? 1 : gcpi_pixels(core->p.tape->tensors[x->tensor].shape),
+           bytes = dense ? x->bytes : gcpi_item_row(x);
     gcpi_looked l = { GCPI_HASH, 0 };
     for (size_t r = 0; r < rows; r++)
-        gcpi_look_bytes(&core->p.target, data + r * (size_t)x->pitch * sizeof(gcp_real), width, real, &l);
+        gcpi_look_bytes(&core->p.target, data + r * gcpi_item_pitch(x), bytes, x->width, &l);
     return l;
 }
 

@@ -25,13 +25,19 @@ static int gcpi_same_place(const gcpi_plan *core, const gcpi_task *t, int n, int
            core->p.items[x->item].bytes == core->p.items[y->item].bytes;
 }
 
+/* Whether what makes an item in one pass with another task leaves no rounding to a pass behind it (gcpi_round_results). */
+static int gcpi_rounds_itself(const gcpi_plan *core, int item)
+{
+    return !core->p.items[item].rounds || core->p.items[item].width != (int)sizeof(gcp_real);
+}
+
 /* conv2d and, next and in place, an addition, a rectifier or both. */
 static int gcpi_conv_ends(const gcpi_plan *core, const gcpi_task *t, int n, const gcpi_task *u)
 {
     int reads = 0;
     if (t->kind != GCPI_TASK_FORWARD || u->kind != GCPI_TASK_FORWARD) return 0;
     const gcpi_op *op = &core->p.tape->ops[t->op], *first = &core->p.tape->ops[u->op] - (u->ops - 1);
-    if (!gcpi_facts_of(op).with_group || !gcpi_fuses(&core->p.target, op)) return 0;
+    if (!gcpi_facts_of(op).with_group || !gcpi_fuses(&core->p.target, op) || !gcpi_rounds_itself(core, op->out)) return 0;
     if (!gcpi_is_part(first, GCPI_PART_ADD) && !gcpi_is_part(first, GCPI_PART_RECTIFIER)) return 0;
     for (int k = 0; k < u->count; k++)
         reads += core->p.operands[u->operands + k].item == op->out &&
@@ -48,7 +54,8 @@ static int gcpi_batch_norm_begins(const gcpi_plan *core, const gcpi_task *t, int
     int dx = gcpi_operand_at(core, t, GCPI_ROLE_DIN), dy = gcpi_operand_at(core, t, GCPI_ROLE_DOUT);
     if (!gcpi_is_part(op, GCPI_PART_RECTIFIER) || !gcpi_is_part(norm, GCPI_PART_NORM)) return 0;
     if (gcpi_edge(core->p.tape, op, 0) != norm->out || !gcpi_fuses(&core->p.target, norm) ||
-        core->p.items[gcpi_edge(core->p.tape, norm, GCPI_NORM_BETA)].kind != GCPI_STATE_ITEM)
+        core->p.items[gcpi_edge(core->p.tape, norm, GCPI_NORM_BETA)].kind != GCPI_STATE_ITEM ||
+        !gcpi_rounds_itself(core, core->p.tensors + norm->out))
         return 0;
     return gcpi_same_place(core, t, n, dx, u, n + t->count, gcpi_operand_at(core, u, GCPI_ROLE_DIN)) && dy >= 0 &&
            core->placed[n + dy].offset == core->placed[n + dx].offset &&
@@ -61,6 +68,7 @@ static int gcpi_conv_sums(const gcpi_plan *core, const gcpi_task *t, int n, cons
 {
     (void)n;
     if (t->kind != GCPI_TASK_FORWARD || u->kind != GCPI_TASK_FORWARD || u->op != t->op + 1) return 0;
+    if (!gcpi_rounds_itself(core, core->p.tape->ops[t->op].out)) return 0;
     return gcpi_stats_follow(&core->p, &core->p.tape->ops[t->op]);
 }
 
@@ -181,8 +189,12 @@ static void gcpi_run_together(gcpi_plan *core, const gcpi_joint *pair, int i, in
         gcpi_far_meet(core, t, m);
         m += t->count;
     }
-    if (pair) pair->run(core, i, n);
-    else gcpi_run_updates(core, i, n, count);
+    if (!pair) { gcpi_run_updates(core, i, n, count); return; }
+    const gcpi_task *t = &core->p.tasks[core->list.at[i].task], *u = &core->p.tasks[core->list.at[i + 1].task];
+    gcp_call call;
+    pair->run(core, i, n);
+    gcpi_call_init(core, u, 0, &call);
+    gcpi_round_results(core, u, n + t->count, &call);
 }
 
 /* Issues the whole list. A device's first error gets the line of the op that was issued last. */

@@ -1,20 +1,42 @@
 /* Values in and out: a plan's inputs, results, gradients. */
 
+/* n values between the user's reals and a run of rounded ones of this width. */
+static void gcpi_copy_rounded(const gcpi_plan *core, unsigned char *data, int width, gcp_real *user, size_t n,
+                              int to_user)
+{
+    enum { SOME = 1024 };
+    gcp_real some[SOME];
+    gcpi_half halves[SOME];
+    const gcpi_halves *h = gcpi_halves_of(core->p.target.isa);
+    const int half = width == (int)sizeof *halves;
+    void *mine = half ? (void *)halves : (void *)some;
+    for (size_t k, i = 0; i < n; i += k) {
+        k = GCPI_MIN(n - i, (size_t)SOME);
+        if (to_user) gcpi_bytes_copy(&core->p.target, mine, data + i * (size_t)width, k * (size_t)width);
+        else h->narrow(halves, user + i, (ptrdiff_t)k);
+        if (half || !to_user) h->widen(some, halves, (ptrdiff_t)k);
+        if (to_user) memcpy(user + i, some, k * sizeof *some);
+        else gcpi_bytes_copy(&core->p.target, data + i * (size_t)width, mine, k * (size_t)width);
+    }
+}
+
 /* Copies samples [first, first + count) of a tensor between the user's dense array, which begins with the first of
    them, and their place in the slab or the state. Bits are copied as a whole alone. */
 static void gcpi_copy_samples(const gcpi_plan *core, int item, unsigned char *user, int first, int count, int to_user)
 {
     const gcpi_item *x = &core->p.items[item];
     const gcpi_tensor *e = &core->p.tape->tensors[x->tensor];
-    const int real = x->kind == GCPI_GRADIENT_ITEM || e->dtype == GCP_DTYPE_REAL,
-              dense = !real || x->pitch == e->shape.d[3] || e->shape.rank == 1;
+    const int dense = !x->row || x->pitch == e->shape.d[3] || e->shape.rank == 1;
     gcp_shape some = gcpi_by_samples(e->shape), before = some;
     some.d[0] = count; before.d[0] = first;
-    const gcp_dtype type = real ? GCP_DTYPE_REAL : e->dtype;
-    const size_t rows = dense ? 1 : gcpi_pixels(some), row = (size_t)x->pitch * sizeof(gcp_real),
-                 width = gcpi_row_bytes(type, dense ? gcpi_count(some) : (size_t)e->shape.d[3]);
+    const gcp_dtype type = gcpi_item_dtype(&core->p, item);
+    const size_t rows = dense ? 1 : gcpi_pixels(some), row = gcpi_item_pitch(x),
+                 elements = dense ? gcpi_count(some) : (size_t)e->shape.d[3], width = gcpi_row_bytes(type, elements);
     unsigned char *data = (unsigned char *)gcpi_item_data(core, item, core->where[item]) +
                           (dense ? gcpi_row_bytes(type, gcpi_count(before)) : gcpi_pixels(before) * row);
+    for (size_t r = 0; x->rounds && r < rows; r++)
+        gcpi_copy_rounded(core, data + r * row, x->width, (gcp_real *)(void *)user + r * elements, elements, to_user);
+    if (x->rounds) return;
     if (to_user) gcpi_rows_copy(&core->p.target, user, width, data, row, width, rows);
     else gcpi_rows_copy(&core->p.target, data, row, user, width, width, rows);
 }

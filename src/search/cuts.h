@@ -21,7 +21,7 @@ static size_t gcpi_dense_bytes(const gcpi_problem *p, int item)      /* without 
 {
     const gcpi_item *x = &p->items[item];
     if (!x->row || x->pitch == x->row) return x->bytes;
-    size_t row = (size_t)x->row * sizeof(gcp_real), pitch = (size_t)x->pitch * sizeof(gcp_real);
+    size_t row = gcpi_item_row(x), pitch = gcpi_item_pitch(x);
     return (x->bytes - GCPI_MIN(row, x->bytes)) / pitch * row + row;
 }
 

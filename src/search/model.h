@@ -48,7 +48,7 @@ static int gcpi_clash(const gcpi_model *m, int task, int v)
             if (o[i].mode != GCPI_READ) continue;
             if (t->concat) {
                 part.at = mine.at + column;
-                part.width = (size_t)p->items[o[i].item].row * sizeof(gcp_real);
+                part.width = gcpi_column_bytes(&p->items[o[i].item], &p->items[o[k].item]);
                 column += part.width;
             }
             if (p->items[o[i].item].root != x->root) clash |= gcpi_overlap(&part, &other);

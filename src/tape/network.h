@@ -253,6 +253,7 @@ static size_t gcpi_row_bytes(gcp_dtype type, size_t elements)
 {
     switch (type) {
     case GCP_DTYPE_REAL: return elements * sizeof(gcp_real);
+    case GCP_DTYPE_BF16: return elements * sizeof(uint16_t);
     case GCP_DTYPE_I32:  return elements * sizeof(int32_t);
     case GCP_DTYPE_U8:   return elements;
     case GCP_DTYPE_BIT:  return (elements + 7) / 8;
