@@ -2858,6 +2858,7 @@ typedef struct gcpi_par {
     void *context; int threads;
     void (*parallel_for)(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg);
     int isa;
+    int halves; /* operands may be bfloat16: scratch has room for floats (bf16.h) */
 } gcpi_par;
 
 
@@ -3302,20 +3303,27 @@ GCPI_BODY gcp_real gcpi_half_rounded(gcp_real x)
 GCPI_DEF uint16_t gcp_bf16(float x) { return (uint16_t)(gcpi_rounded_bits(x) >> 16); }
 GCPI_DEF float gcp_bf16_value(uint16_t bits) { return gcpi_float_of((uint32_t)bits << 16); }
 
-/* Runs of values: widened, rounded to halves, rounded where they are. */
+/* Runs of values: widened, rounded to halves, rounded where they are. The first two take rows of n values, so many
+   elements apart. */
 typedef struct gcpi_halves {
-    void (*widen)(gcp_real *to, const gcpi_half *from, ptrdiff_t n);
-    void (*narrow)(gcpi_half *to, const gcp_real *from, ptrdiff_t n);
+    void (*widen)(gcp_real *to, ptrdiff_t to_pitch, const gcpi_half *from, ptrdiff_t pitch, ptrdiff_t rows, ptrdiff_t n);
+    void (*narrow)(gcpi_half *to, ptrdiff_t to_pitch, const gcp_real *from, ptrdiff_t pitch, ptrdiff_t rows, ptrdiff_t n);
     void (*settle)(gcp_real *x, ptrdiff_t n);
 } gcpi_halves;
 #define GCPI_HALVES(ISA, TARGET)                                                                                       \
-    GCPI_LOOP TARGET void ISA##_widen(gcp_real *GCPI_RESTRICT to, const gcpi_half *GCPI_RESTRICT from, ptrdiff_t n)    \
+    GCPI_LOOP TARGET void ISA##_widen(gcp_real *GCPI_RESTRICT to, ptrdiff_t to_pitch,                                  \
+                                      const gcpi_half *GCPI_RESTRICT from, ptrdiff_t pitch, ptrdiff_t rows,            \
+                                      ptrdiff_t n)                                                                     \
     {                                                                                                                  \
-        for (ptrdiff_t i = 0; i < n; i++) to[i] = gcpi_half_value(from[i]);                                            \
+        for (; rows > 0; rows--, to += to_pitch, from += pitch)                                                        \
+            for (ptrdiff_t i = 0; i < n; i++) to[i] = gcpi_half_value(from[i]);                                        \
     }                                                                                                                  \
-    GCPI_LOOP TARGET void ISA##_narrow(gcpi_half *GCPI_RESTRICT to, const gcp_real *GCPI_RESTRICT from, ptrdiff_t n)   \
+    GCPI_LOOP TARGET void ISA##_narrow(gcpi_half *GCPI_RESTRICT to, ptrdiff_t to_pitch,                                \
+                                       const gcp_real *GCPI_RESTRICT from, ptrdiff_t pitch, ptrdiff_t rows,            \
+                                       ptrdiff_t n)                                                                    \
     {                                                                                                                  \
-        for (ptrdiff_t i = 0; i < n; i++) to[i] = gcpi_half_of(from[i]);                                               \
+        for (; rows > 0; rows--, to += to_pitch, from += pitch)                                                        \
+            for (ptrdiff_t i = 0; i < n; i++) to[i] = gcpi_half_of(from[i]);                                           \
     }                                                                                                                  \
     GCPI_LOOP TARGET void ISA##_settle(gcp_real *x, ptrdiff_t n)                                                       \
     {                                                                                                                  \
@@ -3345,23 +3353,26 @@ static gcpi_data gcpi_reals(const gcp_real *at)
     gcpi_data d = { (void *)(uintptr_t)at, 0 };
     return d;
 }
-static gcpi_data gcpi_data_at(gcpi_data d, ptrdiff_t element)
+GCPI_BODY gcpi_data gcpi_data_at(gcpi_data d, ptrdiff_t element)
 {
     d.at = (unsigned char *)d.at + element * (ptrdiff_t)(d.half ? sizeof(gcpi_half) : sizeof(gcp_real));
     return d;
 }
-/* n elements from `element` on, to and from gcp_real. */
-static void gcpi_data_load(const gcpi_halves *h, gcpi_data d, ptrdiff_t element, gcp_real *to, ptrdiff_t n)
+/* Rows of n values, `pitch` elements apart in d, to and from gcp_real. halves: of the instruction set; NULL where d holds
+   gcp_real in any case. */
+GCPI_FAST static void gcpi_data_load(const gcpi_halves *halves, gcpi_data d, ptrdiff_t pitch, gcp_real *to,
+                                     ptrdiff_t to_pitch, ptrdiff_t rows, ptrdiff_t n)
 {
-    d = gcpi_data_at(d, element);
-    if (d.half) h->widen(to, (const gcpi_half *)d.at, n);
-    else memcpy(to, d.at, (size_t)n * sizeof *to);
+    const gcp_real *from = (const gcp_real *)d.at;
+    if (d.half) halves->widen(to, to_pitch, (const gcpi_half *)d.at, pitch, rows, n);
+    else for (; rows > 0; rows--, to += to_pitch, from += pitch) memcpy(to, from, (size_t)n * sizeof *to);
 }
-static void gcpi_data_store(const gcpi_halves *h, gcpi_data d, ptrdiff_t element, const gcp_real *from, ptrdiff_t n)
+GCPI_FAST static void gcpi_data_store(const gcpi_halves *halves, gcpi_data d, ptrdiff_t pitch, const gcp_real *from,
+                                      ptrdiff_t from_pitch, ptrdiff_t rows, ptrdiff_t n)
 {
-    d = gcpi_data_at(d, element);
-    if (d.half) h->narrow((gcpi_half *)d.at, from, n);
-    else memcpy(d.at, from, (size_t)n * sizeof *from);
+    gcp_real *to = (gcp_real *)d.at;
+    if (d.half) halves->narrow((gcpi_half *)d.at, pitch, from, from_pitch, rows, n);
+    else for (; rows > 0; rows--, to += pitch, from += from_pitch) memcpy(to, from, (size_t)n * sizeof *to);
 }
 
 /* ==== src/kernels/columns.h ==== */
@@ -3611,7 +3622,8 @@ static gcpi_block gcpi_view_block(const gcpi_view *v, ptrdiff_t index)
 }
 
 /* One row of the window: pixels first .. first + ww of a source row, zeros where there are none. */
-GCPI_FAST static void gcpi_view_row(const gcpi_view *v, const gcp_real *x, ptrdiff_t first, gcp_real *out)
+GCPI_FAST static void gcpi_view_row(const gcpi_view *v, const gcpi_halves *halves, gcpi_data x, ptrdiff_t first,
+                                    gcp_real *out)
 {
     ptrdiff_t c = v->channels, left = first < 0 ? -first : 0, end = v->w - first;
     if (left > v->ww) left = v->ww;
@@ -3619,10 +3631,10 @@ GCPI_FAST static void gcpi_view_row(const gcpi_view *v, const gcp_real *x, ptrdi
     if (end < left) end = left;
     memset(out, 0, (size_t)(left * c) * sizeof *out);
     memset(out + end * c, 0, (size_t)((v->ww - end) * c) * sizeof *out);
-    if (v->xs[2] == c && end > left)
-        memcpy(out + left * c, x + (first + left) * c, (size_t)((end - left) * c) * sizeof *out);
-    else
-        for (ptrdiff_t i = left; i < end; i++) memcpy(out + i * c, x + (first + i) * v->xs[2], (size_t)c * sizeof *out);
+    if (end == left) return;
+    x = gcpi_data_at(x, (first + left) * v->xs[2]);
+    if (v->xs[2] == c) gcpi_data_load(halves, x, 0, out + left * c, 0, 1, (end - left) * c);
+    else gcpi_data_load(halves, x, v->xs[2], out + left * c, c, end - left, c);
 }
 
 /* Whether kernel rows first .. last - 1 read row y of the window of block k. */
@@ -3636,8 +3648,8 @@ static int gcpi_view_reads(const gcpi_view *v, const gcpi_block *k, int y, int f
 }
 
 /* Copies the pixels of a block that kernel rows first .. last - 1 read to `window`, where their steps are v->ws. */
-GCPI_FAST static const gcp_real *gcpi_view_load(const gcpi_view *v, const gcp_real *x, const gcpi_block *k, int first,
-                                                int last, gcp_real *window)
+GCPI_FAST static const gcp_real *gcpi_view_load(const gcpi_view *v, const gcpi_halves *halves, gcpi_data x,
+                                                const gcpi_block *k, int first, int last, gcp_real *window)
 {
     ptrdiff_t y0 = v->oy + (ptrdiff_t)k->y * v->sy, x0 = v->ox + (ptrdiff_t)k->x * v->sx;
     for (int b = 0; b < k->n; b++)
@@ -3645,7 +3657,7 @@ GCPI_FAST static const gcp_real *gcpi_view_load(const gcpi_view *v, const gcp_re
             gcp_real *out = window + b * v->ws[0] + y * v->ws[1];
             if (!gcpi_view_reads(v, k, y, first, last)) continue;
             if (y0 + y < 0 || y0 + y >= v->h) memset(out, 0, (size_t)v->ws[1] * sizeof *out);
-            else gcpi_view_row(v, x + (k->b + b) * v->xs[0] + (y0 + y) * v->xs[1], x0, out);
+            else gcpi_view_row(v, halves, gcpi_data_at(x, (k->b + b) * v->xs[0] + (y0 + y) * v->xs[1]), x0, out);
         }
     memset(window + k->n * v->ws[0], 0, GCPI_LINE * sizeof *window);
     return window;
@@ -3663,8 +3675,8 @@ typedef struct gcpi_end {
 
 typedef struct gcpi_gather {
     gcpi_view v;
-    const gcp_real *x, *w, *bias;
-    gcp_real *y;
+    gcpi_data x, w, y;
+    const gcp_real *bias;
     int accumulate, groups;
     ptrdiff_t ws[4], wfirst;          /* steps of w: ky, kx, channel, column; its start */
     ptrdiff_t ys[3], yfirst;          /* steps of y: image, row, pixel */
@@ -3672,6 +3684,7 @@ typedef struct gcpi_gather {
     const gcpi_end *end;              /* may be NULL; counts pixels of the view's output */
     int windowed;                     /* x is copied, wherever it lies */
     /* set by gcpi_gather_plan */
+    const gcpi_halves *halves;        /* NULL: x and y are gcp_real */
     gcpi_simd simd;
     gcpi_columns columns; /* output channels; planar: pixels of a row */
     /* planar: values of packed w; shared: these, and a panel of starting values for each row of the tiles */
@@ -3682,7 +3695,9 @@ typedef struct gcpi_gather {
     int panels, sets;         /* panels packed together (a set); how many sets */
     int resident;             /* a set is packed for the whole sum, and kept for the next tasks */
     int place;                /* panels of w that are full are read in place */
-    ptrdiff_t pack, worker;   /* values: packed; in all of a worker's scratch */
+    /* values: packed; with halves: rows of x, sums for y, in floats; in all of a worker's scratch */
+    ptrdiff_t pack, rows, sums, worker;
+    int blocks;               /* of the sum */
     ptrdiff_t base;           /* number of the task at index 0 (gcpi_par_run) */
     gcp_real *scratch;
 } gcpi_gather;
@@ -3702,6 +3717,22 @@ GCPI_FAST static void gcpi_pack_rows(const gcpi_simd *simd, gcp_real *out, int w
             if (cs == 1) memcpy(out + (ptrdiff_t)r * width, w + r * rs, (size_t)cols * sizeof *out);
             memset(out + (ptrdiff_t)r * width + cols, 0, (size_t)(width - cols) * sizeof *out);
         }
+    }
+}
+
+/* The same of halves: rs or cs is 1. turned: room for GCPI_PACK_ROWS rows of a panel. */
+GCPI_FAST static void gcpi_pack_halves(const gcpi_simd *simd, const gcpi_halves *halves, gcp_real *out, int width, int cols,
+                                       gcpi_data w, int rows, ptrdiff_t rs, ptrdiff_t cs, gcp_real *turned)
+{
+    for (int r = 0, n; r < rows; r += n, out += (ptrdiff_t)n * width) {
+        n = gcpi_min(rows - r, GCPI_PACK_ROWS);
+        if (cs != 1) {
+            gcpi_data_load(halves, gcpi_data_at(w, r), cs, turned, n, cols, n);
+            simd->turn(out, width, n, cols, turned, n);
+        }
+        else gcpi_data_load(halves, gcpi_data_at(w, r * rs), rs, out, width, n, cols);
+        for (int i = 0; i < n && cols < width; i++)
+            memset(out + (ptrdiff_t)i * width + cols, 0, (size_t)(width - cols) * sizeof *out);
     }
 }
 
@@ -3732,14 +3763,24 @@ static size_t gcpi_planar_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     gcpi_kernel_of(&g->simd, gcpi_panel_of(&g->columns, 0).nv, cols, &g->tile);
     if (g->columns.vectors % g->columns.panels) g->tile = cols;
     g->pack = gcpi_line((ptrdiff_t)g->v.wh * g->v.ww * g->v.channels) + GCPI_NR_MAX;
-    g->worker = g->pack + gcpi_line((ptrdiff_t)cols * g->columns.vectors * g->simd.lanes) + GCPI_LINE;
+    g->rows = g->halves ? gcpi_line(GCPI_MAX((ptrdiff_t)g->v.ww * g->v.channels, (ptrdiff_t)g->v.bw * cols)) : 0;
+    g->worker = g->pack + gcpi_line((ptrdiff_t)cols * g->columns.vectors * g->simd.lanes) + GCPI_LINE + g->rows;
     g->weights = gcpi_line((ptrdiff_t)g->v.ky * g->v.kx * g->v.channels * cols);
     /* starting values also for rows of the last tile that are not stored */
     g->shared = g->weights + (cols + GCPI_MR_MAX) * GCPI_NR_MAX;
     return gcpi_scratch_bytes(g->shared, g->worker, par);
 }
 
-GCPI_FAST static void gcpi_planar_load(const gcpi_gather *g, const gcpi_block *k, gcp_real *window)
+/* The pixels of a row in floats: where they lie, or in room. *step: from pixel to pixel. */
+static const gcp_real *gcpi_planar_pixels(const gcpi_gather *g, gcpi_data x, ptrdiff_t pitch, ptrdiff_t pixels,
+                                          int channels, gcp_real *room, ptrdiff_t *step)
+{
+    *step = x.half ? channels : pitch;
+    if (!x.half) return (const gcp_real *)x.at;
+    gcpi_data_load(g->halves, x, pitch, room, channels, pixels, channels);
+    return room;
+}
+GCPI_FAST static void gcpi_planar_load(const gcpi_gather *g, const gcpi_block *k, gcp_real *window, gcp_real *room)
 {
     const gcpi_view *v = &g->v;
     ptrdiff_t y0 = v->oy + (ptrdiff_t)k->y * v->sy, x0 = v->ox + k->x, row = (ptrdiff_t)v->channels * v->ww;
@@ -3748,9 +3789,11 @@ GCPI_FAST static void gcpi_planar_load(const gcpi_gather *g, const gcpi_block *k
         gcp_real *to = window + y * row;
         int exists = y0 + y >= 0 && y0 + y < v->h && end > left;
         if (!exists || left > 0 || end < v->ww) memset(to, 0, (size_t)row * sizeof *to);
-        if (exists)
-            g->simd.turn(to + left, v->ww, v->channels, (int)(end - left),
-                         g->x + k->b * v->xs[0] + (y0 + y) * v->xs[1] + (x0 + left) * v->xs[2], v->xs[2]);
+        if (!exists) continue;
+        gcpi_data x = gcpi_data_at(g->x, k->b * v->xs[0] + (y0 + y) * v->xs[1] + (x0 + left) * v->xs[2]);
+        ptrdiff_t step;
+        const gcp_real *pixels = gcpi_planar_pixels(g, x, v->xs[2], end - left, v->channels, room, &step);
+        g->simd.turn(to + left, v->ww, v->channels, (int)(end - left), pixels, step);
     }
     memset(window + v->wh * row, 0, GCPI_NR_MAX * sizeof *window); /* kernels read past the end */
 }
@@ -3805,14 +3848,20 @@ static void gcpi_planar_task(void *arg, int index, int worker)
     const gcpi_view *v = &g->v;
     gcpi_block k = gcpi_view_block(v, g->base + index);
     gcp_real *window = g->scratch + g->shared + worker * g->worker;
-    gcp_real *out = window + g->pack;
+    gcp_real *out = window + g->pack, *room = window + g->worker - g->rows;
     ptrdiff_t plane = (ptrdiff_t)g->columns.vectors * g->simd.lanes;
-    gcpi_planar_load(g, &k, window);
+    gcpi_planar_load(g, &k, window, room);
     for (int py = 0; py < k.h; py++) {
-        gcp_real *y = g->y + g->yfirst + k.b * g->ys[0] + (k.y + py) * g->ys[1] + k.x * g->ys[2];
-        if (g->accumulate) g->simd.turn(out, plane, g->cols, k.w, y, g->ys[2]);
+        gcpi_data y = gcpi_data_at(g->y, g->yfirst + k.b * g->ys[0] + (k.y + py) * g->ys[1] + k.x * g->ys[2]);
+        ptrdiff_t step;
+        if (g->accumulate) {
+            const gcp_real *pixels = gcpi_planar_pixels(g, y, g->ys[2], k.w, g->cols, room, &step);
+            g->simd.turn(out, plane, g->cols, k.w, pixels, step);
+        }
         gcpi_planar_row(g, window + (ptrdiff_t)py * v->sy * v->channels * v->ww, out, plane);
-        g->simd.turn(y, g->ys[2], k.w, g->cols, out, plane);
+        if (!y.half) { g->simd.turn((gcp_real *)y.at, g->ys[2], k.w, g->cols, out, plane); continue; }
+        g->simd.turn(room, g->cols, k.w, g->cols, out, plane);
+        gcpi_data_store(g->halves, y, g->ys[2], room, g->cols, k.w, g->cols);
     }
     gcpi_gather_end(g, &k, 0, g->cols, worker);
 }
@@ -3824,7 +3873,8 @@ static void gcpi_planar_run(gcpi_gather *g, const gcpi_par *par)
         n = gcpi_min(g->tile, g->cols - first);
         for (int t = 0; t < g->v.kx * g->v.ky; t++, out += (ptrdiff_t)g->v.channels * n)
             gcpi_pack_rows(&g->simd, out, n, n,
-                           g->w + g->wfirst + t % g->v.ky * g->ws[0] + t / g->v.ky * g->ws[1] + first * g->ws[3],
+                           (const gcp_real *)g->w.at + g->wfirst + t % g->v.ky * g->ws[0] + t / g->v.ky * g->ws[1] +
+                               first * g->ws[3],
                            g->v.channels, g->ws[2], g->ws[3]);
     }
     out = g->scratch + g->weights;
@@ -3837,6 +3887,13 @@ typedef struct gcpi_kblock {
     int y, x, j, ny, nx, nj;
 } gcpi_kblock;
 
+/* Whether x may be read without a window. Where it may be halves, several taps read the same pixel of a window: it is
+   widened once. */
+static int gcpi_gather_direct(const gcpi_gather *g)
+{
+    return !g->windowed && !(g->halves && g->v.ky * g->v.kx > 1);
+}
+
 /* Cuts the pixels into tasks: enough of them, so that threads neither wait for the last ones nor sweep many tiles that
    are not full (about 4 rows of a task). Several sets are packed again by each worker, and for each chunk of theirs:
    they are cut as little as may be. */
@@ -3847,14 +3904,14 @@ static void gcpi_gather_cut(gcpi_gather *g, const gcpi_par *par)
     double best = 0;
     int chosen = GCPI_GATHER_PIXELS;
     for (int pixels = chosen; pixels >= GCPI_GATHER_LEAST && pixels_in_all > GCPI_GATHER_LEAST; pixels -= pixels / 4) {
-        gcpi_view_cut(&g->v, pixels, !g->windowed);
+        gcpi_view_cut(&g->v, pixels, gcpi_gather_direct(g));
         double tasks = (double)g->v.chunks * sets, rest = 4.0 / ((double)g->v.bn * g->v.bh * g->v.bw),
                cost = ceil(tasks / par->threads) * par->threads / tasks * (1 + rest) + 0.02 * (tasks < enough);
         if (best > 0 && cost >= best) continue;
         best = cost, chosen = pixels;
         if (tasks >= enough && cost < 1.05) break;
     }
-    gcpi_view_cut(&g->v, chosen, !g->windowed);
+    gcpi_view_cut(&g->v, chosen, gcpi_gather_direct(g));
 }
 
 /* Whether it pays to skip padding: what the last tiles of each kind of pixels leave empty, and what a tile and a kind
@@ -3898,16 +3955,28 @@ static int gcpi_gather_place(const gcpi_gather *g, ptrdiff_t terms)
     const gcpi_view *v = &g->v;
     int few = g->simd.nv * g->simd.lanes < GCPI_NR_MAX ? GCPI_PLACE_FEW / 4 : GCPI_PLACE_FEW,
         most = gcpi_gather_crowded(g, terms) ? few : GCPI_PLACE_PIXELS;
-    return g->ws[3] == 1 && v->runs == v->kx && (double)v->n * v->ho * v->wo <= most;
+    return g->ws[3] == 1 && v->runs == v->kx && !g->w.half && (double)v->n * v->ho * v->wo <= most;
 }
 
 /* Whether a panel of w is read in place: kernels read whole vectors. */
 static int gcpi_panel_place(const gcpi_gather *g, const gcpi_panel *p) { return g->place && p->cols == p->width; }
 
+/* Room for floats in place of halves: rows of x, or of a panel of w that is turned; the sums of a block where its terms
+   are summed in several goes, else of the rows that are walked together. */
+static void gcpi_gather_floats(gcpi_gather *g, int width)
+{
+    const gcpi_view *v = &g->v;
+    g->blocks = gcpi_ceil(v->ky, g->by) * gcpi_ceil(v->runs, g->bx) * gcpi_max(1, gcpi_ceil(v->len, g->bj));
+    g->rows = gcpi_line(GCPI_MAX((ptrdiff_t)(v->direct ? GCPI_ROWS * g->bj : 0), (ptrdiff_t)GCPI_PACK_ROWS * width)) +
+              GCPI_LINE;
+    g->sums = gcpi_line((ptrdiff_t)(g->blocks > 1 ? v->bn * v->bh * v->bw : GCPI_ROWS) * g->panels * width);
+}
+
 /* Chooses all block sizes; returns the bytes of scratch. */
 static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
 {
     g->simd = gcpi_simd_of(par->isa);
+    g->halves = par->halves ? gcpi_halves_of(par->isa) : NULL;
     g->planar = gcpi_planar_pays(g, cols);
     if (g->planar) return gcpi_planar_plan(g, cols, par);
     g->columns = gcpi_columns_of(cols, &g->simd);
@@ -3930,23 +3999,26 @@ static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     if (g->sets > 1) gcpi_gather_cut(g, par);
     g->place = gcpi_gather_place(g, g->by * g->bx * g->bj);
     g->pack = gcpi_line((terms + 1) * g->panels * width); /* not less in place: a plan asks before it knows pitches */
-    g->worker = GCPI_LINE + g->pack + g->v.window;
+    if (g->halves) gcpi_gather_floats(g, width);
+    g->worker = GCPI_LINE + g->pack + g->rows + g->sums + g->v.window;
     return gcpi_scratch_bytes(0, g->worker, par);
 }
 
 /* Packs one panel of one block of the sum. */
-static void gcpi_gather_pack(const gcpi_gather *g, const gcp_real *w, const gcpi_kblock *k, const gcpi_panel *p,
-                             gcp_real *out)
+static void gcpi_gather_pack(const gcpi_gather *g, gcpi_data w, const gcpi_kblock *k, const gcpi_panel *p,
+                             gcp_real *out, gcp_real *room)
 {
     int channels = g->v.channels;
     for (int y = k->y; y < k->y + k->ny; y++)
         for (int x = k->x; x < k->x + k->nx; x++)
             for (int j = x * g->v.len + k->j, end = j + k->nj, rows; j < end; j += rows) {
                 rows = gcpi_min(end - j, channels - j % channels);
-                gcpi_pack_rows(&g->simd, out, p->width, p->cols,
-                               w + y * g->ws[0] + j / channels * g->ws[1] + j % channels * g->ws[2] +
-                                   p->first * g->ws[3],
-                               rows, g->ws[2], g->ws[3]);
+                gcpi_data from = gcpi_data_at(w, y * g->ws[0] + j / channels * g->ws[1] + j % channels * g->ws[2] +
+                                                     p->first * g->ws[3]);
+                if (w.half)
+                    gcpi_pack_halves(&g->simd, g->halves, out, p->width, p->cols, from, rows, g->ws[2], g->ws[3], room);
+                else
+                    gcpi_pack_rows(&g->simd, out, p->width, p->cols, (const gcp_real *)from.at, rows, g->ws[2], g->ws[3]);
                 out += (ptrdiff_t)rows * p->width;
             }
 }
@@ -3956,10 +4028,13 @@ typedef struct gcpi_sweep {
     const gcpi_gather *g;
     gcpi_block block;
     gcpi_kblock k, part; /* what is packed, and the part of it that reaches these pixels */
-    const gcp_real *x, *w, *packed, *start; /* start: see gcpi_tile */
-    ptrdiff_t first;                        /* from x to the block's first tap, which may not be there */
-    gcp_real *y;
-    int panel, panel_end, paced; /* paced: the tiles prefetch the rows after them */
+    gcpi_data x, w, y;
+    const gcp_real *packed, *start; /* start: see gcpi_tile */
+    ptrdiff_t first;                /* from x to the block's first tap, which may not be there */
+    int panel, panel_end, paced;    /* paced: the tiles prefetch the rows after them */
+    gcp_real *rows, *sums;          /* with halves: rows of x in floats; sums, [pixel][width] */
+    int base, cols, width;          /* the first column of the set, its columns, with padding */
+    int begins, ends;               /* the first, the last block of the sum */
 } gcpi_sweep;
 
 /* Bytes from a row to what is prefetched meanwhile. The hardware's own prefetching stops at the end of a page. */
@@ -3971,26 +4046,27 @@ GCPI_FAST static void gcpi_sweep_panels(const gcpi_sweep *s, const gcp_real *con
     const gcpi_gather *g = s->g;
     const gcpi_view *v = &g->v;
     const gcpi_kblock *k = &s->k, *n = &s->part;
-    int base = gcpi_panel_of(&g->columns, s->panel).first;
+    const int base = s->base;
     ptrdiff_t terms = (ptrdiff_t)k->ny * k->nx * k->nj,
               skipped = ((ptrdiff_t)(n->y - k->y) * k->nx + (n->x - k->x)) * k->nj + (n->j - k->j);
     gcpi_tile t;
     t.ahead = t.pace = 0, t.burst = g->simd.burst;
     t.n[0] = n->ny, t.n[1] = n->nx, t.n[2] = n->nj;
-    t.as[0] = v->dy * v->ws[1], t.as[1] = v->dx * v->ws[2], t.as[2] = v->xc;
+    t.as[0] = v->dy * v->ws[1], t.as[1] = v->dx * v->ws[2], t.as[2] = g->halves ? 1 : v->xc;
     for (int p = s->panel; p < s->panel_end; p++) {
         gcpi_panel panel = gcpi_panel_of(&g->columns, p);
         int mr = g->simd.mr[panel.nv - 1];
         if (gcpi_panel_place(g, &panel)) {
             memcpy(t.bs, g->ws, sizeof t.bs);
-            t.b = s->w + n->y * g->ws[0] + n->x * g->ws[1] + n->j * g->ws[2] + panel.first;
+            t.b = (const gcp_real *)s->w.at + n->y * g->ws[0] + n->x * g->ws[1] + n->j * g->ws[2] + panel.first;
         }
         else {
             t.bs[2] = panel.width, t.bs[1] = t.bs[2] * k->nj, t.bs[0] = t.bs[1] * k->nx;
             t.b = s->packed + terms * (panel.first - base) + skipped * panel.width;
         }
         t.start = s->start ? s->start + (panel.first - base) : NULL, t.ss = 0;
-        t.first = panel.first;
+        t.first = g->halves ? panel.first - base : panel.first;
+        if (g->halves) panel.cols = panel.width;
         gcpi_kernel *kernel = g->simd.kernel[panel.nv - 1];
         /* a tile prefetches its panel's share of as many bytes as it reads */
         if (s->paced) t.pace = (uintptr_t)mr * sizeof(gcp_real) / (uintptr_t)(s->panel_end - s->panel);
@@ -4015,33 +4091,97 @@ GCPI_BODY void gcpi_sweep_ahead(const gcp_real *const *a, ptrdiff_t step, ptrdif
     else for (int i = 0; i < GCPI_ROWS; i++) gcpi_fetch(a[i], far, terms);
 }
 
+/* With halves: rows of x and sums are floats of the worker's. first: of x, at[]: of y, for each row. */
+typedef struct gcpi_rows_held {
+    const gcp_real *a[GCPI_ROWS];
+    gcp_real *c[GCPI_ROWS];
+    ptrdiff_t from[GCPI_ROWS], at[GCPI_ROWS];
+    int rows;
+} gcpi_rows_held;
+
+/* The values of row i that the terms s->part read. They may lie apart: in a transposed matrix. */
+GCPI_FAST static void gcpi_held_row(const gcpi_sweep *s, gcpi_rows_held *w, int i)
+{
+    const gcpi_gather *g = s->g;
+    const int n = s->part.nj;
+    gcp_real *to = s->rows + (ptrdiff_t)i * n;
+    gcpi_data x = gcpi_data_at(s->x, w->from[i]);
+    if (g->v.xc == 1) gcpi_data_load(g->halves, x, 0, to, 0, 1, n);
+    else gcpi_data_load(g->halves, x, g->v.xc, to, 1, n, 1);
+    w->a[i] = to;
+}
+
+/* Rows that lie side by side, in x or in y, are widened or rounded in one go. */
+static int gcpi_held_even(const ptrdiff_t *at, int rows)
+{
+    for (int i = 2; i < rows; i++) if (at[i] - at[i - 1] != at[1] - at[0]) return 0;
+    return 1;
+}
+GCPI_FAST static void gcpi_held_load(const gcpi_sweep *s, gcpi_rows_held *w)
+{
+    const gcpi_gather *g = s->g;
+    const int n = s->part.nj;
+    if (g->v.direct && g->v.xc == 1 && w->rows > 1 && gcpi_held_even(w->from, w->rows)) {
+        gcpi_data_load(g->halves, gcpi_data_at(s->x, w->from[0]), w->from[1] - w->from[0], s->rows, n, w->rows, n);
+        for (int i = 0; i < w->rows; i++) w->a[i] = s->rows + (ptrdiff_t)i * n;
+    }
+    else for (int i = 0; i < w->rows && g->v.direct; i++) gcpi_held_row(s, w, i);
+    for (int i = 0; i < w->rows && s->begins && g->accumulate; i++)
+        gcpi_data_load(g->halves, gcpi_data_at(s->y, w->at[i] + s->base), 0, w->c[i], 0, 1, s->cols);
+}
+GCPI_FAST static void gcpi_held_store(const gcpi_sweep *s, const gcpi_rows_held *w)
+{
+    const int even = w->rows > 1 && gcpi_held_even(w->at, w->rows) && s->g->blocks == 1;
+    for (int i = 0; i < w->rows; i += even ? w->rows : 1)
+        gcpi_data_store(s->g->halves, gcpi_data_at(s->y, w->at[i] + s->base), even ? w->at[1] - w->at[0] : 0, w->c[i],
+                        s->width, even ? w->rows : 1, s->cols);
+}
+
+/* Sums the rows that are collected. Those from `rows` on repeat the first. */
+GCPI_FAST static void gcpi_held_run(const gcpi_sweep *s, gcpi_rows_held *w)
+{
+    const gcpi_gather *g = s->g;
+    if (g->halves) gcpi_held_load(s, w);
+    for (int i = w->rows; i < GCPI_ROWS; i++) w->a[i] = w->a[0], w->c[i] = w->c[0];
+    gcpi_sweep_panels(s, w->a, w->c, w->rows);
+    if (g->halves && s->ends) gcpi_held_store(s, w);
+    w->rows = 0;
+}
+
+/* Adds a pixel of the block, at number `pixel` of it: where its x and y lie. */
+GCPI_BODY void gcpi_held_add(const gcpi_sweep *s, gcpi_rows_held *w, ptrdiff_t x, ptrdiff_t y, ptrdiff_t pixel)
+{
+    const int i = w->rows++, halves = s->g->halves != NULL;
+    w->a[i] = halves && s->g->v.direct ? NULL : (const gcp_real *)s->x.at + x;
+    w->c[i] = halves ? s->sums + (s->g->blocks > 1 ? pixel : i) * s->width : (gcp_real *)s->y.at + y;
+    w->from[i] = x, w->at[i] = y;
+}
+
 /* Pixels `part` of the block (y and x are counted from the block's) for the terms s->part. */
 GCPI_FAST static void gcpi_sweep_pixels(gcpi_sweep *s, gcpi_block part)
 {
     const gcpi_gather *g = s->g;
     const gcpi_view *v = &g->v;
-    const gcp_real *a[GCPI_ROWS];
     const ptrdiff_t first =
         s->first + s->part.y * v->dy * v->ws[1] + s->part.x * v->dx * v->ws[2] + s->part.j * v->xc;
-    gcp_real *c[GCPI_ROWS];
     const ptrdiff_t xstep = v->sx * v->ws[2], ystep = g->ys[2];
-    const int burst = g->simd.burst && v->direct && GCPI_ROWS * s->k.nj <= 2 * GCPI_L1_HALF;
-    int rows = 0;
-    s->paced = !g->simd.burst && v->direct && xstep == s->k.nj;
+    const int burst = !g->halves && g->simd.burst && v->direct && GCPI_ROWS * s->k.nj <= 2 * GCPI_L1_HALF;
+    gcpi_rows_held w;
+    w.rows = 0;
+    s->paced = !g->halves && !g->simd.burst && v->direct && xstep == s->k.nj;
     for (int line = 0; line < part.n * part.h; line++) {
         int b = line / part.h, py = part.y + line % part.h;
-        const gcp_real *x = s->x + (first + b * v->ws[0] + py * v->sy * v->ws[1] + part.x * xstep);
-        gcp_real *y = s->y + (s->block.b + b) * g->ys[0] + (s->block.y + py) * g->ys[1] + s->block.x * ystep;
+        ptrdiff_t x = first + b * v->ws[0] + py * v->sy * v->ws[1] + part.x * xstep,
+                  y = (s->block.b + b) * g->ys[0] + (s->block.y + py) * g->ys[1] + (s->block.x + part.x) * ystep,
+                  pixel = ((ptrdiff_t)b * s->block.h + py) * s->block.w + part.x;
         for (int px = 0; px < part.w; px++) {
-            a[rows] = x + px * xstep, c[rows] = y + (part.x + px) * ystep;
-            if (++rows < GCPI_ROWS) continue;
-            if (burst) gcpi_sweep_ahead(a, xstep, s->k.nj, (s->part.ny - 1) * v->dy * v->ws[1]);
-            gcpi_sweep_panels(s, a, c, rows);
-            rows = 0;
+            gcpi_held_add(s, &w, x + px * xstep, y + px * ystep, pixel + px);
+            if (w.rows < GCPI_ROWS) continue;
+            if (burst) gcpi_sweep_ahead(w.a, xstep, s->k.nj, (s->part.ny - 1) * v->dy * v->ws[1]);
+            gcpi_held_run(s, &w);
         }
     }
-    for (int i = rows; rows && i < GCPI_ROWS; i++) a[i] = a[0], c[i] = c[0];
-    if (rows) gcpi_sweep_panels(s, a, c, rows);
+    if (w.rows) gcpi_held_run(s, &w);
 }
 
 /* The terms of block k of the sum at these taps; none where they do not meet. Where kx and channels are one run, the
@@ -4082,7 +4222,7 @@ static void gcpi_gather_pack_set(const gcpi_gather *g, const gcpi_sweep *s, gcp_
 {
     for (int p = s->panel; p < s->panel_end; p++) {
         gcpi_panel panel = gcpi_panel_of(&g->columns, p);
-        if (!gcpi_panel_place(g, &panel)) gcpi_gather_pack(g, s->w, &s->k, &panel, out);
+        if (!gcpi_panel_place(g, &panel)) gcpi_gather_pack(g, s->w, &s->k, &panel, out, s->rows);
         out += (ptrdiff_t)s->k.ny * s->k.nx * s->k.nj * panel.width;
     }
 }
@@ -4104,17 +4244,22 @@ static void gcpi_gather_task(void *arg, int index, int worker)
     int group = (int)(set / g->sets);
     gcpi_sweep s;
     s.g = g;
-    s.w = g->w + g->wfirst + group * g->wgroup;
+    s.w = gcpi_data_at(g->w, g->wfirst + group * g->wgroup);
     s.panel = (int)(set % g->sets * g->columns.panels / g->sets);
     s.panel_end = (int)((set % g->sets + 1) * g->columns.panels / g->sets);
     int first = gcpi_panel_of(&g->columns, s.panel).first;
     int width = gcpi_panel_of(&g->columns, s.panel_end).first - first;
     s.block = gcpi_view_block(v, chunk);
-    s.x = g->x + group * g->xgroup;
+    s.base = first, s.width = width, s.cols = gcpi_min(width, g->columns.count - first);
+    s.rows = start + g->pack, s.sums = s.rows + g->rows;
+    s.x = gcpi_data_at(g->x, group * g->xgroup);
     s.first = s.block.b * v->xs[0] + (v->oy + (ptrdiff_t)s.block.y * v->sy) * v->xs[1] +
               (v->ox + (ptrdiff_t)s.block.x * v->sx) * v->xs[2];
-    if (!v->direct) s.x = gcpi_view_load(v, s.x, &s.block, 0, v->ky, start + g->pack), s.first = 0;
-    s.y = g->y + g->yfirst + group * g->ygroup;
+    if (!v->direct) {
+        s.x = gcpi_reals(gcpi_view_load(v, g->halves, s.x, &s.block, 0, v->ky, s.sums + g->sums));
+        s.first = 0;
+    }
+    s.y = gcpi_data_at(g->y, g->yfirst + group * g->ygroup);
     memcpy(&last, scratch, sizeof last);
     int packed = g->resident && last == set; /* by an earlier task of this worker */
     memcpy(scratch, &set, sizeof set);
@@ -4129,11 +4274,13 @@ static void gcpi_gather_task(void *arg, int index, int worker)
                 s.k.nj = gcpi_min(g->bj, v->len - s.k.j);
                 if (!packed) gcpi_gather_pack_set(g, &s, out);
                 s.packed = out;
+                s.begins = !s.k.y && !s.k.x && !s.k.j;
+                s.ends = s.k.y + g->by >= v->ky && s.k.x + g->bx >= v->runs && s.k.j + g->bj >= v->len;
                 gcpi_sweep_block(&s);
                 s.start = NULL;
                 if (g->resident) out += (ptrdiff_t)s.k.ny * s.k.nx * s.k.nj * width;
             }
-    gcpi_gather_end(g, &s.block, group * g->columns.count + first, gcpi_min(width, g->columns.count - first), worker);
+    gcpi_gather_end(g, &s.block, group * g->columns.count + first, s.cols, worker);
 }
 
 static void gcpi_gather_run(gcpi_gather *g, void *scratch, const gcpi_par *par)
@@ -4154,13 +4301,14 @@ static void gcpi_gather_run(gcpi_gather *g, void *scratch, const gcpi_par *par)
 
 typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x[p + t][j] */
     gcpi_view v;
-    const gcp_real *x, *e;
+    gcpi_data x, e;
     gcp_real *d;
     int rows, groups, accumulate;
     ptrdiff_t es[3], ds; /* steps of e: image, row, pixel; step of d: row */
     ptrdiff_t xgroup, egroup, dgroup;
     int turned;    /* d is stored as [j][row]; for one group only */
     /* set by gcpi_outer_plan */
+    const gcpi_halves *halves;    /* NULL: x and e are gcp_real; else both are copied, and widened by that */
     gcpi_simd simd;
     gcpi_columns columns;         /* of one run; blocked: of the channels */
     /* A panel of x's channels is copied as [pixel][panel], and read at all taps. */
@@ -4283,7 +4431,7 @@ static size_t gcpi_swapped_plan(gcpi_outer *o, const gcpi_par *par)
     o->splits = (int)GCPI_MIN(o->v.chunks, (ptrdiff_t)GCPI_TASKS);
     o->height = o->v.ky * o->v.len, o->width = o->rows, o->turned = 1;
     o->sum = gcpi_line((ptrdiff_t)o->height * o->width);
-    o->packed = o->rows % o->simd.lanes != 0;         /* else e's rows are whole vectors: read in place */
+    o->packed = o->halves || o->rows % o->simd.lanes != 0; /* else e's rows are whole vectors: read in place */
     o->worker =
         (o->packed ? gcpi_line((ptrdiff_t)o->v.bn * o->v.bh * o->v.bw * o->rows) + GCPI_NR_MAX : 0) + o->v.window;
     return gcpi_scratch_bytes(o->sum * o->splits, o->worker, par);
@@ -4310,7 +4458,7 @@ static void gcpi_outer_view(gcpi_outer *o)
     o->near = o->blocked && gcpi_view_inside(v) &&
               (channels <= GCPI_OUTER_NEAR ||
                (channels <= 2 * GCPI_OUTER_NEAR && (int64_t)o->rows * channels <= GCPI_OUTER_SMALL));
-    o->place = o->near || (o->blocked && gcpi_view_inside(v) && o->simd.burst && v->ky * v->kx == 1 && !crowded);
+    o->place = !o->halves && (o->near || (o->blocked && gcpi_view_inside(v) && o->simd.burst && v->ky * v->kx == 1 && !crowded));
     int values = GCPI_OUTER_MAX >> o->near, least = GCPI_OUTER_PIXELS >> o->near,
         pixels = gcpi_min(2 * GCPI_OUTER_PIXELS, (int)(values / ((int64_t)o->rows + channels)));
     if (o->blocked) v->channels = gcpi_min(o->simd.nv, gcpi_ceil(channels, lanes)) * lanes;
@@ -4337,7 +4485,7 @@ static void gcpi_outer_block_plan(gcpi_outer *o)
     v->runs = v->kx, v->len = v->channels;
     gcpi_block most = { 0, 0, 0, v->bn, v->bh, v->bw };
     gcpi_outer_window(o, &most, &v->wh, &v->ww);
-    v->window = o->near && v->channels % o->simd.lanes == 0 ? 0 : gcpi_line((ptrdiff_t)v->bn * v->wh * v->ww * width);
+    v->window = !o->halves && o->near && v->channels % o->simd.lanes == 0 ? 0 : gcpi_line((ptrdiff_t)v->bn * v->wh * v->ww * width);
 }
 
 /* As many private sums as fit; or a few less, if then all are of as many chunks. */
@@ -4352,6 +4500,7 @@ static int gcpi_outer_splits(const gcpi_outer *o)
 static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
 {
     o->simd = gcpi_simd_of(par->isa);
+    o->halves = par->halves ? gcpi_halves_of(par->isa) : NULL;
     o->splits = GCPI_TASKS;
     o->swapped = gcpi_outer_swaps(o);
     if (o->swapped) return gcpi_swapped_plan(o, par);
@@ -4364,8 +4513,8 @@ static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
     gcpi_outer_cut(o, par);
     int rows = o->groups * o->rows, few = o->near ? GCPI_OUTER_PLAIN : GCPI_OUTER_FEW;
     ptrdiff_t packed = gcpi_ceil(o->part, GCPI_OUTER_ROWS) * gcpi_outer_block((ptrdiff_t)o->v.bn * o->v.bh * o->v.bw);
-    o->packed = rows > (o->simd.burst ? few : GCPI_OUTER_PLAIN);
-    o->worker = (rows > few ? packed : 0) + o->v.window; /* bytes are the same on every core, packed or not */
+    o->packed = o->halves || rows > (o->simd.burst ? few : GCPI_OUTER_PLAIN);
+    o->worker = (o->halves || rows > few ? packed : 0) + o->v.window; /* bytes are the same on every core, packed or not */
     o->shared = o->splits == 1 && !o->turned;
     ptrdiff_t sums = o->shared ? 0 : o->sum * o->splits;
     return gcpi_scratch_bytes(sums, o->worker, par);
@@ -4376,16 +4525,18 @@ static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
 /* The outer product: convolution backward weights, transposed A times B. */
 
 /* Packs the rows of e at the pixels of a chunk: see gcpi_outer_block. */
-GCPI_FAST static const gcp_real *gcpi_outer_pack(const gcpi_outer *o, const gcp_real *e, const gcpi_block *k, int rows,
+GCPI_FAST static const gcp_real *gcpi_outer_pack(const gcpi_outer *o, gcpi_data e, const gcpi_block *k, int rows,
                                                  gcp_real *out)
 {
     ptrdiff_t block = gcpi_outer_block((ptrdiff_t)k->n * k->h * k->w);
     for (int line = 0; line < k->n * k->h; line++) {
-        const gcp_real *from = e + line / k->h * o->es[0] + line % k->h * o->es[1];
+        const gcpi_data row = gcpi_data_at(e, line / k->h * o->es[0] + line % k->h * o->es[1]);
+        const gcp_real *from = (const gcp_real *)row.at;
         for (int r = 0; r < rows; r += GCPI_OUTER_ROWS) {
             int width = gcpi_min(GCPI_OUTER_ROWS, rows - r);
             gcp_real *to = out + r / GCPI_OUTER_ROWS * block + (ptrdiff_t)line * k->w * width;
-            if (width == o->es[2]) memcpy(to, from + r, (size_t)((ptrdiff_t)k->w * width) * sizeof *to);
+            if (row.half) gcpi_data_load(o->halves, gcpi_data_at(row, r), o->es[2], to, width, k->w, width);
+            else if (width == o->es[2]) memcpy(to, from + r, (size_t)((ptrdiff_t)k->w * width) * sizeof *to);
             else if (width >= o->simd.lanes) o->simd.copy(to, from + r, k->w, o->es[2], width);
             else for (int i = 0; i < k->w; i++) gcpi_copy(to + i * width, from + i * o->es[2] + r, width);
         }
@@ -4414,27 +4565,28 @@ static gcpi_source gcpi_outer_run_source(const gcpi_outer *o, const gcp_real *x,
 }
 
 /* Copies one row of the window of a panel: pixels from `first` on, o->sx apart, zeros where there are none. */
-GCPI_FAST static void gcpi_outer_row_load(const gcpi_outer *o, const gcp_real *row, ptrdiff_t first, int count,
+GCPI_FAST static void gcpi_outer_row_load(const gcpi_outer *o, gcpi_data row, ptrdiff_t first, int count,
                                           const gcpi_panel *p, gcp_real *out)
 {
     const gcpi_view *v = &o->v;
     ptrdiff_t step = o->sx * v->xs[2];
-    gcpi_range in = gcpi_inside(first, o->sx, count, row ? v->w : 0);
+    gcpi_range in = gcpi_inside(first, o->sx, count, row.at ? v->w : 0);
     memset(out, 0, (size_t)((ptrdiff_t)in.begin * p->width) * sizeof *out);
     memset(out + (ptrdiff_t)in.end * p->width, 0, (size_t)((ptrdiff_t)(count - in.end) * p->width) * sizeof *out);
     if (in.end <= in.begin) return;
-    row += first * v->xs[2];
-    if (p->cols == p->width)
-        o->simd.copy(out + (ptrdiff_t)in.begin * p->width, row + in.begin * step, in.end - in.begin, step, p->width);
-    else
-        for (int i = in.begin; i < in.end; i++) {
-            gcpi_copy(out + (ptrdiff_t)i * p->width, row + i * step, p->cols);
-            memset(out + (ptrdiff_t)i * p->width + p->cols, 0, (size_t)(p->width - p->cols) * sizeof *out);
-        }
+    row = gcpi_data_at(row, first * v->xs[2] + in.begin * step);
+    out += (ptrdiff_t)in.begin * p->width;
+    const int n = in.end - in.begin;
+    const gcp_real *from = (const gcp_real *)row.at;
+    if (row.half) gcpi_data_load(o->halves, row, step, out, p->width, n, p->cols);
+    else if (p->cols == p->width) o->simd.copy(out, from, n, step, p->width);
+    else for (int i = 0; i < n; i++) gcpi_copy(out + (ptrdiff_t)i * p->width, from + i * step, p->cols);
+    for (int i = 0; i < n && p->cols < p->width; i++)
+        memset(out + (ptrdiff_t)i * p->width + p->cols, 0, (size_t)(p->width - p->cols) * sizeof *out);
 }
 
 /* Blocked: copies the window of block k for a panel of channels of x. */
-GCPI_FAST static void gcpi_outer_load(const gcpi_outer *o, const gcp_real *x, const gcpi_block *k, const gcpi_panel *p,
+GCPI_FAST static void gcpi_outer_load(const gcpi_outer *o, gcpi_data x, const gcpi_block *k, const gcpi_panel *p,
                                       gcp_real *window)
 {
     const gcpi_view *v = &o->v;
@@ -4444,8 +4596,8 @@ GCPI_FAST static void gcpi_outer_load(const gcpi_outer *o, const gcp_real *x, co
     for (int b = 0; b < k->n; b++)
         for (int r = 0; r < rows; r++, window += (ptrdiff_t)pixels * p->width) {
             ptrdiff_t y = y0 + (ptrdiff_t)r * o->sy;
-            const gcp_real *row =
-                y < 0 || y >= v->h ? NULL : x + (k->b + b) * v->xs[0] + y * v->xs[1] + p->first;
+            gcpi_data row = gcpi_data_at(x, (k->b + b) * v->xs[0] + y * v->xs[1] + p->first);
+            if (y < 0 || y >= v->h) row.at = NULL;
             gcpi_outer_row_load(o, row, x0, pixels, p, window);
         }
 }
@@ -4453,7 +4605,7 @@ GCPI_FAST static void gcpi_outer_load(const gcpi_outer *o, const gcp_real *x, co
 /* Item p of the panels at their taps: all taps of a panel, then the next panel. Its window is loaded where it differs
    from that of the item before. In place, vectors past the last channel would end behind the last pixel: `last`, of all
    chunks. */
-static gcpi_source gcpi_outer_block_source(const gcpi_outer *o, const gcp_real *x, const gcpi_block *k, int p, int load,
+static gcpi_source gcpi_outer_block_source(const gcpi_outer *o, gcpi_data x, const gcpi_block *k, int p, int load,
                                            int last, gcp_real *window)
 {
     const gcpi_view *v = &o->v;
@@ -4462,7 +4614,7 @@ static gcpi_source gcpi_outer_block_source(const gcpi_outer *o, const gcp_real *
     s.panel = gcpi_panel_of(&o->columns, p / o->taps);
     s.d = tap * (ptrdiff_t)v->channels + s.panel.first;
     if (o->place && !(last && s.panel.cols < s.panel.width)) {
-        s.x = x + k->b * v->xs[0] + (v->oy + k->y * v->sy + ky * v->dy) * v->xs[1] +
+        s.x = (const gcp_real *)x.at + k->b * v->xs[0] + (v->oy + k->y * v->sy + ky * v->dy) * v->xs[1] +
               (v->ox + k->x * v->sx + kx * v->dx) * v->xs[2] + s.panel.first;
         s.steps[0] = v->xs[0], s.steps[1] = gcpi_stride(v->sy, v->xs[1]), s.steps[2] = gcpi_stride(v->sx, v->xs[2]);
         return s;
@@ -4509,21 +4661,22 @@ typedef struct gcpi_share {
 } gcpi_share;
 
 /* Where a share begins in e, in x, at a block's first pixel. */
-static const gcp_real *gcpi_outer_rows(const gcpi_outer *o, const gcpi_share *s, const gcpi_block *k)
+static gcpi_data gcpi_outer_rows(const gcpi_outer *o, const gcpi_share *s, const gcpi_block *k)
 {
-    return o->e + s->group * o->egroup + s->row + k->b * o->es[0] + k->y * o->es[1] + k->x * o->es[2];
+    return gcpi_data_at(o->e,
+                        s->group * o->egroup + s->row + k->b * o->es[0] + k->y * o->es[1] + k->x * o->es[2]);
 }
 static uintptr_t gcpi_outer_pixels(const gcpi_outer *o, const gcpi_share *s, const gcpi_block *k)
 {
     const gcpi_view *v = &o->v;
-    return (uintptr_t)(o->x + s->group * o->xgroup + k->b * v->xs[0] + (ptrdiff_t)k->y * v->sy * v->xs[1] +
+    return (uintptr_t)((const gcp_real *)o->x.at + s->group * o->xgroup + k->b * v->xs[0] + (ptrdiff_t)k->y * v->sy * v->xs[1] +
                        (ptrdiff_t)k->x * v->sx * v->xs[2]);
 }
 
 /* Whether panels of x are prefetched by pieces, as there are tiles enough; then pixels are not. */
 static int gcpi_outer_x_apart(const gcpi_outer *o)
 {
-    return o->simd.burst && o->blocked && !o->near && o->rows >= 4 * GCPI_MR_MAX;
+    return o->simd.burst && !o->halves && o->blocked && !o->near && o->rows >= 4 * GCPI_MR_MAX;
 }
 
 static gcpi_pace gcpi_outer_pace(const gcpi_outer *o, const gcpi_share *s, ptrdiff_t chunk)
@@ -4534,7 +4687,7 @@ static gcpi_pace gcpi_outer_pace(const gcpi_outer *o, const gcpi_share *s, ptrdi
               tiles = (uintptr_t)gcpi_ceil(s->rows, o->simd.mr[o->simd.nv - 1]) * (uintptr_t)(s->last - s->first);
     gcpi_pace p;
     p.x = gcpi_outer_pixels(o, s, &k);
-    p.e = (uintptr_t)gcpi_outer_rows(o, s, &k);
+    p.e = (uintptr_t)gcpi_outer_rows(o, s, &k).at;
     p.half = gcpi_outer_x_apart(o)
                  ? 0
                  : pixels * (uintptr_t)v->sy * (uintptr_t)v->sx * (uintptr_t)v->xs[2] * sizeof(gcp_real);
@@ -4547,7 +4700,7 @@ static gcpi_pace gcpi_outer_pace(const gcpi_outer *o, const gcpi_share *s, ptrdi
 static int gcpi_outer_paces(const gcpi_outer *o)
 {
     int side = o->near && o->taps == 1 && o->sx == 1 && o->sy == 1 && o->v.xs[2] == o->v.channels;
-    return o->units == 1 && (side || (o->simd.burst && o->groups == 1));
+    return o->units == 1 && !o->halves && (side || (o->simd.burst && o->groups == 1));
 }
 
 /* The panel after item p of a share, in this chunk or the next: prefetched while the last tap is summed. */
@@ -4571,9 +4724,9 @@ static gcpi_pieces gcpi_outer_x_next(const gcpi_outer *o, const gcpi_share *s, p
 static gcpi_pieces gcpi_outer_e_next(const gcpi_outer *o, const gcpi_share *s, ptrdiff_t chunk)
 {
     gcpi_pieces next = { 0, 0, 0 };
-    if (!o->simd.burst || !o->packed || s->rows == o->es[2] || chunk + 1 >= o->v.chunks) return next;
+    if (!o->simd.burst || o->halves || !o->packed || s->rows == o->es[2] || chunk + 1 >= o->v.chunks) return next;
     gcpi_block k = gcpi_view_block(&o->v, chunk + 1);
-    next.from = (uintptr_t)gcpi_outer_rows(o, s, &k);
+    next.from = (uintptr_t)gcpi_outer_rows(o, s, &k).at;
     next.pitch = (uintptr_t)o->es[2] * sizeof(gcp_real);
     next.lines = gcpi_ceil(s->rows, GCPI_LINE);
     return next;
@@ -4645,16 +4798,17 @@ GCPI_FAST static void gcpi_outer_panel(const gcpi_outer *o, const gcpi_share *s,
 static void gcpi_outer_chunk(const gcpi_outer *o, gcpi_share *s, ptrdiff_t chunk, gcp_real *packed, gcp_real *window)
 {
     const gcpi_view *v = &o->v;
-    const gcp_real *x = o->x + s->group * o->xgroup;
+    const gcpi_data x = gcpi_data_at(o->x, s->group * o->xgroup), e = gcpi_outer_rows(o, s, &s->k);
+    const gcp_real *pixels = NULL;
     int row_panels = v->runs * o->columns.panels;
-    if (!o->blocked) x = gcpi_view_load(v, x, &s->k, s->first / row_panels, (s->last - 1) / row_panels + 1, window);
-    s->e = gcpi_outer_rows(o, s, &s->k);
+    if (!o->blocked)
+        pixels = gcpi_view_load(v, o->halves, x, &s->k, s->first / row_panels, (s->last - 1) / row_panels + 1, window);
     s->e_next = gcpi_outer_e_next(o, s, chunk);
-    if (o->packed) s->e = gcpi_outer_pack(o, s->e, &s->k, s->rows, packed);
+    s->e = o->packed ? gcpi_outer_pack(o, e, &s->k, s->rows, packed) : (const gcp_real *)e.at;
     for (int p = s->first; p < s->last; p++) {
         gcpi_source from =
             o->blocked ? gcpi_outer_block_source(o, x, &s->k, p, p == s->first, chunk + 1 == v->chunks, window)
-                       : gcpi_outer_run_source(o, x, p);
+                       : gcpi_outer_run_source(o, pixels, p);
         s->x_next = gcpi_outer_x_next(o, s, chunk, p);
         gcpi_outer_panel(o, s, &from, p - s->first);
     }
@@ -4691,13 +4845,15 @@ static void gcpi_outer_task(void *arg, int index, int worker)
 GCPI_FAST static const gcp_real *gcpi_swapped_columns(const gcpi_outer *o, const gcpi_block *k, ptrdiff_t *steps,
                                                       gcp_real *out)
 {
-    const gcp_real *e = o->e + k->b * o->es[0] + k->y * o->es[1] + k->x * o->es[2];
+    const gcpi_data e = gcpi_data_at(o->e, k->b * o->es[0] + k->y * o->es[1] + k->x * o->es[2]);
     memcpy(steps, o->es, sizeof o->es);
-    if (!o->packed) return e;
+    if (!o->packed) return (const gcp_real *)e.at;
     steps[2] = o->rows, steps[1] = k->w * steps[2], steps[0] = k->h * steps[1];
     for (int line = 0; line < k->n * k->h; line++) {
-        const gcp_real *from = e + line / k->h * o->es[0] + line % k->h * o->es[1];
-        for (int i = 0; i < k->w; i++) gcpi_copy(out + line * steps[1] + i * steps[2], from + i * o->es[2], o->rows);
+        const gcpi_data row = gcpi_data_at(e, line / k->h * o->es[0] + line % k->h * o->es[1]);
+        const gcp_real *from = (const gcp_real *)row.at;
+        if (row.half) gcpi_data_load(o->halves, row, o->es[2], out + line * steps[1], steps[2], k->w, o->rows);
+        else for (int i = 0; i < k->w; i++) gcpi_copy(out + line * steps[1] + i * steps[2], from + i * o->es[2], o->rows);
     }
     return out;
 }
@@ -4739,7 +4895,7 @@ static void gcpi_swapped_task(void *arg, int index, int worker)
         t.n[0] = k.n, t.n[1] = k.h, t.n[2] = k.w;
         t.as[0] = v->ws[0], t.as[1] = v->sy * v->ws[1], t.as[2] = v->sx * v->ws[2];
         t.start = i == begin ? zero : NULL;
-        const gcp_real *x = gcpi_view_load(v, o->x, &k, 0, v->ky, window),
+        const gcp_real *x = gcpi_view_load(v, o->halves, o->x, &k, 0, v->ky, window),
                        *e = gcpi_swapped_columns(o, &k, t.bs, columns);
         t.burst = o->simd.burst;
         for (int p = 0; p < o->columns.panels; p++) {
@@ -4804,7 +4960,7 @@ typedef struct gcpi_depthwise {        /* scratch: w, then the bias; or private 
 static void gcpi_depthwise_set(gcpi_depthwise *p, const gcp_real *x, const gcp_real *w, gcp_real *y, int accumulate)
 {
     for (int i = 0; i < p->phases[0] * p->phases[1]; i++)
-        p->g[i].x = x, p->g[i].w = w, p->g[i].y = y, p->g[i].accumulate = accumulate;
+        p->g[i].x = gcpi_reals(x), p->g[i].w = gcpi_reals(w), p->g[i].y = gcpi_reals(y), p->g[i].accumulate = accumulate;
 }
 
 static size_t gcpi_depthwise_plan(gcpi_depthwise *p, int weights, const gcpi_par *par)
@@ -4849,10 +5005,10 @@ GCPI_FAST static void gcpi_depthwise_row(const gcpi_depthwise *p, const gcpi_gat
         for (size = p->channels >= 4 * simd->lanes && (simd->burst || !p->e); size < GCPI_STRIPS - 1; size++)
             if (x >= 0 && o + sizes[size] <= v->wo && (ptrdiff_t)(sizes[size] - 1) * v->sx < left) break;
         s.rows = in.end > in.begin ? rows.end - rows.begin : 0, s.taps = in.end - in.begin;
-        s.x = s.rows ? g->x + from + (x + in.begin * v->dx) * v->xs[2] : g->x;
+        s.x = (const gcp_real *)g->x.at + (s.rows ? from + (x + in.begin * v->dx) * v->xs[2] : 0);
         s.w = s.d = taps + (s.rows ? g->wfirst * p->channels + rows.begin * s.row + in.begin * s.tap : 0);
         if (p->e) s.e = p->e + to;
-        else s.y = g->y + g->yfirst + to;
+        else s.y = (gcp_real *)g->y.at + g->yfirst + to;
         if (simd->burst && sizes[size] > 1) gcpi_strip_ahead(g, &s, sizes[size]);
         (p->e ? simd->depth_back : simd->depth)[size](&s);
     }
@@ -4883,7 +5039,7 @@ static void gcpi_depthwise_run(gcpi_depthwise *p, void *scratch, const gcpi_par 
     const gcp_real *bias = p->g[0].bias;
     gcpi_depthwise_plan(p, 0, par);
     p->scratch = (gcp_real *)scratch;
-    gcpi_simd_of(p->isa).turn(p->scratch, p->channels, p->taps, p->channels, p->g[0].w, p->taps);
+    gcpi_simd_of(p->isa).turn(p->scratch, p->channels, p->taps, p->channels, (const gcp_real *)p->g[0].w.at, p->taps);
     for (int c = 0; c < p->channels; c++) p->scratch[(ptrdiff_t)p->taps * p->channels + c] = bias ? bias[c] : 0;
     par->parallel_for(par->context, p->shares, gcpi_depthwise_task, p);
 }
@@ -5132,30 +5288,32 @@ static size_t gcpi_conv_scratch(const gcpi_conv *c, int pass, const gcpi_par *pa
 }
 
 /* y starts from a bias, or is added to; not both. end may be NULL. */
-static void gcpi_conv_forward(const gcpi_conv *c, const gcp_real *x, const gcp_real *w, const gcp_real *bias,
-                              gcp_real *y, int accumulate, const gcpi_end *end, void *scratch, const gcpi_par *par)
+static void gcpi_conv_forward(const gcpi_conv *c, gcpi_data x, const gcp_real *w, const gcp_real *bias,
+                              gcpi_data y, int accumulate, const gcpi_end *end, void *scratch, const gcpi_par *par)
 {
     if (gcpi_conv_empty(c)) return;
     if (gcpi_conv_is_depthwise(c)) {
         gcpi_depthwise p = gcpi_conv_depthwise(c, GCPI_FORWARD);
-        gcpi_depthwise_set(&p, x, w, y, accumulate);
+        gcpi_depthwise_set(&p, (const gcp_real *)x.at, w, (gcp_real *)y.at, accumulate);
         p.g[0].bias = bias, p.g[0].end = end;
         gcpi_depthwise_run(&p, scratch, par);
         return;
     }
     gcpi_gather g = gcpi_conv_gather(c);
-    g.x = x, g.w = w, g.bias = bias, g.y = y, g.accumulate = accumulate, g.end = end;
+    g.x = x, g.w = gcpi_reals(w), g.bias = bias, g.y = y, g.accumulate = accumulate, g.end = end;
     gcpi_gather_plan(&g, c->co / c->groups, par);
     gcpi_gather_run(&g, scratch, par);
 }
 
-static void gcpi_conv_backward_data(const gcpi_conv *c, const gcp_real *dy, const gcp_real *w, gcp_real *dx,
-                                    int accumulate, void *scratch, const gcpi_par *par)
+/* dx starts from a bias (a transposed convolution's result), or is added to; not both. */
+static void gcpi_conv_backward_data(const gcpi_conv *c, gcpi_data dy, const gcp_real *w, const gcp_real *bias,
+                                    gcpi_data dx, int accumulate, void *scratch, const gcpi_par *par)
 {
     if (gcpi_conv_empty(c)) return;
     if (gcpi_conv_is_depthwise(c)) {
         gcpi_depthwise p = gcpi_conv_depthwise(c, GCPI_BACKWARD_DATA);
-        gcpi_depthwise_set(&p, dy, w, dx, accumulate);
+        gcpi_depthwise_set(&p, (const gcp_real *)dy.at, w, (gcp_real *)dx.at, accumulate);
+        p.g[0].bias = bias;
         gcpi_depthwise_run(&p, scratch, par);
         return;
     }
@@ -5163,13 +5321,13 @@ static void gcpi_conv_backward_data(const gcpi_conv *c, const gcp_real *dy, cons
         for (int px = 0; px < c->sw && px < c->w; px++) {
             gcpi_gather g = gcpi_conv_phase(c, py, px);
             if (accumulate && !g.v.channels) continue;
-            g.x = dy, g.w = w, g.y = dx, g.accumulate = accumulate;
+            g.x = dy, g.w = gcpi_reals(w), g.bias = bias, g.y = dx, g.accumulate = accumulate;
             gcpi_gather_plan(&g, c->ci / c->groups, par);
             gcpi_gather_run(&g, scratch, par);
         }
 }
 
-static void gcpi_conv_backward_weights(const gcpi_conv *c, const gcp_real *x, const gcp_real *dy, gcp_real *dw,
+static void gcpi_conv_backward_weights(const gcpi_conv *c, gcpi_data x, gcpi_data dy, gcp_real *dw,
                                        int accumulate, void *scratch, const gcpi_par *par)
 {
     gcpi_outer o = gcpi_conv_outer(c);
@@ -5179,8 +5337,8 @@ static void gcpi_conv_backward_weights(const gcpi_conv *c, const gcp_real *x, co
     }
     if (gcpi_conv_is_depthwise(c)) {
         gcpi_depthwise p = gcpi_conv_depthwise(c, GCPI_BACKWARD_WEIGHTS);
-        gcpi_depthwise_set(&p, x, NULL, NULL, accumulate);
-        p.e = dy, p.d = dw;
+        gcpi_depthwise_set(&p, (const gcp_real *)x.at, NULL, NULL, accumulate);
+        p.e = (const gcp_real *)dy.at, p.d = dw;
         gcpi_depthwise_back(&p, scratch, par);
         return;
     }
@@ -5267,7 +5425,7 @@ enum { GCPI_CBLAS = 0 };
 
 static size_t gcpi_gemm_scratch(int ta, int tb, int m, int n, int k, const gcpi_par *par)
 {
-    if (m <= 0 || n <= 0 || GCPI_CBLAS) return 0;
+    if (m <= 0 || n <= 0 || (GCPI_CBLAS && !par->halves)) return 0;
     if (ta && !tb && k > 0) {
         gcpi_outer o = gcpi_gemm_outer(m, n, k, m, n, n);
         return gcpi_outer_plan(&o, par);
@@ -5276,25 +5434,31 @@ static size_t gcpi_gemm_scratch(int ta, int tb, int m, int n, int k, const gcpi_
     return gcpi_gather_plan(&g, n, par);
 }
 
-static void gcpi_gemm(int ta, int tb, int m, int n, int k, const gcp_real *a, ptrdiff_t lda, const gcp_real *b,
-                      ptrdiff_t ldb, const gcp_real *bias, gcp_real *c, ptrdiff_t ldc, int accumulate, void *scratch,
+/* Where operands may be halves there is no call of a BLAS. c is gcp_real where a is transposed and b is not, or where
+   something is added to it and a bias, too. */
+static void gcpi_gemm(int ta, int tb, int m, int n, int k, gcpi_data a, ptrdiff_t lda, gcpi_data b, ptrdiff_t ldb,
+                      const gcp_real *bias, gcpi_data c, ptrdiff_t ldc, int accumulate, void *scratch,
                       const gcpi_par *par)
 {
     int outer = ta && !tb && k > 0;
+    gcp_real *sums = (gcp_real *)c.at;
     if (m <= 0 || n <= 0) return;
-    if (bias && (outer || accumulate || GCPI_CBLAS)) {
+    if (bias && (outer || accumulate || (GCPI_CBLAS && !par->halves))) {
         for (int i = 0; i < m; i++)
-            for (int j = 0; j < n; j++) c[i * ldc + j] = bias[j] + (accumulate ? c[i * ldc + j] : 0);
+            for (int j = 0; j < n; j++) sums[i * ldc + j] = bias[j] + (accumulate ? sums[i * ldc + j] : 0);
         accumulate = 1;
     }
 #ifdef GCP_USE_CBLAS
-    gcpi_blas blas = { ta, tb, m, n, k, accumulate, 1, a, b, c, lda, ldb, ldc };
-    gcpi_blas_run(&blas, par);
-    return;
+    if (!par->halves) {
+        gcpi_blas blas = { ta, tb, m, n, k, accumulate, 1, (const gcp_real *)a.at, (const gcp_real *)b.at, sums,
+                           lda, ldb, ldc };
+        gcpi_blas_run(&blas, par);
+        return;
+    }
 #endif
     if (outer) {
         gcpi_outer o = gcpi_gemm_outer(m, n, k, lda, ldb, ldc);
-        o.x = b, o.e = a, o.d = c, o.accumulate = accumulate;
+        o.x = b, o.e = a, o.d = sums, o.accumulate = accumulate;
         gcpi_outer_plan(&o, par);
         gcpi_outer_run(&o, scratch, par);
         return;
@@ -5387,13 +5551,14 @@ static void gcpi_default_for(void *context, int tasks, void (*task)(void *arg, i
 #endif
 }
 
-static gcpi_par gcpi_par_of(const gcp_target *target)
+static gcpi_par gcpi_par_of(const gcp_target *target, gcp_store store)
 {
     gcpi_par par;
     par.parallel_for = target->parallel_for ? target->parallel_for : gcpi_default_for;
     par.context = target->parallel_for ? target->context : (void *)(uintptr_t)&target->threads;
     par.threads = target->threads;
     par.isa = target->isa;
+    par.halves = store == GCP_STORE_BF16;
     return par;
 }
 
@@ -5403,9 +5568,9 @@ static void gcpi_serial_for(void *context, int tasks, void (*task)(void *arg, in
     (void)context;
     for (int i = 0; i < tasks; i++) task(arg, i, 0);
 }
-static gcpi_par gcpi_serial_par(const gcp_target *target)
+static gcpi_par gcpi_serial_par(const gcp_target *target, gcp_store store)
 {
-    gcpi_par par = gcpi_par_of(target);
+    gcpi_par par = gcpi_par_of(target, store);
     par.context = NULL; par.threads = 1; par.parallel_for = gcpi_serial_for;
     return par;
 }
@@ -5413,7 +5578,7 @@ static gcpi_par gcpi_serial_par(const gcp_target *target)
 static void gcpi_parallel(const gcp_target *target, int tasks, void (*task)(void *arg, int index, int worker),
                           void *arg)
 {
-    gcpi_par par = gcpi_par_of(target);
+    gcpi_par par = gcpi_par_of(target, GCP_STORE_REAL);
     par.parallel_for(par.context, tasks, task, arg);
 }
 
@@ -5533,6 +5698,7 @@ enum { GCPI_CHANNELS_UNKNOWN, GCPI_CHANNELS_SAME, GCPI_CHANNELS_WEIGHED, GCPI_CH
    user ignores none, -1 is left out of losses all the same, but only gcp_write_some writes it. */
 typedef struct gcpi_label_range { int count, ignores, ignore; } gcpi_label_range;
 struct gcpi_code;
+#define GCPI_ALL_FLOATS 0xffffffffu
 
 /* What only some ops have. A fact that is not given is the careful answer. */
 typedef struct gcpi_facts {
@@ -5546,7 +5712,8 @@ typedef struct gcpi_facts {
     unsigned early;                             /* of parameters whose gradients backward writes before the others */
     unsigned shared;                            /* that each sample reads whole: weights, tables, values per channel */
     int apart;                                  /* GCP_FLAG_SAMPLES_APART, where inputs of `shared` have no samples */
-    /* of GCP_FLAG_BF16: inputs that are read as gcp_real all the same; outputs whose values are never rounded */
+    /* of GCP_FLAG_BF16: inputs that are read as gcp_real all the same, or GCPI_ALL_FLOATS: outputs, too; outputs whose
+       values are never rounded */
     unsigned floats, exact;
     int leaves_out;                             /* a loss of samples: those of an ignored label do not count */
     int in_place, indexed;                      /* may overwrite input 0; backward reads the index, output 1 */
@@ -5941,11 +6108,11 @@ static void gcpi_map_pieces(const gcpi_map_job *job, const gcpi_span *whole, con
             gcpi_data from = d[v].at ? gcpi_data_at(d[v], (ptrdiff_t)first) : d[v];
             s.p[v] = from.half && from.at ? room[v] : (gcp_real *)from.at;
             if (from.half && from.at && (v != job->out || job->accumulate))
-                h->widen(room[v], (const gcpi_half *)from.at, (ptrdiff_t)s.n);
+                h->widen(room[v], 0, (const gcpi_half *)from.at, 0, 1, (ptrdiff_t)s.n);
         }
         job->fn(&s);
         if (!d[job->out].half) continue;
-        h->narrow((gcpi_half *)d[job->out].at + first, s.p[job->out], (ptrdiff_t)s.n);
+        h->narrow((gcpi_half *)d[job->out].at + first, 0, s.p[job->out], 0, 1, (ptrdiff_t)s.n);
     }
 }
 
@@ -6138,13 +6305,11 @@ static void gcpi_block_each(gcpi_block_call *b, gcpi_block_visit *visit)
             visit(b, from, &part[bit / 8][bit % 8], reads, makes);
     }
 }
-/* Runs of the block's values in an operand: where rows lie side by side there is one. */
-static size_t gcpi_block_run(const gcpi_block_call *b, const gcp_view *v) { return v->pitch == b->width ? b->count : 1; }
-
+/* Where rows lie side by side they are loaded and stored as one. */
 static void gcpi_block_load(gcpi_block_call *b, const gcp_view *from, gcp_view *to, int reads, int makes)
 {
     const gcpi_halves *h = gcpi_halves_of(b->whole->target->isa);
-    const size_t width = (size_t)b->width, run = gcpi_block_run(b, from);
+    const size_t width = (size_t)b->width;
     to->shape = gcpi_scalar();
     to->shape.d[2] = (int)b->count; to->shape.d[3] = b->width;
     if (from->dtype == GCP_DTYPE_BIT) {
@@ -6154,17 +6319,19 @@ static void gcpi_block_load(gcpi_block_call *b, const gcp_view *from, gcp_view *
     gcp_real *at = b->room + (size_t)b->slots++ * gcpi_block_values(width);
     to->data = at; to->dtype = GCP_DTYPE_REAL; to->pitch = b->width;
     if (!reads && !(makes && from->accumulate)) return;
-    for (size_t r = 0; r < b->count; r += run)
-        gcpi_data_load(h, gcpi_elements(from, b->first + r, 0), 0, at + r * width, (ptrdiff_t)(run * width));
+    const int one = from->pitch == b->width;
+    gcpi_data_load(h, gcpi_elements(from, b->first, 0), from->pitch, at, b->width, one ? 1 : (ptrdiff_t)b->count,
+                   (ptrdiff_t)(one ? width * b->count : width));
 }
 static void gcpi_block_store(gcpi_block_call *b, const gcp_view *to, gcp_view *from, int reads, int makes)
 {
     const gcpi_halves *h = gcpi_halves_of(b->whole->target->isa);
-    const size_t width = (size_t)b->width, run = gcpi_block_run(b, to);
+    const size_t width = (size_t)b->width;
+    const int one = to->pitch == b->width;
     (void)reads;
-    for (size_t r = 0; makes && to->dtype != GCP_DTYPE_BIT && r < b->count; r += run)
-        gcpi_data_store(h, gcpi_elements(to, b->first + r, 0), 0, (const gcp_real *)from->data + r * width,
-                        (ptrdiff_t)(run * width));
+    if (!makes || to->dtype == GCP_DTYPE_BIT) return;
+    gcpi_data_store(h, gcpi_elements(to, b->first, 0), to->pitch, (const gcp_real *)from->data, b->width,
+                    one ? 1 : (ptrdiff_t)b->count, (ptrdiff_t)(one ? width * b->count : width));
 }
 
 /* The call of rows [first, first + count) of one of that many channels; then what it made is stored. */
@@ -9143,9 +9310,9 @@ static double gcpi_conv_flops(const gcpi_conv_attr *a)
     return 2.0 * a->n * a->ho * a->wo * a->co * (a->ci / a->groups) * a->kh * a->kw;
 }
 
-static size_t gcpi_conv_workspace(const gcpi_conv_attr *a, int pass, const gcp_target *target)
+static size_t gcpi_conv_workspace(const gcpi_conv_attr *a, int pass, const gcp_target *target, gcp_store store)
 {
-    gcpi_par par = gcpi_par_of(target);
+    gcpi_par par = gcpi_par_of(target, store);
     gcpi_conv c = gcpi_conv_of(a, a->ci, a->co);
     return gcpi_conv_scratch(&c, pass, &par);
 }
@@ -9155,10 +9322,13 @@ static void gcpi_conv_cost(const gcp_cost_call *c, gcp_cost *cost, int forward, 
 {
     const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
     cost->flops = gcpi_conv_flops(a) * (c->backward ? (c->wanted & 1) + (c->wanted >> 1 & 1) : 1);
-    if (!c->backward) cost->workspace = gcpi_conv_workspace(a, forward, c->target);
-    if (c->backward && c->wanted & 1) cost->workspace = gcpi_conv_workspace(a, data, c->target);
+    if (!c->backward) /* also of the apply that may follow in the same pass */
+        cost->workspace = GCPI_MAX(gcpi_conv_workspace(a, forward, c->target, c->store),
+                                   gcpi_block_workspace(c->store, c->out[0], c->target));
+    if (c->backward && c->wanted & 1) cost->workspace = gcpi_conv_workspace(a, data, c->target, c->store);
     if (c->backward && c->wanted & 2)
-        cost->workspace = GCPI_MAX(cost->workspace, gcpi_conv_workspace(a, GCPI_BACKWARD_WEIGHTS, c->target));
+        cost->workspace =
+            GCPI_MAX(cost->workspace, gcpi_conv_workspace(a, GCPI_BACKWARD_WEIGHTS, c->target, c->store));
     if (c->backward && c->wanted & 4) cost->workspace = GCPI_MAX(cost->workspace, gcpi_sum_workspace(c, c->out[0], 1));
 }
 static void gcpi_conv2d_cost(const gcp_cost_call *c, gcp_cost *cost)
@@ -9172,10 +9342,10 @@ static void gcpi_conv_transpose2d_cost(const gcp_cost_call *c, gcp_cost *cost)
 
 static void gcpi_conv2d_run(const gcp_call *c, const gcpi_end *end)       /* end: may be NULL */
 {
-    gcpi_par par = gcpi_par_of(c->target);
+    gcpi_par par = gcpi_par_of(c->target, c->store);
     gcpi_conv d = gcpi_conv_of(&gcpi_attr(c->attributes)->conv, c->in[0].pitch, c->out[0].pitch);
-    gcpi_conv_forward(&d, (const gcp_real *)c->in[0].data, (const gcp_real *)c->in[1].data,
-                      c->inputs > 2 ? (const gcp_real *)c->in[2].data : NULL, (gcp_real *)c->out[0].data, 0, end,
+    gcpi_conv_forward(&d, gcpi_elements(&c->in[0], 0, 0), (const gcp_real *)c->in[1].data,
+                      c->inputs > 2 ? (const gcp_real *)c->in[2].data : NULL, gcpi_elements(&c->out[0], 0, 0), 0, end,
                       c->workspace, &par);
 }
 static void gcpi_conv2d_forward(const gcp_call *c) { gcpi_conv2d_run(c, NULL); }
@@ -9184,20 +9354,22 @@ static void gcpi_conv2d_forward(const gcp_call *c) { gcpi_conv2d_run(c, NULL); }
 static void gcpi_conv2d_apply(const gcp_call *c, gcp_call *apply)
 {
     gcpi_end end = { gcpi_apply_end, apply };
-    int masked = apply->out[1].data != NULL;                /* chunks of pixels may share a byte of the mask */
-    gcpi_conv2d_run(c, masked ? NULL : &end);
-    if (masked) gcpi_apply_forward(apply);
+    /* chunks of pixels may share a byte of the mask; halves go by blocks of whole rows */
+    const int apart = apply->out[1].data != NULL || apply->store;
+    gcpi_conv2d_run(c, apart ? NULL : &end);
+    if (apply->store) apply->workspace = c->workspace;
+    if (apart) gcpi_apply_forward(apply);
 }
 /* Bytes of a convolution's own workspace; the sums for the statistics of its output come after them. */
-static size_t gcpi_conv2d_room(const gcpi_conv_attr *a, const gcp_target *target)
+static size_t gcpi_conv2d_room(const gcpi_conv_attr *a, const gcp_target *target, gcp_store store)
 {
-    return (gcpi_conv_workspace(a, GCPI_FORWARD, target) + 63) / 64 * 64;
+    return (gcpi_conv_workspace(a, GCPI_FORWARD, target, store) + 63) / 64 * 64;
 }
 
 /* Workspace of a convolution that also makes the statistics of its output, in training. */
 static size_t gcpi_conv2d_stats_workspace(const gcpi_conv_attr *a, const gcp_cost_call *c)
 {
-    return gcpi_conv2d_room(a, c->target) + gcpi_sum_workspace(c, c->out[0], 2);
+    return gcpi_conv2d_room(a, c->target, c->store) + gcpi_sum_workspace(c, c->out[0], 2);
 }
 
 static void gcpi_conv2d_stats(const gcp_call *c, const gcp_call *stats)
@@ -9206,7 +9378,8 @@ static void gcpi_conv2d_stats(const gcp_call *c, const gcp_call *stats)
     gcpi_end end = { gcpi_sum_written, &sums };
     gcpi_sum_job job =
         gcpi_sum_job_of(stats, c->out[0].shape, 2, gcpi_sums_of_x, gcpi_sum_x,
-                        (unsigned char *)c->workspace + gcpi_conv2d_room(&gcpi_attr(c->attributes)->conv, c->target));
+                        (unsigned char *)c->workspace +
+                            gcpi_conv2d_room(&gcpi_attr(c->attributes)->conv, c->target, c->store));
     gcpi_sum_watch_of(&sums, &job, c->out[0].shape.d[3]);
     gcpi_conv2d_run(c, &end);
     /* outputs of stats may lie in the workspace of c, but not in that of stats: the sums move there first */
@@ -9215,18 +9388,18 @@ static void gcpi_conv2d_stats(const gcp_call *c, const gcp_call *stats)
 }
 static void gcpi_conv2d_backward(const gcp_call *c)
 {
-    gcpi_par par = gcpi_par_of(c->target);
+    gcpi_par par = gcpi_par_of(c->target, c->store);
     const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
-    const gcp_real *dy = (const gcp_real *)c->dout[0].data;
+    const gcpi_data dy = gcpi_elements(&c->dout[0], 0, 0), x = gcpi_elements(&c->in[0], 0, 0),
+                    dx = gcpi_elements(&c->din[0], 0, 0);
     if (c->inputs > 2) gcpi_bias_gradient(c, &c->din[2]);
     if (c->din[0].data) {
         gcpi_conv d = gcpi_conv_of(a, c->din[0].pitch, c->dout[0].pitch);
-        gcpi_conv_backward_data(&d, dy, (const gcp_real *)c->in[1].data, (gcp_real *)c->din[0].data,
-                                c->din[0].accumulate, c->workspace, &par);
+        gcpi_conv_backward_data(&d, dy, (const gcp_real *)c->in[1].data, NULL, dx, c->din[0].accumulate, c->workspace, &par);
     }
     if (c->din[1].data) {
         gcpi_conv d = gcpi_conv_of(a, c->in[0].pitch, c->dout[0].pitch);
-        gcpi_conv_backward_weights(&d, (const gcp_real *)c->in[0].data, dy, (gcp_real *)c->din[1].data,
+        gcpi_conv_backward_weights(&d, x, dy, (gcp_real *)c->din[1].data,
                                    c->din[1].accumulate, c->workspace, &par);
     }
 }
@@ -9260,31 +9433,28 @@ static int gcpi_conv_transpose2d_shape(gcp_shape_call *s)
 
 static void gcpi_conv_transpose2d_forward(const gcp_call *c)
 {
-    gcpi_par par = gcpi_par_of(c->target);
+    gcpi_par par = gcpi_par_of(c->target, c->store);
     gcpi_conv d = gcpi_conv_of(&gcpi_attr(c->attributes)->conv, c->out[0].pitch, c->in[0].pitch);
-    gcp_real *y = (gcp_real *)c->out[0].data;
-    size_t pixels = gcpi_pixels(c->out[0].shape);
-    if (c->inputs > 2)
-        for (size_t p = 0; p < pixels; p++)
-            memcpy(gcpi_row_out(&c->out[0], p), c->in[2].data, (size_t)c->out[0].shape.d[3] * sizeof(gcp_real));
-    gcpi_conv_backward_data(&d, (const gcp_real *)c->in[0].data, (const gcp_real *)c->in[1].data, y, c->inputs > 2,
+    gcpi_conv_backward_data(&d, gcpi_elements(&c->in[0], 0, 0), (const gcp_real *)c->in[1].data,
+                            c->inputs > 2 ? (const gcp_real *)c->in[2].data : NULL, gcpi_elements(&c->out[0], 0, 0), 0,
                             c->workspace, &par);
 }
 
 static void gcpi_conv_transpose2d_backward(const gcp_call *c)
 {
-    gcpi_par par = gcpi_par_of(c->target);
+    gcpi_par par = gcpi_par_of(c->target, c->store);
     const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
-    const gcp_real *dy = (const gcp_real *)c->dout[0].data;
+    const gcpi_data dy = gcpi_elements(&c->dout[0], 0, 0), x = gcpi_elements(&c->in[0], 0, 0),
+                    dx = gcpi_elements(&c->din[0], 0, 0);
     if (c->inputs > 2) gcpi_bias_gradient(c, &c->din[2]);
     if (c->din[0].data) {
         gcpi_conv d = gcpi_conv_of(a, c->dout[0].pitch, c->din[0].pitch);
-        gcpi_conv_forward(&d, dy, (const gcp_real *)c->in[1].data, NULL, (gcp_real *)c->din[0].data,
-                          c->din[0].accumulate, NULL, c->workspace, &par);
+        gcpi_conv_forward(&d, dy, (const gcp_real *)c->in[1].data, NULL, dx, c->din[0].accumulate, NULL, c->workspace,
+                          &par);
     }
     if (c->din[1].data) {
         gcpi_conv d = gcpi_conv_of(a, c->dout[0].pitch, c->in[0].pitch);
-        gcpi_conv_backward_weights(&d, dy, (const gcp_real *)c->in[0].data, (gcp_real *)c->din[1].data,
+        gcpi_conv_backward_weights(&d, dy, x, (gcp_real *)c->din[1].data,
                                    c->din[1].accumulate, c->workspace, &par);
     }
 }
@@ -9307,10 +9477,12 @@ static void gcpi_conv_call(gcpi_code *c, const gcpi_op *op)
 }
 static void gcpi_conv_facts(const gcpi_op *op, gcpi_facts *f)
 {
+    const gcpi_conv c = gcpi_conv_of(&op->attributes.conv, 0, 0);
     f->call = gcpi_conv_call;
     f->window = &op->attributes.conv;
     f->channels = GCPI_CHANNELS_WEIGHED;
     f->dense = f->shared = GCPI_IN(1) | GCPI_IN(2);
+    f->floats = gcpi_conv_is_depthwise(&c) ? GCPI_ALL_FLOATS : f->dense;
     f->early = GCPI_IN(2);
 }
 static void gcpi_conv2d_facts(const gcpi_op *op, gcpi_facts *f)
@@ -9323,13 +9495,13 @@ static void gcpi_conv2d_facts(const gcpi_op *op, gcpi_facts *f)
 static const gcpi_op_row gcpi_conv2d_row = {
     GCP_OP_CONV2D,
     { "conv2d", gcpi_conv2d_shape, gcpi_conv2d_forward, gcpi_conv2d_backward, gcpi_conv2d_cost, GCPI_IN(0) | GCPI_IN(1),
-      0, GCPI_PRODUCT, 1, NULL },
+      0, GCPI_PRODUCT | GCP_FLAG_BF16, 1, NULL },
     gcpi_conv2d_facts
 };
 static const gcpi_op_row gcpi_conv_transpose2d_row = {
     GCP_OP_CONV_TRANSPOSE2D,
     { "conv_transpose2d", gcpi_conv_transpose2d_shape, gcpi_conv_transpose2d_forward, gcpi_conv_transpose2d_backward,
-      gcpi_conv_transpose2d_cost, GCPI_IN(0) | GCPI_IN(1), 0, GCPI_PRODUCT, 1, NULL },
+      gcpi_conv_transpose2d_cost, GCPI_IN(0) | GCPI_IN(1), 0, GCPI_PRODUCT | GCP_FLAG_BF16, 1, NULL },
     gcpi_conv_facts
 };
 
@@ -9446,7 +9618,7 @@ static int gcpi_linear_shape(gcp_shape_call *s)
 /* m x k times the transpose of n x k, forward and backward. */
 static void gcpi_linear_cost(const gcp_cost_call *c, gcp_cost *cost)
 {
-    gcpi_par par = gcpi_par_of(c->target);
+    gcpi_par par = gcpi_par_of(c->target, c->store);
     int m = (int)gcpi_pixels(c->in[0]), k = c->in[0].d[3], n = c->out[0].d[3];
     double one = 2.0 * m * k * n;
     if (!c->backward) { cost->flops = one; cost->workspace = gcpi_gemm_scratch(0, 1, m, n, k, &par); return; }
@@ -9458,24 +9630,24 @@ static void gcpi_linear_cost(const gcp_cost_call *c, gcp_cost *cost)
 
 static void gcpi_linear_forward(const gcp_call *c)
 {
-    gcpi_par par = gcpi_par_of(c->target);
+    gcpi_par par = gcpi_par_of(c->target, c->store);
     gcpi_gemm(0, 1, (int)gcpi_pixels(c->in[0].shape), c->out[0].shape.d[3], c->in[0].shape.d[3],
-              (const gcp_real *)c->in[0].data, c->in[0].pitch, (const gcp_real *)c->in[1].data, c->in[1].pitch,
-              c->inputs > 2 ? (const gcp_real *)c->in[2].data : NULL, (gcp_real *)c->out[0].data, c->out[0].pitch, 0,
-              c->workspace, &par);
+              gcpi_elements(&c->in[0], 0, 0), c->in[0].pitch, gcpi_elements(&c->in[1], 0, 0), c->in[1].pitch,
+              c->inputs > 2 ? (const gcp_real *)c->in[2].data : NULL, gcpi_elements(&c->out[0], 0, 0),
+              c->out[0].pitch, 0, c->workspace, &par);
 }
 static void gcpi_linear_backward(const gcp_call *c)
 {
-    gcpi_par par = gcpi_par_of(c->target);
+    gcpi_par par = gcpi_par_of(c->target, c->store);
     const gcp_view *a = &c->in[0], *b = &c->in[1], *dy = &c->dout[0];
-    const gcp_real *g = (const gcp_real *)dy->data;
+    const gcpi_data g = gcpi_elements(dy, 0, 0);
     int m = (int)gcpi_pixels(dy->shape), n = dy->shape.d[3], k = a->shape.d[3];
     if (c->inputs > 2) gcpi_bias_gradient(c, &c->din[2]);
     if (c->din[0].data)
-        gcpi_gemm(0, 0, m, k, n, g, dy->pitch, (const gcp_real *)b->data, b->pitch, NULL, (gcp_real *)c->din[0].data,
+        gcpi_gemm(0, 0, m, k, n, g, dy->pitch, gcpi_elements(b, 0, 0), b->pitch, NULL, gcpi_elements(&c->din[0], 0, 0),
                   c->din[0].pitch, c->din[0].accumulate, c->workspace, &par);
     if (c->din[1].data)
-        gcpi_gemm(1, 0, n, k, m, g, dy->pitch, (const gcp_real *)a->data, a->pitch, NULL, (gcp_real *)c->din[1].data,
+        gcpi_gemm(1, 0, n, k, m, g, dy->pitch, gcpi_elements(a, 0, 0), a->pitch, NULL, gcpi_elements(&c->din[1], 0, 0),
                   c->din[1].pitch, c->din[1].accumulate, c->workspace, &par);
 }
 
@@ -9493,12 +9665,13 @@ static void gcpi_linear_facts(const gcpi_op *op, gcpi_facts *f)
     f->channels = GCPI_CHANNELS_WEIGHED;
     f->shared = GCPI_IN(1) | GCPI_IN(2);
     f->dense = f->early = GCPI_IN(2);
+    f->floats = GCPI_IN(1) | GCPI_IN(2);
     f->dense_on_device = GCPI_IN(1);
 }
 static const gcpi_op_row gcpi_linear_row = {
     GCP_OP_LINEAR,
     { "linear", gcpi_linear_shape, gcpi_linear_forward, gcpi_linear_backward, gcpi_linear_cost, GCPI_IN(0) | GCPI_IN(1),
-      0, GCPI_PRODUCT, 1, NULL },
+      0, GCPI_PRODUCT | GCP_FLAG_BF16, 1, NULL },
     gcpi_linear_facts
 };
 GCPI_COLD
@@ -9620,7 +9793,7 @@ static void gcpi_matmul_plan(gcpi_matmul_job *j, const gcpi_attributes *at, int 
     const gcpi_matrices *y = &j->of[to];
     j->to = to; j->side = gcpi_matmul_side_of(at, to);
     j->n = GCPI_MAX(j->of[1].n, j->of[2].n); j->h = GCPI_MAX(j->of[1].h, j->of[2].h);
-    j->par = (int64_t)y->n * y->h < GCPI_MATMUL_TASKS ? gcpi_par_of(target) : gcpi_serial_par(target);
+    j->par = (int64_t)y->n * y->h < GCPI_MATMUL_TASKS ? gcpi_par_of(target, GCP_STORE_REAL) : gcpi_serial_par(target, GCP_STORE_REAL);
     const gcpi_matrices *left = &j->of[j->side.left];
     j->scratch = gcpi_round(gcpi_gemm_scratch(j->side.tl, j->side.tr, y->rows, y->columns,
                                               j->side.tl ? left->rows : left->columns, &j->par), target->align);
@@ -9634,8 +9807,8 @@ static void gcpi_matmul_task(void *arg, int index, int worker)
     for (int i = 0; i < ns * hs; i++) {
         const int n = n0 + i / hs, h = h0 + i % hs;
         gcpi_gemm(j->side.tl, j->side.tr, y->rows, y->columns, j->side.tl ? left->rows : left->columns,
-                  gcpi_matrix_at(left, n, h), left->pitch, gcpi_matrix_at(right, n, h), right->pitch, NULL,
-                  gcpi_matrix_at(y, n0, h0), y->pitch, i || y->accumulate,
+                  gcpi_reals(gcpi_matrix_at(left, n, h)), left->pitch, gcpi_reals(gcpi_matrix_at(right, n, h)),
+                  right->pitch, NULL, gcpi_reals(gcpi_matrix_at(y, n0, h0)), y->pitch, i || y->accumulate,
                   j->workspace + (size_t)worker * j->scratch, &j->par);
     }
 }
@@ -9758,8 +9931,9 @@ static gcpi_attention gcpi_attention_of(const gcpi_attributes *attributes, const
    a bias gets a gradient. */
 static int gcpi_attention_cuts(const gcpi_attention *a) { return a->causal && !a->bias; }
 
-/* What a worker holds: scratch of products, scores and their gradients [rows][tile], sums of results, a value a row. */
-typedef struct gcpi_attention_room { ptrdiff_t scratch, scores, sums, bytes; } gcpi_attention_room;
+/* What a worker holds: scratch of products, scores and their gradients [rows][tile], sums of results, a value a row;
+   where results may be halves, those of a block and their gradients. */
+typedef struct gcpi_attention_room { ptrdiff_t scratch, scores, sums, results, bytes; } gcpi_attention_room;
 /* Of the products of a block of m rows and n keys. */
 static size_t gcpi_attention_scratch(const gcpi_attention *a, int m, int n, int backward, const gcpi_par *par)
 {
@@ -9769,9 +9943,10 @@ static size_t gcpi_attention_scratch(const gcpi_attention *a, int m, int n, int 
                  keys = GCPI_MAX(gcpi_gemm_scratch(1, 0, n, a->e, m, par), gcpi_gemm_scratch(1, 0, n, a->d, m, par));
     return GCPI_MAX(forward, GCPI_MAX(rows, keys));
 }
-static gcpi_attention_room gcpi_attention_room_of(const gcpi_attention *a, const gcp_target *target, int backward)
+static gcpi_attention_room gcpi_attention_room_of(const gcpi_attention *a, const gcp_target *target, gcp_store store,
+                                                  int backward)
 {
-    const gcpi_par par = gcpi_serial_par(target);
+    const gcpi_par par = gcpi_serial_par(target, store);
     const int step = GCPI_ATTENTION_ROWS, r = GCPI_MIN(a->rows, step), last = (a->rows - 1) % r + 1,
               k = backward ? a->tile : GCPI_MIN(a->keys, (int)GCPI_ATTENTION_KEYS);
     const size_t values = sizeof(gcp_real);
@@ -9789,7 +9964,8 @@ static gcpi_attention_room gcpi_attention_room_of(const gcpi_attention *a, const
     room.scores = (ptrdiff_t)gcpi_round((size_t)r * (size_t)k * values, 64);
     room.sums = (ptrdiff_t)gcpi_round(((size_t)(backward ? k : r) * (size_t)(a->d + a->e) + (size_t)r * (size_t)a->d +
                                        (size_t)r) * values + (size_t)r * sizeof(double), 64);
-    room.bytes = room.scratch + 2 * room.scores + room.sums;
+    room.results = store && backward ? (ptrdiff_t)gcpi_round((size_t)r * (size_t)a->e * values, 64) : 0;
+    room.bytes = room.scratch + 2 * room.scores + room.sums + 2 * room.results;
     return room;
 }
 
@@ -9887,16 +10063,20 @@ static gcpi_attention_job gcpi_attention_job_of(const gcp_call *c, int backward)
     for (int i = 0; i < c->inputs; i++) in[i] = c->in[i].shape;
     j.call = c;
     j.a = gcpi_attention_of(gcpi_attr(c->attributes), in);
-    j.room = gcpi_attention_room_of(&j.a, c->target, backward);
-    j.par = gcpi_serial_par(c->target);
+    j.room = gcpi_attention_room_of(&j.a, c->target, c->store, backward);
+    j.par = gcpi_serial_par(c->target, c->store);
     j.blocks = 0;
     return j;
 }
 /* The part of a tensor that belongs to a sample's head of `width` channels, from a token on. */
-static gcp_real *gcpi_head(const gcp_view *v, int sample, int token, int head, int width)
+static gcpi_data gcpi_head(const gcp_view *v, int sample, int token, int head, int width)
 {
-    return (gcp_real *)v->data + ((ptrdiff_t)sample * gcpi_tokens(v->shape) + token) * v->pitch +
-           (ptrdiff_t)head * width;
+    return gcpi_elements(v, (size_t)sample * (size_t)gcpi_tokens(v->shape) + (size_t)token, head * width);
+}
+/* The logarithm of a row's sum: a gcp_real in every plan. */
+static gcp_real *gcpi_attention_sum(const gcp_view *v, int sample, int token, int head)
+{
+    return (gcp_real *)gcpi_head(v, sample, token, head, 1).at;
 }
 static int gcpi_attention_end(const gcpi_attention_job *j, int sample)
 {
@@ -9944,18 +10124,33 @@ static void gcpi_attention_scores(const gcpi_attention_job *j, const gcpi_attent
     const gcpi_attention *a = &j->a;
     const gcp_view *q = &j->call->in[0], *k = &j->call->in[1];
     gcpi_gemm(0, 1, b->rows, b->keys, a->d, gcpi_head(q, sample, b->first, head, a->d), q->pitch,
-              gcpi_head(k, sample, b->from, head / a->group, a->d), k->pitch, NULL, b->scores, b->pitch, 0, scratch,
-              &j->par);
+              gcpi_head(k, sample, b->from, head / a->group, a->d), k->pitch, NULL, gcpi_reals(b->scores), b->pitch, 0,
+              scratch, &j->par);
 }
 
 /* Rows of from, times scale, are stored or added. */
-GCPI_LOOP void gcpi_attention_store(gcp_real *to, ptrdiff_t pitch, int accumulate, const gcp_real *from, int rows,
+GCPI_LOOP void gcpi_attention_scale(gcp_real *to, ptrdiff_t pitch, int accumulate, const gcp_real *from, int rows,
                                     int width, gcp_real scale)
 {
     for (int r = 0; r < rows; r++, to += pitch, from += width) {
         if (accumulate) GCPI_EACH for (int i = 0; i < width; i++) to[i] += from[i] * scale;
         else GCPI_EACH for (int i = 0; i < width; i++) to[i] = from[i] * scale;
     }
+}
+static void gcpi_attention_store(const gcpi_attention_job *j, gcpi_data to, ptrdiff_t pitch, int accumulate,
+                                 const gcp_real *from, int rows, int width, gcp_real scale)
+{
+    const gcpi_halves *h = gcpi_halves_of(j->par.isa);
+    gcp_real part[GCPI_PIECE];
+    if (!to.half) gcpi_attention_scale((gcp_real *)to.at, pitch, accumulate, from, rows, width, scale);
+    for (int r = 0; to.half && r < rows; r++)
+        for (int i = 0, n; i < width; i += n) {
+            const gcpi_data there = gcpi_data_at(to, r * pitch + i);
+            n = GCPI_MIN(width - i, (int)GCPI_PIECE);
+            if (accumulate) gcpi_data_load(h, there, 0, part, 0, 1, n);
+            gcpi_attention_scale(part, 0, accumulate, from + (ptrdiff_t)r * width + i, 1, n, scale);
+            gcpi_data_store(h, there, 0, part, 0, 1, n);
+        }
 }
 static void gcpi_attention_task(void *arg, int index, int worker)
 {
@@ -9975,14 +10170,15 @@ static void gcpi_attention_task(void *arg, int index, int worker)
         b.top = top; b.sum = sum; b.result = result;
         gcpi_attention_scores(j, &b, sample, head, room);
         gcpi_attention_weigh(&b);
-        gcpi_gemm(0, 0, rows, a->e, b.keys, b.scores, b.pitch, gcpi_head(&c->in[2], sample, key, head / a->group, a->e),
-                  c->in[2].pitch, NULL, result, a->e, 1, room, &j->par);
+        gcpi_gemm(0, 0, rows, a->e, b.keys, gcpi_reals(b.scores), b.pitch,
+                  gcpi_head(&c->in[2], sample, key, head / a->group, a->e), c->in[2].pitch, NULL, gcpi_reals(result),
+                  a->e, 1, room, &j->par);
     }
     for (int r = 0; r < rows; r++) {
         const gcp_real share = sum[r] > 0 || sum[r] != sum[r] ? (gcp_real)(1 / sum[r]) : 0;
-        gcpi_attention_store(gcpi_head(&c->out[0], sample, row + r, head, a->e), 0, 0, result + (ptrdiff_t)r * a->e, 1,
-                             a->e, share);
-        if (c->out[1].data) *gcpi_head(&c->out[1], sample, row + r, head, 1) = top[r] + (gcp_real)gcpi_log(sum[r]);
+        gcpi_attention_store(j, gcpi_head(&c->out[0], sample, row + r, head, a->e), 0, 0, result + (ptrdiff_t)r * a->e,
+                             1, a->e, share);
+        if (c->out[1].data) *gcpi_attention_sum(&c->out[1], sample, row + r, head) = top[r] + (gcp_real)gcpi_log(sum[r]);
     }
 }
 static void gcpi_attention_forward(const gcp_call *c)
@@ -9990,6 +10186,18 @@ static void gcpi_attention_forward(const gcp_call *c)
     gcpi_attention_job j = gcpi_attention_job_of(c, 0);
     j.blocks = gcpi_ceil(j.a.rows, GCPI_ATTENTION_ROWS);
     gcpi_parallel(c->target, j.a.n * j.a.heads * j.blocks, gcpi_attention_task, &j);
+}
+
+/* The rows of a block in a tensor of results: where they lie, or in the room. */
+static const gcp_real *gcpi_attention_rows(const gcpi_attention_job *j, const gcp_view *v,
+                                           const gcpi_attention_block *b, int sample, int head, void *room,
+                                           ptrdiff_t *pitch)
+{
+    const gcpi_data rows = gcpi_head(v, sample, b->first, head, j->a.e);
+    *pitch = rows.half ? j->a.e : v->pitch;
+    if (!rows.half) return (const gcp_real *)rows.at;
+    gcpi_data_load(gcpi_halves_of(j->par.isa), rows, v->pitch, (gcp_real *)room, j->a.e, b->rows, j->a.e);
+    return (const gcp_real *)room;
 }
 
 /* A block's weights and the gradients of its scores. */
@@ -10000,12 +10208,14 @@ static gcpi_attention_block gcpi_attention_back(const gcpi_attention_job *j, int
     const gcp_call *c = j->call;
     const gcp_view *dy = &c->dout[0], *v = &c->in[2];
     gcpi_attention_block b = gcpi_attention_block_at(j, sample, head, row, key, a->tile, room);
-    b.y = gcpi_head(&c->out[0], sample, row, head, a->e); b.y_pitch = c->out[0].pitch;
-    b.dy = gcpi_head(dy, sample, row, head, a->e); b.dy_pitch = dy->pitch;
-    b.all = gcpi_head(&c->out[1], sample, row, head, 1); b.all_pitch = c->out[1].pitch;
+    unsigned char *results = room + j->room.bytes - 2 * j->room.results;
+    b.y = gcpi_attention_rows(j, &c->out[0], &b, sample, head, results, &b.y_pitch);
+    b.dy = gcpi_attention_rows(j, dy, &b, sample, head, results + j->room.results, &b.dy_pitch);
+    b.all = gcpi_attention_sum(&c->out[1], sample, row, head); b.all_pitch = c->out[1].pitch;
     gcpi_attention_scores(j, &b, sample, head, room);
     gcpi_gemm(0, 1, b.rows, b.keys, a->e, gcpi_head(dy, sample, row, head, a->e), dy->pitch,
-              gcpi_head(v, sample, key, head / a->group, a->e), v->pitch, NULL, b.gradients, b.pitch, 0, room, &j->par);
+              gcpi_head(v, sample, key, head / a->group, a->e), v->pitch, NULL, gcpi_reals(b.gradients), b.pitch, 0, room,
+              &j->par);
     gcpi_attention_again(&b);
     return b;
 }
@@ -10017,19 +10227,19 @@ static void gcpi_attention_rows_back(const gcpi_attention_job *j, const gcpi_att
     const gcp_call *c = j->call;
     const gcp_view *k = &c->in[1], *db = a->bias ? &c->din[a->bias] : NULL;
     if (db && db->data)
-        gcpi_attention_store(gcpi_attention_bias(j, db, sample, head, b->first, b->from), db->pitch,
+        gcpi_attention_scale(gcpi_attention_bias(j, db, sample, head, b->first, b->from), db->pitch,
                              db->accumulate || sample >= a->biases, b->gradients, b->rows, b->keys, 1);
     if (c->din[0].data)
-        gcpi_gemm(0, 0, b->rows, a->d, b->keys, b->gradients, b->pitch,
-                  gcpi_head(k, sample, b->from, head / a->group, a->d), k->pitch, NULL, dq, a->d, b->from > 0, scratch,
-                  &j->par);
+        gcpi_gemm(0, 0, b->rows, a->d, b->keys, gcpi_reals(b->gradients), b->pitch,
+                  gcpi_head(k, sample, b->from, head / a->group, a->d), k->pitch, NULL, gcpi_reals(dq), a->d,
+                  b->from > 0, scratch, &j->par);
 }
 static void gcpi_attention_dq_store(const gcpi_attention_job *j, int sample, int head, int row, int rows,
                                     const gcp_real *dq)
 {
     const gcp_view *d = &j->call->din[0];
     if (d->data)
-        gcpi_attention_store(gcpi_head(d, sample, row, head, j->a.d), d->pitch, d->accumulate, dq, rows, j->a.d,
+        gcpi_attention_store(j, gcpi_head(d, sample, row, head, j->a.d), d->pitch, d->accumulate, dq, rows, j->a.d,
                              j->a.scale);
 }
 
@@ -10050,11 +10260,12 @@ static void gcpi_attention_keys_back(const gcpi_attention_job *j, int sample, in
             gcpi_attention_block b = gcpi_attention_back(j, sample, head, row, key, room);
             const gcp_view *dy = &c->dout[0], *q = &c->in[0];
             if (c->din[2].data)
-                gcpi_gemm(1, 0, b.keys, a->e, rows, b.scores, b.pitch, gcpi_head(dy, sample, row, head, a->e),
-                          dy->pitch, NULL, dv, a->e, 1, room, &j->par);
+                gcpi_gemm(1, 0, b.keys, a->e, rows, gcpi_reals(b.scores), b.pitch,
+                          gcpi_head(dy, sample, row, head, a->e), dy->pitch, NULL, gcpi_reals(dv), a->e, 1, room,
+                          &j->par);
             if (c->din[1].data)
-                gcpi_gemm(1, 0, b.keys, a->d, rows, b.gradients, b.pitch, gcpi_head(q, sample, row, head, a->d),
-                          q->pitch, NULL, dk, a->d, 1, room, &j->par);
+                gcpi_gemm(1, 0, b.keys, a->d, rows, gcpi_reals(b.gradients), b.pitch,
+                          gcpi_head(q, sample, row, head, a->d), q->pitch, NULL, gcpi_reals(dk), a->d, 1, room, &j->par);
             if (!whole) continue;
             gcpi_attention_rows_back(j, &b, sample, head, dq, room);
             gcpi_attention_dq_store(j, sample, head, row, rows, dq);
@@ -10064,7 +10275,7 @@ static void gcpi_attention_keys_back(const gcpi_attention_job *j, int sample, in
     const int width[2] = { a->d, a->e };
     for (int i = 0; i < 2; i++)
         if (to[i]->data)
-            gcpi_attention_store(gcpi_head(to[i], sample, key, kv, width[i]), to[i]->pitch, to[i]->accumulate, from[i],
+            gcpi_attention_store(j, gcpi_head(to[i], sample, key, kv, width[i]), to[i]->pitch, to[i]->accumulate, from[i],
                                  keys, width[i], scale[i]);
 }
 /* One task: a block of rows of a head. */
@@ -10159,7 +10370,8 @@ static void gcpi_attention_cost(const gcp_cost_call *c, gcp_cost *cost)
     const double one = 2.0 * a.n * a.heads * a.rows * a.keys * (a.causal ? 0.5 : 1);
     const double keys = one * (2 * a.d + 2 * a.e), again = a.tile == a.keys ? one * a.d : one * (2 * a.d + a.e);
     cost->flops = c->backward ? keys + again : one * (a.d + a.e);
-    cost->workspace = (size_t)gcpi_attention_room_of(&a, c->target, c->backward).bytes * (size_t)c->target->threads;
+    cost->workspace =
+        (size_t)gcpi_attention_room_of(&a, c->target, c->store, c->backward).bytes * (size_t)c->target->threads;
 }
 static gcpi_label_range gcpi_attention_lengths(const gcpi_attributes *a, gcp_shape other)
 {
@@ -10186,6 +10398,8 @@ static void gcpi_attention_facts(const gcpi_op *op, gcpi_facts *f)
 {
     f->call = gcpi_attention_call;
     const int bias = op->attributes.attention.bias;
+    f->exact = GCPI_OUT(1);
+    f->floats = bias ? GCPI_IN(bias) : 0;
     if (bias && op->attributes.attention.shared) f->shared = GCPI_IN(bias);
     if (op->attributes.attention.lengths) f->labels = gcpi_attention_lengths;
 }
@@ -10193,7 +10407,7 @@ static const gcpi_op_row gcpi_attention_row = {
     GCP_OP_ATTENTION,
     { "attention", gcpi_attention_shape, gcpi_attention_forward, gcpi_attention_backward, gcpi_attention_cost,
       GCPI_IN(0) | GCPI_IN(1) | GCPI_IN(2) | GCPI_IN(3) | GCPI_IN(4), GCPI_OUT(0) | GCPI_OUT(1),
-      GCP_FLAG_COSTLY | GCP_FLAG_SAMPLES_APART, 2, NULL },
+      GCP_FLAG_COSTLY | GCP_FLAG_SAMPLES_APART | GCP_FLAG_BF16, 2, NULL },
     gcpi_attention_facts
 };
 
@@ -12060,7 +12274,8 @@ static int gcpi_takes_halves(const gcpi_problem *p, const gcpi_op *op, int input
     if (!row || !(row->flags & GCP_FLAG_BF16)) return 0;
     for (int i = 0; input >= 0 && i < op->inputs; i++)
         times += gcpi_edge(p->tape, op, i) == gcpi_edge(p->tape, op, input);
-    return input < 0 || (times == 1 && !(gcpi_facts_of(op).floats >> input & 1));
+    const unsigned floats = gcpi_facts_of(op).floats;
+    return input < 0 ? floats != GCPI_ALL_FLOATS : times == 1 && !(floats >> GCPI_MIN(input, 31) & 1);
 }
 /* As part of a group, or in one pass with a convolution. */
 static int gcpi_groups_round(const gcpi_problem *p)
@@ -24266,8 +24481,8 @@ static void gcpi_copy_rounded(const gcpi_plan *core, unsigned char *data, int wi
     for (size_t k, i = 0; i < n; i += k) {
         k = GCPI_MIN(n - i, (size_t)SOME);
         if (to_user) gcpi_bytes_copy(&core->p.target, mine, data + i * (size_t)width, k * (size_t)width);
-        else h->narrow(halves, user + i, (ptrdiff_t)k);
-        if (half || !to_user) h->widen(some, halves, (ptrdiff_t)k);
+        else h->narrow(halves, 0, user + i, 0, 1, (ptrdiff_t)k);
+        if (half || !to_user) h->widen(some, 0, halves, 0, 1, (ptrdiff_t)k);
         if (to_user) memcpy(user + i, some, k * sizeof *some);
         else gcpi_bytes_copy(&core->p.target, data + i * (size_t)width, mine, k * (size_t)width);
     }

@@ -1,6 +1,7 @@
 /* Random convolutions and matrix products on every instruction set of this machine: each value within 1e-6 of the sum
    of the absolute products, computed in double; the same bits for 1, 2, 3 and 4 threads, whichever worker takes which
-   task and when; nothing written outside what is promised, the scratch that was asked for included.
+   task and when; nothing written outside what is promised, the scratch that was asked for included. With operands of
+   bfloat16 the bits of the same call on floats of these values, rounded.
    Usage: test_products [shapes] */
 #define GCP_STATIC
 #define GCP_IMPLEMENTATION
@@ -40,7 +41,7 @@ static void shuffled(void *context, int tasks, void (*task)(void *arg, int index
 
 static gcpi_par par_of(int *threads, int isa)
 {
-    gcpi_par par = { threads, *threads, shuffled, isa };
+    gcpi_par par = { threads, *threads, shuffled, isa, 0 };
     return par;
 }
 
@@ -156,11 +157,14 @@ static void conv_run(const gcpi_conv *c, int pass, const operands *o, int accumu
     const buffer all[] = { scratch, o->x, o->w, o->y };
     for (int i = 0; i < 4; i++) fence(all[i], 1);
     if (pass == GCPI_FORWARD)
-        gcpi_conv_forward(c, o->x.data, o->w.data, o->bias.count ? o->bias.data : NULL, o->y.data, accumulate, NULL,
-                          scratch.data, &par);
+        gcpi_conv_forward(c, gcpi_reals(o->x.data), o->w.data, o->bias.count ? o->bias.data : NULL,
+                          gcpi_reals(o->y.data), accumulate, NULL, scratch.data, &par);
     else if (pass == GCPI_BACKWARD_DATA)
-        gcpi_conv_backward_data(c, o->y.data, o->w.data, o->x.data, accumulate, scratch.data, &par);
-    else gcpi_conv_backward_weights(c, o->x.data, o->y.data, o->w.data, accumulate, scratch.data, &par);
+        gcpi_conv_backward_data(c, gcpi_reals(o->y.data), o->w.data, NULL, gcpi_reals(o->x.data), accumulate,
+                                scratch.data, &par);
+    else
+        gcpi_conv_backward_weights(c, gcpi_reals(o->x.data), gcpi_reals(o->y.data), o->w.data, accumulate, scratch.data,
+                                   &par);
     for (int i = 0; i < 4; i++) fence(all[i], 0);
     CHECK(guarded(scratch) && guarded(o->x) && guarded(o->w) && guarded(o->y));
     release(scratch);
@@ -246,12 +250,71 @@ static void conv_pass(const gcpi_conv *c, int pass, const operands *o, int isa)
     free(s.sum); free(s.size);
 }
 
+/* ---- halves ---- */
+
+/* A buffer's values as halves between guards, or as floats: an operand may be either. half: -1 for one of them. */
+static buffer halves_of(buffer b, int half, gcpi_data *d)
+{
+    d->half = half < 0 ? below(2) : half;
+    if (!d->half) { buffer same = copy_of(b); d->at = same.data; return same; }
+    buffer h = buffer_of((b.count + 1) / 2);
+    gcpi_half *at = (gcpi_half *)(void *)h.data;
+    for (size_t i = 0; i < b.count; i++) at[i] = gcpi_half_of(b.data[i]);
+    d->at = at;
+    return h;
+}
+/* Whether a result of halves, or floats, is that of floats, rounded. Weights (rounds 0) are not. */
+static int rounded_same(gcpi_data d, buffer floats, int rounds)
+{
+    for (size_t i = 0; i < floats.count; i++) {
+        const gcp_real wanted = rounds && d.half ? gcpi_half_rounded(floats.data[i]) : floats.data[i],
+                       found = d.half ? gcpi_half_value(((const gcpi_half *)d.at)[i]) : ((const gcp_real *)d.at)[i];
+        if (memcmp(&wanted, &found, sizeof found)) return 0;
+    }
+    return 1;
+}
+
+/* The same pass on halves by any number of threads. The operands of o are rounded. */
+static void conv_halves(const gcpi_conv *c, int pass, const operands *o, int isa)
+{
+    int threads = between(1, THREADS), accumulate = pass == GCPI_FORWARD && o->bias.count ? 0 : below(2);
+    const gcpi_halves *h = gcpi_halves_of(isa);
+    gcpi_conv dense = *c;
+    gcpi_par par = par_of(&threads, isa);
+    if (gcpi_conv_is_depthwise(c) || sizeof(gcp_real) != sizeof(float)) return;
+    par.halves = 1;
+    h->settle(o->x.data, (ptrdiff_t)o->x.count);
+    h->settle(o->y.data, (ptrdiff_t)o->y.count);
+    gcpi_data x, y;
+    buffer hx = halves_of(o->x, -1, &x), hy = halves_of(o->y, -1, &y), dw = copy_of(o->w);
+    conv_run(c, pass, o, accumulate, 1, isa);
+    dense.xpitch = c->ci, dense.ypitch = c->co;
+    buffer scratch = buffer_of((gcpi_conv_scratch(&dense, pass, &par) + sizeof(gcp_real) - 1) / sizeof(gcp_real));
+    const buffer all[] = { scratch, hx, hy, dw };
+    for (int i = 0; i < 4; i++) fence(all[i], 1);
+    if (pass == GCPI_FORWARD)
+        gcpi_conv_forward(c, x, dw.data, o->bias.count ? o->bias.data : NULL, y, accumulate, NULL, scratch.data, &par);
+    else if (pass == GCPI_BACKWARD_DATA)
+        gcpi_conv_backward_data(c, y, dw.data, NULL, x, accumulate, scratch.data, &par);
+    else gcpi_conv_backward_weights(c, x, y, dw.data, accumulate, scratch.data, &par);
+    for (int i = 0; i < 4; i++) fence(all[i], 0);
+    CHECK(guarded(scratch) && guarded(hx) && guarded(hy) && guarded(dw));
+    const int same = rounded_same(x, o->x, 1) && rounded_same(y, o->y, 1) && same_bits(dw, o->w);
+    CHECK(same);
+    if (!same && check_shown())
+        fprintf(stderr, "  n %d, %dx%dx%d to %dx%dx%d, kernel %dx%d, stride %d %d, pad %d %d, dilation %d %d, groups %d, "
+                "pass %d, isa %d, accumulate %d, threads %d\n", c->n, c->h, c->w, c->ci, c->ho, c->wo, c->co, c->kh,
+                c->kw, c->sh, c->sw, c->pt, c->pl, c->dh, c->dw, c->groups, pass, isa, accumulate, threads);
+    release(scratch); release(hx); release(hy); release(dw);
+}
+
 static void convolutions(int shapes)
 {
     for (int i = 0; i < shapes; i++) {
         gcpi_conv c = random_conv();
         operands o = operands_of(&c, below(2));
         for (int pass = 0; pass < 3; pass++) conv_pass(&c, pass, &o, 1 + i % gcpi_isa_best());
+        for (int pass = 0; pass < 3; pass++) conv_halves(&c, pass, &o, 1 + i % gcpi_isa_best());
         operands_free(&o);
     }
 }
@@ -261,6 +324,7 @@ static void on_every_isa(const gcpi_conv *c)
     for (int isa = GCP_ISA_SCALAR; isa <= gcpi_isa_best(); isa++) {
         operands o = operands_of(c, 0);
         for (int pass = 0; pass < 3; pass++) conv_pass(c, pass, &o, isa);
+        for (int pass = 0; pass < 3; pass++) conv_halves(c, pass, &o, isa);
         operands_free(&o);
     }
 }
@@ -433,8 +497,8 @@ static void product(int isa, int ta, int tb, int m, int n, int k, int spare)
         par.parallel_for = watched;
         openblas_set_num_threads(2);
 #endif
-        gcpi_gemm(ta, tb, m, n, k, a.data, lda, b.data, ldb, with_bias ? bias.data : NULL, c.data, ldc, accumulate,
-                  scratch.data, &par);
+        gcpi_gemm(ta, tb, m, n, k, gcpi_reals(a.data), lda, gcpi_reals(b.data), ldb, with_bias ? bias.data : NULL,
+                  gcpi_reals(c.data), ldc, accumulate, scratch.data, &par);
         CHECK(guarded(scratch) && guarded(c));
         if (threads == 1) {
             CHECK_NEAR(worst(c.data, before.data, (size_t)m, n, ldc, accumulate, with_bias ? bias.data : NULL, s), 0,
@@ -448,10 +512,46 @@ static void product(int isa, int ta, int tb, int m, int n, int k, int spare)
     free(s.sum); free(s.size);
 }
 
+/* The same product of halves. Of a transposed a and a plain b the result is floats. */
+static void product_halves(int isa, int ta, int tb, int m, int n, int k, int spare)
+{
+    int accumulate = below(2), threads = between(1, THREADS), outer = ta && !tb, with_bias = !accumulate && below(2);
+    ptrdiff_t lda = (ta ? m : k) + between(0, spare), ldb = (tb ? k : n) + between(0, spare),
+              ldc = n + between(0, spare);
+    buffer a = random_buffer((size_t)((ta ? k : m) * lda)), b = random_buffer((size_t)((tb ? n : k) * ldb)),
+           c = random_buffer((size_t)(m * ldc)), bias = random_buffer((size_t)n);
+    buffer all[] = { a, b, c }, halves[3];
+    gcpi_data d[3];
+    gcpi_par par = par_of(&threads, isa);
+    for (int i = 0; i < 3; i++) {
+        gcpi_halves_of(isa)->settle(all[i].data, (ptrdiff_t)all[i].count);
+        halves[i] = halves_of(all[i], outer && i == 2 ? 0 : -1, &d[i]);
+    }
+    for (par.halves = 0; par.halves < 2; par.halves++) {
+        buffer scratch = buffer_of((gcpi_gemm_scratch(ta, tb, m, n, k, &par) + sizeof(gcp_real) - 1) /
+                                   sizeof(gcp_real));
+        if (par.halves)
+            gcpi_gemm(ta, tb, m, n, k, d[0], lda, d[1], ldb, with_bias ? bias.data : NULL, d[2], ldc, accumulate,
+                      scratch.data, &par);
+        else
+            gcpi_gemm(ta, tb, m, n, k, gcpi_reals(a.data), lda, gcpi_reals(b.data), ldb, with_bias ? bias.data : NULL,
+                      gcpi_reals(c.data), ldc, accumulate, scratch.data, &par);
+        CHECK(guarded(scratch));
+        release(scratch);
+    }
+    int same = rounded_same(d[2], c, 1);
+    CHECK(same && guarded(halves[2]));
+    if (!same && check_shown())
+        fprintf(stderr, "  %d x %d x %d, transposed %d %d, isa %d, accumulate %d\n", m, n, k, ta, tb, isa, accumulate);
+    for (int i = 0; i < 3; i++) { release(all[i]); release(halves[i]); }
+    release(bias);
+}
+
 static void random_product(int isa)
 {
     int m = between(1, 90), n = between(1, 90), k = between(1, 300), ta = below(2), tb = below(2);
     product(isa, ta, tb && !ta, m, n, k, 3);           /* no op multiplies two transposed matrices */
+    if (sizeof(gcp_real) == sizeof(float) && !GCPI_CBLAS) product_halves(isa, ta, tb, m, n, k, 3);
 }
 
 /* b is read in place for few rows of a, if its own do not compete for a cache; of its last panel the columns that are
@@ -466,6 +566,7 @@ static void directed_products(void)
         for (int isa = GCP_ISA_SCALAR; isa <= gcpi_isa_best(); isa++) {
             const int *s = shapes[i];
             product(isa, s[0], s[1], s[2], s[3], s[4], 0);
+            if (sizeof(gcp_real) == sizeof(float) && !GCPI_CBLAS) product_halves(isa, s[0], s[1], s[2], s[3], s[4], 0);
         }
 }
 

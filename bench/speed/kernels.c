@@ -108,13 +108,15 @@ static void own_open(const work *w)
 static void own_call(void)
 {
     const work *w = &own.w;
+    const gcpi_data x = gcpi_reals(own.x), y = gcpi_reals(own.y);
     int ta = w->pass == 2, tb = w->pass == 1;
     if (w->m)
-        gcpi_gemm(ta, tb, w->m, w->n, w->k, own.x, ta ? w->m : w->k, own.k, tb ? w->k : w->n, NULL, own.y, w->n, 0,
+        gcpi_gemm(ta, tb, w->m, w->n, w->k, x, ta ? w->m : w->k, gcpi_reals(own.k), tb ? w->k : w->n, NULL, y, w->n, 0,
                   own.scratch, &par);
-    else if (w->pass == GCPI_FORWARD) gcpi_conv_forward(&w->c, own.x, own.k, NULL, own.y, 0, NULL, own.scratch, &par);
-    else if (w->pass == GCPI_BACKWARD_DATA) gcpi_conv_backward_data(&w->c, own.y, own.k, own.x, 0, own.scratch, &par);
-    else gcpi_conv_backward_weights(&w->c, own.x, own.y, own.k, 0, own.scratch, &par);
+    else if (w->pass == GCPI_FORWARD) gcpi_conv_forward(&w->c, x, own.k, NULL, y, 0, NULL, own.scratch, &par);
+    else if (w->pass == GCPI_BACKWARD_DATA)
+        gcpi_conv_backward_data(&w->c, y, own.k, NULL, x, 0, own.scratch, &par);
+    else gcpi_conv_backward_weights(&w->c, x, y, own.k, 0, own.scratch, &par);
 }
 
 static double own_seconds(int calls)

@@ -23,20 +23,27 @@ GCPI_BODY gcp_real gcpi_half_rounded(gcp_real x)
 GCPI_DEF uint16_t gcp_bf16(float x) { return (uint16_t)(gcpi_rounded_bits(x) >> 16); }
 GCPI_DEF float gcp_bf16_value(uint16_t bits) { return gcpi_float_of((uint32_t)bits << 16); }
 
-/* Runs of values: widened, rounded to halves, rounded where they are. */
+/* Runs of values: widened, rounded to halves, rounded where they are. The first two take rows of n values, so many
+   elements apart. */
 typedef struct gcpi_halves {
-    void (*widen)(gcp_real *to, const gcpi_half *from, ptrdiff_t n);
-    void (*narrow)(gcpi_half *to, const gcp_real *from, ptrdiff_t n);
+    void (*widen)(gcp_real *to, ptrdiff_t to_pitch, const gcpi_half *from, ptrdiff_t pitch, ptrdiff_t rows, ptrdiff_t n);
+    void (*narrow)(gcpi_half *to, ptrdiff_t to_pitch, const gcp_real *from, ptrdiff_t pitch, ptrdiff_t rows, ptrdiff_t n);
     void (*settle)(gcp_real *x, ptrdiff_t n);
 } gcpi_halves;
 #define GCPI_HALVES(ISA, TARGET)                                                                                       \
-    GCPI_LOOP TARGET void ISA##_widen(gcp_real *GCPI_RESTRICT to, const gcpi_half *GCPI_RESTRICT from, ptrdiff_t n)    \
+    GCPI_LOOP TARGET void ISA##_widen(gcp_real *GCPI_RESTRICT to, ptrdiff_t to_pitch,                                  \
+                                      const gcpi_half *GCPI_RESTRICT from, ptrdiff_t pitch, ptrdiff_t rows,            \
+                                      ptrdiff_t n)                                                                     \
     {                                                                                                                  \
-        for (ptrdiff_t i = 0; i < n; i++) to[i] = gcpi_half_value(from[i]);                                            \
+        for (; rows > 0; rows--, to += to_pitch, from += pitch)                                                        \
+            for (ptrdiff_t i = 0; i < n; i++) to[i] = gcpi_half_value(from[i]);                                        \
     }                                                                                                                  \
-    GCPI_LOOP TARGET void ISA##_narrow(gcpi_half *GCPI_RESTRICT to, const gcp_real *GCPI_RESTRICT from, ptrdiff_t n)   \
+    GCPI_LOOP TARGET void ISA##_narrow(gcpi_half *GCPI_RESTRICT to, ptrdiff_t to_pitch,                                \
+                                       const gcp_real *GCPI_RESTRICT from, ptrdiff_t pitch, ptrdiff_t rows,            \
+                                       ptrdiff_t n)                                                                    \
     {                                                                                                                  \
-        for (ptrdiff_t i = 0; i < n; i++) to[i] = gcpi_half_of(from[i]);                                               \
+        for (; rows > 0; rows--, to += to_pitch, from += pitch)                                                        \
+            for (ptrdiff_t i = 0; i < n; i++) to[i] = gcpi_half_of(from[i]);                                           \
     }                                                                                                                  \
     GCPI_LOOP TARGET void ISA##_settle(gcp_real *x, ptrdiff_t n)                                                       \
     {                                                                                                                  \
@@ -66,21 +73,24 @@ static gcpi_data gcpi_reals(const gcp_real *at)
     gcpi_data d = { (void *)(uintptr_t)at, 0 };
     return d;
 }
-static gcpi_data gcpi_data_at(gcpi_data d, ptrdiff_t element)
+GCPI_BODY gcpi_data gcpi_data_at(gcpi_data d, ptrdiff_t element)
 {
     d.at = (unsigned char *)d.at + element * (ptrdiff_t)(d.half ? sizeof(gcpi_half) : sizeof(gcp_real));
     return d;
 }
-/* n elements from `element` on, to and from gcp_real. */
-static void gcpi_data_load(const gcpi_halves *h, gcpi_data d, ptrdiff_t element, gcp_real *to, ptrdiff_t n)
+/* Rows of n values, `pitch` elements apart in d, to and from gcp_real. halves: of the instruction set; NULL where d holds
+   gcp_real in any case. */
+GCPI_FAST static void gcpi_data_load(const gcpi_halves *halves, gcpi_data d, ptrdiff_t pitch, gcp_real *to,
+                                     ptrdiff_t to_pitch, ptrdiff_t rows, ptrdiff_t n)
 {
-    d = gcpi_data_at(d, element);
-    if (d.half) h->widen(to, (const gcpi_half *)d.at, n);
-    else memcpy(to, d.at, (size_t)n * sizeof *to);
+    const gcp_real *from = (const gcp_real *)d.at;
+    if (d.half) halves->widen(to, to_pitch, (const gcpi_half *)d.at, pitch, rows, n);
+    else for (; rows > 0; rows--, to += to_pitch, from += pitch) memcpy(to, from, (size_t)n * sizeof *to);
 }
-static void gcpi_data_store(const gcpi_halves *h, gcpi_data d, ptrdiff_t element, const gcp_real *from, ptrdiff_t n)
+GCPI_FAST static void gcpi_data_store(const gcpi_halves *halves, gcpi_data d, ptrdiff_t pitch, const gcp_real *from,
+                                      ptrdiff_t from_pitch, ptrdiff_t rows, ptrdiff_t n)
 {
-    d = gcpi_data_at(d, element);
-    if (d.half) h->narrow((gcpi_half *)d.at, from, n);
-    else memcpy(d.at, from, (size_t)n * sizeof *from);
+    gcp_real *to = (gcp_real *)d.at;
+    if (d.half) halves->narrow((gcpi_half *)d.at, pitch, from, from_pitch, rows, n);
+    else for (; rows > 0; rows--, to += pitch, from += from_pitch) memcpy(to, from, (size_t)n * sizeof *to);
 }

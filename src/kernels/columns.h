@@ -243,7 +243,8 @@ static gcpi_block gcpi_view_block(const gcpi_view *v, ptrdiff_t index)
 }
 
 /* One row of the window: pixels first .. first + ww of a source row, zeros where there are none. */
-GCPI_FAST static void gcpi_view_row(const gcpi_view *v, const gcp_real *x, ptrdiff_t first, gcp_real *out)
+GCPI_FAST static void gcpi_view_row(const gcpi_view *v, const gcpi_halves *halves, gcpi_data x, ptrdiff_t first,
+                                    gcp_real *out)
 {
     ptrdiff_t c = v->channels, left = first < 0 ? -first : 0, end = v->w - first;
     if (left > v->ww) left = v->ww;
@@ -251,10 +252,10 @@ GCPI_FAST static void gcpi_view_row(const gcpi_view *v, const gcp_real *x, ptrdi
     if (end < left) end = left;
     memset(out, 0, (size_t)(left * c) * sizeof *out);
     memset(out + end * c, 0, (size_t)((v->ww - end) * c) * sizeof *out);
-    if (v->xs[2] == c && end > left)
-        memcpy(out + left * c, x + (first + left) * c, (size_t)((end - left) * c) * sizeof *out);
-    else
-        for (ptrdiff_t i = left; i < end; i++) memcpy(out + i * c, x + (first + i) * v->xs[2], (size_t)c * sizeof *out);
+    if (end == left) return;
+    x = gcpi_data_at(x, (first + left) * v->xs[2]);
+    if (v->xs[2] == c) gcpi_data_load(halves, x, 0, out + left * c, 0, 1, (end - left) * c);
+    else gcpi_data_load(halves, x, v->xs[2], out + left * c, c, end - left, c);
 }
 
 /* Whether kernel rows first .. last - 1 read row y of the window of block k. */
@@ -268,8 +269,8 @@ static int gcpi_view_reads(const gcpi_view *v, const gcpi_block *k, int y, int f
 }
 
 /* Copies the pixels of a block that kernel rows first .. last - 1 read to `window`, where their steps are v->ws. */
-GCPI_FAST static const gcp_real *gcpi_view_load(const gcpi_view *v, const gcp_real *x, const gcpi_block *k, int first,
-                                                int last, gcp_real *window)
+GCPI_FAST static const gcp_real *gcpi_view_load(const gcpi_view *v, const gcpi_halves *halves, gcpi_data x,
+                                                const gcpi_block *k, int first, int last, gcp_real *window)
 {
     ptrdiff_t y0 = v->oy + (ptrdiff_t)k->y * v->sy, x0 = v->ox + (ptrdiff_t)k->x * v->sx;
     for (int b = 0; b < k->n; b++)
@@ -277,7 +278,7 @@ GCPI_FAST static const gcp_real *gcpi_view_load(const gcpi_view *v, const gcp_re
             gcp_real *out = window + b * v->ws[0] + y * v->ws[1];
             if (!gcpi_view_reads(v, k, y, first, last)) continue;
             if (y0 + y < 0 || y0 + y >= v->h) memset(out, 0, (size_t)v->ws[1] * sizeof *out);
-            else gcpi_view_row(v, x + (k->b + b) * v->xs[0] + (y0 + y) * v->xs[1], x0, out);
+            else gcpi_view_row(v, halves, gcpi_data_at(x, (k->b + b) * v->xs[0] + (y0 + y) * v->xs[1]), x0, out);
         }
     memset(window + k->n * v->ws[0], 0, GCPI_LINE * sizeof *window);
     return window;

@@ -14,7 +14,7 @@ typedef struct gcpi_depthwise {        /* scratch: w, then the bias; or private 
 static void gcpi_depthwise_set(gcpi_depthwise *p, const gcp_real *x, const gcp_real *w, gcp_real *y, int accumulate)
 {
     for (int i = 0; i < p->phases[0] * p->phases[1]; i++)
-        p->g[i].x = x, p->g[i].w = w, p->g[i].y = y, p->g[i].accumulate = accumulate;
+        p->g[i].x = gcpi_reals(x), p->g[i].w = gcpi_reals(w), p->g[i].y = gcpi_reals(y), p->g[i].accumulate = accumulate;
 }
 
 static size_t gcpi_depthwise_plan(gcpi_depthwise *p, int weights, const gcpi_par *par)
@@ -59,10 +59,10 @@ GCPI_FAST static void gcpi_depthwise_row(const gcpi_depthwise *p, const gcpi_gat
         for (size = p->channels >= 4 * simd->lanes && (simd->burst || !p->e); size < GCPI_STRIPS - 1; size++)
             if (x >= 0 && o + sizes[size] <= v->wo && (ptrdiff_t)(sizes[size] - 1) * v->sx < left) break;
         s.rows = in.end > in.begin ? rows.end - rows.begin : 0, s.taps = in.end - in.begin;
-        s.x = s.rows ? g->x + from + (x + in.begin * v->dx) * v->xs[2] : g->x;
+        s.x = (const gcp_real *)g->x.at + (s.rows ? from + (x + in.begin * v->dx) * v->xs[2] : 0);
         s.w = s.d = taps + (s.rows ? g->wfirst * p->channels + rows.begin * s.row + in.begin * s.tap : 0);
         if (p->e) s.e = p->e + to;
-        else s.y = g->y + g->yfirst + to;
+        else s.y = (gcp_real *)g->y.at + g->yfirst + to;
         if (simd->burst && sizes[size] > 1) gcpi_strip_ahead(g, &s, sizes[size]);
         (p->e ? simd->depth_back : simd->depth)[size](&s);
     }
@@ -93,7 +93,7 @@ static void gcpi_depthwise_run(gcpi_depthwise *p, void *scratch, const gcpi_par 
     const gcp_real *bias = p->g[0].bias;
     gcpi_depthwise_plan(p, 0, par);
     p->scratch = (gcp_real *)scratch;
-    gcpi_simd_of(p->isa).turn(p->scratch, p->channels, p->taps, p->channels, p->g[0].w, p->taps);
+    gcpi_simd_of(p->isa).turn(p->scratch, p->channels, p->taps, p->channels, (const gcp_real *)p->g[0].w.at, p->taps);
     for (int c = 0; c < p->channels; c++) p->scratch[(ptrdiff_t)p->taps * p->channels + c] = bias ? bias[c] : 0;
     par->parallel_for(par->context, p->shares, gcpi_depthwise_task, p);
 }

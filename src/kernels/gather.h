@@ -8,8 +8,8 @@ typedef struct gcpi_end {
 
 typedef struct gcpi_gather {
     gcpi_view v;
-    const gcp_real *x, *w, *bias;
-    gcp_real *y;
+    gcpi_data x, w, y;
+    const gcp_real *bias;
     int accumulate, groups;
     ptrdiff_t ws[4], wfirst;          /* steps of w: ky, kx, channel, column; its start */
     ptrdiff_t ys[3], yfirst;          /* steps of y: image, row, pixel */
@@ -17,6 +17,7 @@ typedef struct gcpi_gather {
     const gcpi_end *end;              /* may be NULL; counts pixels of the view's output */
     int windowed;                     /* x is copied, wherever it lies */
     /* set by gcpi_gather_plan */
+    const gcpi_halves *halves;        /* NULL: x and y are gcp_real */
     gcpi_simd simd;
     gcpi_columns columns; /* output channels; planar: pixels of a row */
     /* planar: values of packed w; shared: these, and a panel of starting values for each row of the tiles */
@@ -27,7 +28,9 @@ typedef struct gcpi_gather {
     int panels, sets;         /* panels packed together (a set); how many sets */
     int resident;             /* a set is packed for the whole sum, and kept for the next tasks */
     int place;                /* panels of w that are full are read in place */
-    ptrdiff_t pack, worker;   /* values: packed; in all of a worker's scratch */
+    /* values: packed; with halves: rows of x, sums for y, in floats; in all of a worker's scratch */
+    ptrdiff_t pack, rows, sums, worker;
+    int blocks;               /* of the sum */
     ptrdiff_t base;           /* number of the task at index 0 (gcpi_par_run) */
     gcp_real *scratch;
 } gcpi_gather;
@@ -47,6 +50,22 @@ GCPI_FAST static void gcpi_pack_rows(const gcpi_simd *simd, gcp_real *out, int w
             if (cs == 1) memcpy(out + (ptrdiff_t)r * width, w + r * rs, (size_t)cols * sizeof *out);
             memset(out + (ptrdiff_t)r * width + cols, 0, (size_t)(width - cols) * sizeof *out);
         }
+    }
+}
+
+/* The same of halves: rs or cs is 1. turned: room for GCPI_PACK_ROWS rows of a panel. */
+GCPI_FAST static void gcpi_pack_halves(const gcpi_simd *simd, const gcpi_halves *halves, gcp_real *out, int width, int cols,
+                                       gcpi_data w, int rows, ptrdiff_t rs, ptrdiff_t cs, gcp_real *turned)
+{
+    for (int r = 0, n; r < rows; r += n, out += (ptrdiff_t)n * width) {
+        n = gcpi_min(rows - r, GCPI_PACK_ROWS);
+        if (cs != 1) {
+            gcpi_data_load(halves, gcpi_data_at(w, r), cs, turned, n, cols, n);
+            simd->turn(out, width, n, cols, turned, n);
+        }
+        else gcpi_data_load(halves, gcpi_data_at(w, r * rs), rs, out, width, n, cols);
+        for (int i = 0; i < n && cols < width; i++)
+            memset(out + (ptrdiff_t)i * width + cols, 0, (size_t)(width - cols) * sizeof *out);
     }
 }
 
@@ -77,14 +96,24 @@ static size_t gcpi_planar_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     gcpi_kernel_of(&g->simd, gcpi_panel_of(&g->columns, 0).nv, cols, &g->tile);
     if (g->columns.vectors % g->columns.panels) g->tile = cols;
     g->pack = gcpi_line((ptrdiff_t)g->v.wh * g->v.ww * g->v.channels) + GCPI_NR_MAX;
-    g->worker = g->pack + gcpi_line((ptrdiff_t)cols * g->columns.vectors * g->simd.lanes) + GCPI_LINE;
+    g->rows = g->halves ? gcpi_line(GCPI_MAX((ptrdiff_t)g->v.ww * g->v.channels, (ptrdiff_t)g->v.bw * cols)) : 0;
+    g->worker = g->pack + gcpi_line((ptrdiff_t)cols * g->columns.vectors * g->simd.lanes) + GCPI_LINE + g->rows;
     g->weights = gcpi_line((ptrdiff_t)g->v.ky * g->v.kx * g->v.channels * cols);
     /* starting values also for rows of the last tile that are not stored */
     g->shared = g->weights + (cols + GCPI_MR_MAX) * GCPI_NR_MAX;
     return gcpi_scratch_bytes(g->shared, g->worker, par);
 }
 
-GCPI_FAST static void gcpi_planar_load(const gcpi_gather *g, const gcpi_block *k, gcp_real *window)
+/* The pixels of a row in floats: where they lie, or in room. *step: from pixel to pixel. */
+static const gcp_real *gcpi_planar_pixels(const gcpi_gather *g, gcpi_data x, ptrdiff_t pitch, ptrdiff_t pixels,
+                                          int channels, gcp_real *room, ptrdiff_t *step)
+{
+    *step = x.half ? channels : pitch;
+    if (!x.half) return (const gcp_real *)x.at;
+    gcpi_data_load(g->halves, x, pitch, room, channels, pixels, channels);
+    return room;
+}
+GCPI_FAST static void gcpi_planar_load(const gcpi_gather *g, const gcpi_block *k, gcp_real *window, gcp_real *room)
 {
     const gcpi_view *v = &g->v;
     ptrdiff_t y0 = v->oy + (ptrdiff_t)k->y * v->sy, x0 = v->ox + k->x, row = (ptrdiff_t)v->channels * v->ww;
@@ -93,9 +122,11 @@ GCPI_FAST static void gcpi_planar_load(const gcpi_gather *g, const gcpi_block *k
         gcp_real *to = window + y * row;
         int exists = y0 + y >= 0 && y0 + y < v->h && end > left;
         if (!exists || left > 0 || end < v->ww) memset(to, 0, (size_t)row * sizeof *to);
-        if (exists)
-            g->simd.turn(to + left, v->ww, v->channels, (int)(end - left),
-                         g->x + k->b * v->xs[0] + (y0 + y) * v->xs[1] + (x0 + left) * v->xs[2], v->xs[2]);
+        if (!exists) continue;
+        gcpi_data x = gcpi_data_at(g->x, k->b * v->xs[0] + (y0 + y) * v->xs[1] + (x0 + left) * v->xs[2]);
+        ptrdiff_t step;
+        const gcp_real *pixels = gcpi_planar_pixels(g, x, v->xs[2], end - left, v->channels, room, &step);
+        g->simd.turn(to + left, v->ww, v->channels, (int)(end - left), pixels, step);
     }
     memset(window + v->wh * row, 0, GCPI_NR_MAX * sizeof *window); /* kernels read past the end */
 }
@@ -150,14 +181,20 @@ static void gcpi_planar_task(void *arg, int index, int worker)
     const gcpi_view *v = &g->v;
     gcpi_block k = gcpi_view_block(v, g->base + index);
     gcp_real *window = g->scratch + g->shared + worker * g->worker;
-    gcp_real *out = window + g->pack;
+    gcp_real *out = window + g->pack, *room = window + g->worker - g->rows;
     ptrdiff_t plane = (ptrdiff_t)g->columns.vectors * g->simd.lanes;
-    gcpi_planar_load(g, &k, window);
+    gcpi_planar_load(g, &k, window, room);
     for (int py = 0; py < k.h; py++) {
-        gcp_real *y = g->y + g->yfirst + k.b * g->ys[0] + (k.y + py) * g->ys[1] + k.x * g->ys[2];
-        if (g->accumulate) g->simd.turn(out, plane, g->cols, k.w, y, g->ys[2]);
+        gcpi_data y = gcpi_data_at(g->y, g->yfirst + k.b * g->ys[0] + (k.y + py) * g->ys[1] + k.x * g->ys[2]);
+        ptrdiff_t step;
+        if (g->accumulate) {
+            const gcp_real *pixels = gcpi_planar_pixels(g, y, g->ys[2], k.w, g->cols, room, &step);
+            g->simd.turn(out, plane, g->cols, k.w, pixels, step);
+        }
         gcpi_planar_row(g, window + (ptrdiff_t)py * v->sy * v->channels * v->ww, out, plane);
-        g->simd.turn(y, g->ys[2], k.w, g->cols, out, plane);
+        if (!y.half) { g->simd.turn((gcp_real *)y.at, g->ys[2], k.w, g->cols, out, plane); continue; }
+        g->simd.turn(room, g->cols, k.w, g->cols, out, plane);
+        gcpi_data_store(g->halves, y, g->ys[2], room, g->cols, k.w, g->cols);
     }
     gcpi_gather_end(g, &k, 0, g->cols, worker);
 }
@@ -169,7 +206,8 @@ static void gcpi_planar_run(gcpi_gather *g, const gcpi_par *par)
         n = gcpi_min(g->tile, g->cols - first);
         for (int t = 0; t < g->v.kx * g->v.ky; t++, out += (ptrdiff_t)g->v.channels * n)
             gcpi_pack_rows(&g->simd, out, n, n,
-                           g->w + g->wfirst + t % g->v.ky * g->ws[0] + t / g->v.ky * g->ws[1] + first * g->ws[3],
+                           (const gcp_real *)g->w.at + g->wfirst + t % g->v.ky * g->ws[0] + t / g->v.ky * g->ws[1] +
+                               first * g->ws[3],
                            g->v.channels, g->ws[2], g->ws[3]);
     }
     out = g->scratch + g->weights;
@@ -182,6 +220,13 @@ typedef struct gcpi_kblock {
     int y, x, j, ny, nx, nj;
 } gcpi_kblock;
 
+/* Whether x may be read without a window. Where it may be halves, several taps read the same pixel of a window: it is
+   widened once. */
+static int gcpi_gather_direct(const gcpi_gather *g)
+{
+    return !g->windowed && !(g->halves && g->v.ky * g->v.kx > 1);
+}
+
 /* Cuts the pixels into tasks: enough of them, so that threads neither wait for the last ones nor sweep many tiles that
    are not full (about 4 rows of a task). Several sets are packed again by each worker, and for each chunk of theirs:
    they are cut as little as may be. */
@@ -192,14 +237,14 @@ static void gcpi_gather_cut(gcpi_gather *g, const gcpi_par *par)
     double best = 0;
     int chosen = GCPI_GATHER_PIXELS;
     for (int pixels = chosen; pixels >= GCPI_GATHER_LEAST && pixels_in_all > GCPI_GATHER_LEAST; pixels -= pixels / 4) {
-        gcpi_view_cut(&g->v, pixels, !g->windowed);
+        gcpi_view_cut(&g->v, pixels, gcpi_gather_direct(g));
         double tasks = (double)g->v.chunks * sets, rest = 4.0 / ((double)g->v.bn * g->v.bh * g->v.bw),
                cost = ceil(tasks / par->threads) * par->threads / tasks * (1 + rest) + 0.02 * (tasks < enough);
         if (best > 0 && cost >= best) continue;
         best = cost, chosen = pixels;
         if (tasks >= enough && cost < 1.05) break;
     }
-    gcpi_view_cut(&g->v, chosen, !g->windowed);
+    gcpi_view_cut(&g->v, chosen, gcpi_gather_direct(g));
 }
 
 /* Whether it pays to skip padding: what the last tiles of each kind of pixels leave empty, and what a tile and a kind
@@ -243,16 +288,28 @@ static int gcpi_gather_place(const gcpi_gather *g, ptrdiff_t terms)
     const gcpi_view *v = &g->v;
     int few = g->simd.nv * g->simd.lanes < GCPI_NR_MAX ? GCPI_PLACE_FEW / 4 : GCPI_PLACE_FEW,
         most = gcpi_gather_crowded(g, terms) ? few : GCPI_PLACE_PIXELS;
-    return g->ws[3] == 1 && v->runs == v->kx && (double)v->n * v->ho * v->wo <= most;
+    return g->ws[3] == 1 && v->runs == v->kx && !g->w.half && (double)v->n * v->ho * v->wo <= most;
 }
 
 /* Whether a panel of w is read in place: kernels read whole vectors. */
 static int gcpi_panel_place(const gcpi_gather *g, const gcpi_panel *p) { return g->place && p->cols == p->width; }
 
+/* Room for floats in place of halves: rows of x, or of a panel of w that is turned; the sums of a block where its terms
+   are summed in several goes, else of the rows that are walked together. */
+static void gcpi_gather_floats(gcpi_gather *g, int width)
+{
+    const gcpi_view *v = &g->v;
+    g->blocks = gcpi_ceil(v->ky, g->by) * gcpi_ceil(v->runs, g->bx) * gcpi_max(1, gcpi_ceil(v->len, g->bj));
+    g->rows = gcpi_line(GCPI_MAX((ptrdiff_t)(v->direct ? GCPI_ROWS * g->bj : 0), (ptrdiff_t)GCPI_PACK_ROWS * width)) +
+              GCPI_LINE;
+    g->sums = gcpi_line((ptrdiff_t)(g->blocks > 1 ? v->bn * v->bh * v->bw : GCPI_ROWS) * g->panels * width);
+}
+
 /* Chooses all block sizes; returns the bytes of scratch. */
 static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
 {
     g->simd = gcpi_simd_of(par->isa);
+    g->halves = par->halves ? gcpi_halves_of(par->isa) : NULL;
     g->planar = gcpi_planar_pays(g, cols);
     if (g->planar) return gcpi_planar_plan(g, cols, par);
     g->columns = gcpi_columns_of(cols, &g->simd);
@@ -275,23 +332,26 @@ static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     if (g->sets > 1) gcpi_gather_cut(g, par);
     g->place = gcpi_gather_place(g, g->by * g->bx * g->bj);
     g->pack = gcpi_line((terms + 1) * g->panels * width); /* not less in place: a plan asks before it knows pitches */
-    g->worker = GCPI_LINE + g->pack + g->v.window;
+    if (g->halves) gcpi_gather_floats(g, width);
+    g->worker = GCPI_LINE + g->pack + g->rows + g->sums + g->v.window;
     return gcpi_scratch_bytes(0, g->worker, par);
 }
 
 /* Packs one panel of one block of the sum. */
-static void gcpi_gather_pack(const gcpi_gather *g, const gcp_real *w, const gcpi_kblock *k, const gcpi_panel *p,
-                             gcp_real *out)
+static void gcpi_gather_pack(const gcpi_gather *g, gcpi_data w, const gcpi_kblock *k, const gcpi_panel *p,
+                             gcp_real *out, gcp_real *room)
 {
     int channels = g->v.channels;
     for (int y = k->y; y < k->y + k->ny; y++)
         for (int x = k->x; x < k->x + k->nx; x++)
             for (int j = x * g->v.len + k->j, end = j + k->nj, rows; j < end; j += rows) {
                 rows = gcpi_min(end - j, channels - j % channels);
-                gcpi_pack_rows(&g->simd, out, p->width, p->cols,
-                               w + y * g->ws[0] + j / channels * g->ws[1] + j % channels * g->ws[2] +
-                                   p->first * g->ws[3],
-                               rows, g->ws[2], g->ws[3]);
+                gcpi_data from = gcpi_data_at(w, y * g->ws[0] + j / channels * g->ws[1] + j % channels * g->ws[2] +
+                                                     p->first * g->ws[3]);
+                if (w.half)
+                    gcpi_pack_halves(&g->simd, g->halves, out, p->width, p->cols, from, rows, g->ws[2], g->ws[3], room);
+                else
+                    gcpi_pack_rows(&g->simd, out, p->width, p->cols, (const gcp_real *)from.at, rows, g->ws[2], g->ws[3]);
                 out += (ptrdiff_t)rows * p->width;
             }
 }
@@ -301,10 +361,13 @@ typedef struct gcpi_sweep {
     const gcpi_gather *g;
     gcpi_block block;
     gcpi_kblock k, part; /* what is packed, and the part of it that reaches these pixels */
-    const gcp_real *x, *w, *packed, *start; /* start: see gcpi_tile */
-    ptrdiff_t first;                        /* from x to the block's first tap, which may not be there */
-    gcp_real *y;
-    int panel, panel_end, paced; /* paced: the tiles prefetch the rows after them */
+    gcpi_data x, w, y;
+    const gcp_real *packed, *start; /* start: see gcpi_tile */
+    ptrdiff_t first;                /* from x to the block's first tap, which may not be there */
+    int panel, panel_end, paced;    /* paced: the tiles prefetch the rows after them */
+    gcp_real *rows, *sums;          /* with halves: rows of x in floats; sums, [pixel][width] */
+    int base, cols, width;          /* the first column of the set, its columns, with padding */
+    int begins, ends;               /* the first, the last block of the sum */
 } gcpi_sweep;
 
 /* Bytes from a row to what is prefetched meanwhile. The hardware's own prefetching stops at the end of a page. */
@@ -316,26 +379,27 @@ GCPI_FAST static void gcpi_sweep_panels(const gcpi_sweep *s, const gcp_real *con
     const gcpi_gather *g = s->g;
     const gcpi_view *v = &g->v;
     const gcpi_kblock *k = &s->k, *n = &s->part;
-    int base = gcpi_panel_of(&g->columns, s->panel).first;
+    const int base = s->base;
     ptrdiff_t terms = (ptrdiff_t)k->ny * k->nx * k->nj,
               skipped = ((ptrdiff_t)(n->y - k->y) * k->nx + (n->x - k->x)) * k->nj + (n->j - k->j);
     gcpi_tile t;
     t.ahead = t.pace = 0, t.burst = g->simd.burst;
     t.n[0] = n->ny, t.n[1] = n->nx, t.n[2] = n->nj;
-    t.as[0] = v->dy * v->ws[1], t.as[1] = v->dx * v->ws[2], t.as[2] = v->xc;
+    t.as[0] = v->dy * v->ws[1], t.as[1] = v->dx * v->ws[2], t.as[2] = g->halves ? 1 : v->xc;
     for (int p = s->panel; p < s->panel_end; p++) {
         gcpi_panel panel = gcpi_panel_of(&g->columns, p);
         int mr = g->simd.mr[panel.nv - 1];
         if (gcpi_panel_place(g, &panel)) {
             memcpy(t.bs, g->ws, sizeof t.bs);
-            t.b = s->w + n->y * g->ws[0] + n->x * g->ws[1] + n->j * g->ws[2] + panel.first;
+            t.b = (const gcp_real *)s->w.at + n->y * g->ws[0] + n->x * g->ws[1] + n->j * g->ws[2] + panel.first;
         }
         else {
             t.bs[2] = panel.width, t.bs[1] = t.bs[2] * k->nj, t.bs[0] = t.bs[1] * k->nx;
             t.b = s->packed + terms * (panel.first - base) + skipped * panel.width;
         }
         t.start = s->start ? s->start + (panel.first - base) : NULL, t.ss = 0;
-        t.first = panel.first;
+        t.first = g->halves ? panel.first - base : panel.first;
+        if (g->halves) panel.cols = panel.width;
         gcpi_kernel *kernel = g->simd.kernel[panel.nv - 1];
         /* a tile prefetches its panel's share of as many bytes as it reads */
         if (s->paced) t.pace = (uintptr_t)mr * sizeof(gcp_real) / (uintptr_t)(s->panel_end - s->panel);
@@ -360,33 +424,97 @@ GCPI_BODY void gcpi_sweep_ahead(const gcp_real *const *a, ptrdiff_t step, ptrdif
     else for (int i = 0; i < GCPI_ROWS; i++) gcpi_fetch(a[i], far, terms);
 }
 
+/* With halves: rows of x and sums are floats of the worker's. first: of x, at[]: of y, for each row. */
+typedef struct gcpi_rows_held {
+    const gcp_real *a[GCPI_ROWS];
+    gcp_real *c[GCPI_ROWS];
+    ptrdiff_t from[GCPI_ROWS], at[GCPI_ROWS];
+    int rows;
+} gcpi_rows_held;
+
+/* The values of row i that the terms s->part read. They may lie apart: in a transposed matrix. */
+GCPI_FAST static void gcpi_held_row(const gcpi_sweep *s, gcpi_rows_held *w, int i)
+{
+    const gcpi_gather *g = s->g;
+    const int n = s->part.nj;
+    gcp_real *to = s->rows + (ptrdiff_t)i * n;
+    gcpi_data x = gcpi_data_at(s->x, w->from[i]);
+    if (g->v.xc == 1) gcpi_data_load(g->halves, x, 0, to, 0, 1, n);
+    else gcpi_data_load(g->halves, x, g->v.xc, to, 1, n, 1);
+    w->a[i] = to;
+}
+
+/* Rows that lie side by side, in x or in y, are widened or rounded in one go. */
+static int gcpi_held_even(const ptrdiff_t *at, int rows)
+{
+    for (int i = 2; i < rows; i++) if (at[i] - at[i - 1] != at[1] - at[0]) return 0;
+    return 1;
+}
+GCPI_FAST static void gcpi_held_load(const gcpi_sweep *s, gcpi_rows_held *w)
+{
+    const gcpi_gather *g = s->g;
+    const int n = s->part.nj;
+    if (g->v.direct && g->v.xc == 1 && w->rows > 1 && gcpi_held_even(w->from, w->rows)) {
+        gcpi_data_load(g->halves, gcpi_data_at(s->x, w->from[0]), w->from[1] - w->from[0], s->rows, n, w->rows, n);
+        for (int i = 0; i < w->rows; i++) w->a[i] = s->rows + (ptrdiff_t)i * n;
+    }
+    else for (int i = 0; i < w->rows && g->v.direct; i++) gcpi_held_row(s, w, i);
+    for (int i = 0; i < w->rows && s->begins && g->accumulate; i++)
+        gcpi_data_load(g->halves, gcpi_data_at(s->y, w->at[i] + s->base), 0, w->c[i], 0, 1, s->cols);
+}
+GCPI_FAST static void gcpi_held_store(const gcpi_sweep *s, const gcpi_rows_held *w)
+{
+    const int even = w->rows > 1 && gcpi_held_even(w->at, w->rows) && s->g->blocks == 1;
+    for (int i = 0; i < w->rows; i += even ? w->rows : 1)
+        gcpi_data_store(s->g->halves, gcpi_data_at(s->y, w->at[i] + s->base), even ? w->at[1] - w->at[0] : 0, w->c[i],
+                        s->width, even ? w->rows : 1, s->cols);
+}
+
+/* Sums the rows that are collected. Those from `rows` on repeat the first. */
+GCPI_FAST static void gcpi_held_run(const gcpi_sweep *s, gcpi_rows_held *w)
+{
+    const gcpi_gather *g = s->g;
+    if (g->halves) gcpi_held_load(s, w);
+    for (int i = w->rows; i < GCPI_ROWS; i++) w->a[i] = w->a[0], w->c[i] = w->c[0];
+    gcpi_sweep_panels(s, w->a, w->c, w->rows);
+    if (g->halves && s->ends) gcpi_held_store(s, w);
+    w->rows = 0;
+}
+
+/* Adds a pixel of the block, at number `pixel` of it: where its x and y lie. */
+GCPI_BODY void gcpi_held_add(const gcpi_sweep *s, gcpi_rows_held *w, ptrdiff_t x, ptrdiff_t y, ptrdiff_t pixel)
+{
+    const int i = w->rows++, halves = s->g->halves != NULL;
+    w->a[i] = halves && s->g->v.direct ? NULL : (const gcp_real *)s->x.at + x;
+    w->c[i] = halves ? s->sums + (s->g->blocks > 1 ? pixel : i) * s->width : (gcp_real *)s->y.at + y;
+    w->from[i] = x, w->at[i] = y;
+}
+
 /* Pixels `part` of the block (y and x are counted from the block's) for the terms s->part. */
 GCPI_FAST static void gcpi_sweep_pixels(gcpi_sweep *s, gcpi_block part)
 {
     const gcpi_gather *g = s->g;
     const gcpi_view *v = &g->v;
-    const gcp_real *a[GCPI_ROWS];
     const ptrdiff_t first =
         s->first + s->part.y * v->dy * v->ws[1] + s->part.x * v->dx * v->ws[2] + s->part.j * v->xc;
-    gcp_real *c[GCPI_ROWS];
     const ptrdiff_t xstep = v->sx * v->ws[2], ystep = g->ys[2];
-    const int burst = g->simd.burst && v->direct && GCPI_ROWS * s->k.nj <= 2 * GCPI_L1_HALF;
-    int rows = 0;
-    s->paced = !g->simd.burst && v->direct && xstep == s->k.nj;
+    const int burst = !g->halves && g->simd.burst && v->direct && GCPI_ROWS * s->k.nj <= 2 * GCPI_L1_HALF;
+    gcpi_rows_held w;
+    w.rows = 0;
+    s->paced = !g->halves && !g->simd.burst && v->direct && xstep == s->k.nj;
     for (int line = 0; line < part.n * part.h; line++) {
         int b = line / part.h, py = part.y + line % part.h;
-        const gcp_real *x = s->x + (first + b * v->ws[0] + py * v->sy * v->ws[1] + part.x * xstep);
-        gcp_real *y = s->y + (s->block.b + b) * g->ys[0] + (s->block.y + py) * g->ys[1] + s->block.x * ystep;
+        ptrdiff_t x = first + b * v->ws[0] + py * v->sy * v->ws[1] + part.x * xstep,
+                  y = (s->block.b + b) * g->ys[0] + (s->block.y + py) * g->ys[1] + (s->block.x + part.x) * ystep,
+                  pixel = ((ptrdiff_t)b * s->block.h + py) * s->block.w + part.x;
         for (int px = 0; px < part.w; px++) {
-            a[rows] = x + px * xstep, c[rows] = y + (part.x + px) * ystep;
-            if (++rows < GCPI_ROWS) continue;
-            if (burst) gcpi_sweep_ahead(a, xstep, s->k.nj, (s->part.ny - 1) * v->dy * v->ws[1]);
-            gcpi_sweep_panels(s, a, c, rows);
-            rows = 0;
+            gcpi_held_add(s, &w, x + px * xstep, y + px * ystep, pixel + px);
+            if (w.rows < GCPI_ROWS) continue;
+            if (burst) gcpi_sweep_ahead(w.a, xstep, s->k.nj, (s->part.ny - 1) * v->dy * v->ws[1]);
+            gcpi_held_run(s, &w);
         }
     }
-    for (int i = rows; rows && i < GCPI_ROWS; i++) a[i] = a[0], c[i] = c[0];
-    if (rows) gcpi_sweep_panels(s, a, c, rows);
+    if (w.rows) gcpi_held_run(s, &w);
 }
 
 /* The terms of block k of the sum at these taps; none where they do not meet. Where kx and channels are one run, the
@@ -427,7 +555,7 @@ static void gcpi_gather_pack_set(const gcpi_gather *g, const gcpi_sweep *s, gcp_
 {
     for (int p = s->panel; p < s->panel_end; p++) {
         gcpi_panel panel = gcpi_panel_of(&g->columns, p);
-        if (!gcpi_panel_place(g, &panel)) gcpi_gather_pack(g, s->w, &s->k, &panel, out);
+        if (!gcpi_panel_place(g, &panel)) gcpi_gather_pack(g, s->w, &s->k, &panel, out, s->rows);
         out += (ptrdiff_t)s->k.ny * s->k.nx * s->k.nj * panel.width;
     }
 }
@@ -449,17 +577,22 @@ static void gcpi_gather_task(void *arg, int index, int worker)
     int group = (int)(set / g->sets);
     gcpi_sweep s;
     s.g = g;
-    s.w = g->w + g->wfirst + group * g->wgroup;
+    s.w = gcpi_data_at(g->w, g->wfirst + group * g->wgroup);
     s.panel = (int)(set % g->sets * g->columns.panels / g->sets);
     s.panel_end = (int)((set % g->sets + 1) * g->columns.panels / g->sets);
     int first = gcpi_panel_of(&g->columns, s.panel).first;
     int width = gcpi_panel_of(&g->columns, s.panel_end).first - first;
     s.block = gcpi_view_block(v, chunk);
-    s.x = g->x + group * g->xgroup;
+    s.base = first, s.width = width, s.cols = gcpi_min(width, g->columns.count - first);
+    s.rows = start + g->pack, s.sums = s.rows + g->rows;
+    s.x = gcpi_data_at(g->x, group * g->xgroup);
     s.first = s.block.b * v->xs[0] + (v->oy + (ptrdiff_t)s.block.y * v->sy) * v->xs[1] +
               (v->ox + (ptrdiff_t)s.block.x * v->sx) * v->xs[2];
-    if (!v->direct) s.x = gcpi_view_load(v, s.x, &s.block, 0, v->ky, start + g->pack), s.first = 0;
-    s.y = g->y + g->yfirst + group * g->ygroup;
+    if (!v->direct) {
+        s.x = gcpi_reals(gcpi_view_load(v, g->halves, s.x, &s.block, 0, v->ky, s.sums + g->sums));
+        s.first = 0;
+    }
+    s.y = gcpi_data_at(g->y, g->yfirst + group * g->ygroup);
     memcpy(&last, scratch, sizeof last);
     int packed = g->resident && last == set; /* by an earlier task of this worker */
     memcpy(scratch, &set, sizeof set);
@@ -474,11 +607,13 @@ static void gcpi_gather_task(void *arg, int index, int worker)
                 s.k.nj = gcpi_min(g->bj, v->len - s.k.j);
                 if (!packed) gcpi_gather_pack_set(g, &s, out);
                 s.packed = out;
+                s.begins = !s.k.y && !s.k.x && !s.k.j;
+                s.ends = s.k.y + g->by >= v->ky && s.k.x + g->bx >= v->runs && s.k.j + g->bj >= v->len;
                 gcpi_sweep_block(&s);
                 s.start = NULL;
                 if (g->resident) out += (ptrdiff_t)s.k.ny * s.k.nx * s.k.nj * width;
             }
-    gcpi_gather_end(g, &s.block, group * g->columns.count + first, gcpi_min(width, g->columns.count - first), worker);
+    gcpi_gather_end(g, &s.block, group * g->columns.count + first, s.cols, worker);
 }
 
 static void gcpi_gather_run(gcpi_gather *g, void *scratch, const gcpi_par *par)

@@ -1,16 +1,18 @@
 /* The outer product: convolution backward weights, transposed A times B. */
 
 /* Packs the rows of e at the pixels of a chunk: see gcpi_outer_block. */
-GCPI_FAST static const gcp_real *gcpi_outer_pack(const gcpi_outer *o, const gcp_real *e, const gcpi_block *k, int rows,
+GCPI_FAST static const gcp_real *gcpi_outer_pack(const gcpi_outer *o, gcpi_data e, const gcpi_block *k, int rows,
                                                  gcp_real *out)
 {
     ptrdiff_t block = gcpi_outer_block((ptrdiff_t)k->n * k->h * k->w);
     for (int line = 0; line < k->n * k->h; line++) {
-        const gcp_real *from = e + line / k->h * o->es[0] + line % k->h * o->es[1];
+        const gcpi_data row = gcpi_data_at(e, line / k->h * o->es[0] + line % k->h * o->es[1]);
+        const gcp_real *from = (const gcp_real *)row.at;
         for (int r = 0; r < rows; r += GCPI_OUTER_ROWS) {
             int width = gcpi_min(GCPI_OUTER_ROWS, rows - r);
             gcp_real *to = out + r / GCPI_OUTER_ROWS * block + (ptrdiff_t)line * k->w * width;
-            if (width == o->es[2]) memcpy(to, from + r, (size_t)((ptrdiff_t)k->w * width) * sizeof *to);
+            if (row.half) gcpi_data_load(o->halves, gcpi_data_at(row, r), o->es[2], to, width, k->w, width);
+            else if (width == o->es[2]) memcpy(to, from + r, (size_t)((ptrdiff_t)k->w * width) * sizeof *to);
             else if (width >= o->simd.lanes) o->simd.copy(to, from + r, k->w, o->es[2], width);
             else for (int i = 0; i < k->w; i++) gcpi_copy(to + i * width, from + i * o->es[2] + r, width);
         }
@@ -39,27 +41,28 @@ static gcpi_source gcpi_outer_run_source(const gcpi_outer *o, const gcp_real *x,
 }
 
 /* Copies one row of the window of a panel: pixels from `first` on, o->sx apart, zeros where there are none. */
-GCPI_FAST static void gcpi_outer_row_load(const gcpi_outer *o, const gcp_real *row, ptrdiff_t first, int count,
+GCPI_FAST static void gcpi_outer_row_load(const gcpi_outer *o, gcpi_data row, ptrdiff_t first, int count,
                                           const gcpi_panel *p, gcp_real *out)
 {
     const gcpi_view *v = &o->v;
     ptrdiff_t step = o->sx * v->xs[2];
-    gcpi_range in = gcpi_inside(first, o->sx, count, row ? v->w : 0);
+    gcpi_range in = gcpi_inside(first, o->sx, count, row.at ? v->w : 0);
     memset(out, 0, (size_t)((ptrdiff_t)in.begin * p->width) * sizeof *out);
     memset(out + (ptrdiff_t)in.end * p->width, 0, (size_t)((ptrdiff_t)(count - in.end) * p->width) * sizeof *out);
     if (in.end <= in.begin) return;
-    row += first * v->xs[2];
-    if (p->cols == p->width)
-        o->simd.copy(out + (ptrdiff_t)in.begin * p->width, row + in.begin * step, in.end - in.begin, step, p->width);
-    else
-        for (int i = in.begin; i < in.end; i++) {
-            gcpi_copy(out + (ptrdiff_t)i * p->width, row + i * step, p->cols);
-            memset(out + (ptrdiff_t)i * p->width + p->cols, 0, (size_t)(p->width - p->cols) * sizeof *out);
-        }
+    row = gcpi_data_at(row, first * v->xs[2] + in.begin * step);
+    out += (ptrdiff_t)in.begin * p->width;
+    const int n = in.end - in.begin;
+    const gcp_real *from = (const gcp_real *)row.at;
+    if (row.half) gcpi_data_load(o->halves, row, step, out, p->width, n, p->cols);
+    else if (p->cols == p->width) o->simd.copy(out, from, n, step, p->width);
+    else for (int i = 0; i < n; i++) gcpi_copy(out + (ptrdiff_t)i * p->width, from + i * step, p->cols);
+    for (int i = 0; i < n && p->cols < p->width; i++)
+        memset(out + (ptrdiff_t)i * p->width + p->cols, 0, (size_t)(p->width - p->cols) * sizeof *out);
 }
 
 /* Blocked: copies the window of block k for a panel of channels of x. */
-GCPI_FAST static void gcpi_outer_load(const gcpi_outer *o, const gcp_real *x, const gcpi_block *k, const gcpi_panel *p,
+GCPI_FAST static void gcpi_outer_load(const gcpi_outer *o, gcpi_data x, const gcpi_block *k, const gcpi_panel *p,
                                       gcp_real *window)
 {
     const gcpi_view *v = &o->v;
@@ -69,8 +72,8 @@ GCPI_FAST static void gcpi_outer_load(const gcpi_outer *o, const gcp_real *x, co
     for (int b = 0; b < k->n; b++)
         for (int r = 0; r < rows; r++, window += (ptrdiff_t)pixels * p->width) {
             ptrdiff_t y = y0 + (ptrdiff_t)r * o->sy;
-            const gcp_real *row =
-                y < 0 || y >= v->h ? NULL : x + (k->b + b) * v->xs[0] + y * v->xs[1] + p->first;
+            gcpi_data row = gcpi_data_at(x, (k->b + b) * v->xs[0] + y * v->xs[1] + p->first);
+            if (y < 0 || y >= v->h) row.at = NULL;
             gcpi_outer_row_load(o, row, x0, pixels, p, window);
         }
 }
@@ -78,7 +81,7 @@ GCPI_FAST static void gcpi_outer_load(const gcpi_outer *o, const gcp_real *x, co
 /* Item p of the panels at their taps: all taps of a panel, then the next panel. Its window is loaded where it differs
    from that of the item before. In place, vectors past the last channel would end behind the last pixel: `last`, of all
    chunks. */
-static gcpi_source gcpi_outer_block_source(const gcpi_outer *o, const gcp_real *x, const gcpi_block *k, int p, int load,
+static gcpi_source gcpi_outer_block_source(const gcpi_outer *o, gcpi_data x, const gcpi_block *k, int p, int load,
                                            int last, gcp_real *window)
 {
     const gcpi_view *v = &o->v;
@@ -87,7 +90,7 @@ static gcpi_source gcpi_outer_block_source(const gcpi_outer *o, const gcp_real *
     s.panel = gcpi_panel_of(&o->columns, p / o->taps);
     s.d = tap * (ptrdiff_t)v->channels + s.panel.first;
     if (o->place && !(last && s.panel.cols < s.panel.width)) {
-        s.x = x + k->b * v->xs[0] + (v->oy + k->y * v->sy + ky * v->dy) * v->xs[1] +
+        s.x = (const gcp_real *)x.at + k->b * v->xs[0] + (v->oy + k->y * v->sy + ky * v->dy) * v->xs[1] +
               (v->ox + k->x * v->sx + kx * v->dx) * v->xs[2] + s.panel.first;
         s.steps[0] = v->xs[0], s.steps[1] = gcpi_stride(v->sy, v->xs[1]), s.steps[2] = gcpi_stride(v->sx, v->xs[2]);
         return s;
@@ -134,21 +137,22 @@ typedef struct gcpi_share {
 } gcpi_share;
 
 /* Where a share begins in e, in x, at a block's first pixel. */
-static const gcp_real *gcpi_outer_rows(const gcpi_outer *o, const gcpi_share *s, const gcpi_block *k)
+static gcpi_data gcpi_outer_rows(const gcpi_outer *o, const gcpi_share *s, const gcpi_block *k)
 {
-    return o->e + s->group * o->egroup + s->row + k->b * o->es[0] + k->y * o->es[1] + k->x * o->es[2];
+    return gcpi_data_at(o->e,
+                        s->group * o->egroup + s->row + k->b * o->es[0] + k->y * o->es[1] + k->x * o->es[2]);
 }
 static uintptr_t gcpi_outer_pixels(const gcpi_outer *o, const gcpi_share *s, const gcpi_block *k)
 {
     const gcpi_view *v = &o->v;
-    return (uintptr_t)(o->x + s->group * o->xgroup + k->b * v->xs[0] + (ptrdiff_t)k->y * v->sy * v->xs[1] +
+    return (uintptr_t)((const gcp_real *)o->x.at + s->group * o->xgroup + k->b * v->xs[0] + (ptrdiff_t)k->y * v->sy * v->xs[1] +
                        (ptrdiff_t)k->x * v->sx * v->xs[2]);
 }
 
 /* Whether panels of x are prefetched by pieces, as there are tiles enough; then pixels are not. */
 static int gcpi_outer_x_apart(const gcpi_outer *o)
 {
-    return o->simd.burst && o->blocked && !o->near && o->rows >= 4 * GCPI_MR_MAX;
+    return o->simd.burst && !o->halves && o->blocked && !o->near && o->rows >= 4 * GCPI_MR_MAX;
 }
 
 static gcpi_pace gcpi_outer_pace(const gcpi_outer *o, const gcpi_share *s, ptrdiff_t chunk)
@@ -159,7 +163,7 @@ static gcpi_pace gcpi_outer_pace(const gcpi_outer *o, const gcpi_share *s, ptrdi
               tiles = (uintptr_t)gcpi_ceil(s->rows, o->simd.mr[o->simd.nv - 1]) * (uintptr_t)(s->last - s->first);
     gcpi_pace p;
     p.x = gcpi_outer_pixels(o, s, &k);
-    p.e = (uintptr_t)gcpi_outer_rows(o, s, &k);
+    p.e = (uintptr_t)gcpi_outer_rows(o, s, &k).at;
     p.half = gcpi_outer_x_apart(o)
                  ? 0
                  : pixels * (uintptr_t)v->sy * (uintptr_t)v->sx * (uintptr_t)v->xs[2] * sizeof(gcp_real);
@@ -172,7 +176,7 @@ static gcpi_pace gcpi_outer_pace(const gcpi_outer *o, const gcpi_share *s, ptrdi
 static int gcpi_outer_paces(const gcpi_outer *o)
 {
     int side = o->near && o->taps == 1 && o->sx == 1 && o->sy == 1 && o->v.xs[2] == o->v.channels;
-    return o->units == 1 && (side || (o->simd.burst && o->groups == 1));
+    return o->units == 1 && !o->halves && (side || (o->simd.burst && o->groups == 1));
 }
 
 /* The panel after item p of a share, in this chunk or the next: prefetched while the last tap is summed. */
@@ -196,9 +200,9 @@ static gcpi_pieces gcpi_outer_x_next(const gcpi_outer *o, const gcpi_share *s, p
 static gcpi_pieces gcpi_outer_e_next(const gcpi_outer *o, const gcpi_share *s, ptrdiff_t chunk)
 {
     gcpi_pieces next = { 0, 0, 0 };
-    if (!o->simd.burst || !o->packed || s->rows == o->es[2] || chunk + 1 >= o->v.chunks) return next;
+    if (!o->simd.burst || o->halves || !o->packed || s->rows == o->es[2] || chunk + 1 >= o->v.chunks) return next;
     gcpi_block k = gcpi_view_block(&o->v, chunk + 1);
-    next.from = (uintptr_t)gcpi_outer_rows(o, s, &k);
+    next.from = (uintptr_t)gcpi_outer_rows(o, s, &k).at;
     next.pitch = (uintptr_t)o->es[2] * sizeof(gcp_real);
     next.lines = gcpi_ceil(s->rows, GCPI_LINE);
     return next;
@@ -270,16 +274,17 @@ GCPI_FAST static void gcpi_outer_panel(const gcpi_outer *o, const gcpi_share *s,
 static void gcpi_outer_chunk(const gcpi_outer *o, gcpi_share *s, ptrdiff_t chunk, gcp_real *packed, gcp_real *window)
 {
     const gcpi_view *v = &o->v;
-    const gcp_real *x = o->x + s->group * o->xgroup;
+    const gcpi_data x = gcpi_data_at(o->x, s->group * o->xgroup), e = gcpi_outer_rows(o, s, &s->k);
+    const gcp_real *pixels = NULL;
     int row_panels = v->runs * o->columns.panels;
-    if (!o->blocked) x = gcpi_view_load(v, x, &s->k, s->first / row_panels, (s->last - 1) / row_panels + 1, window);
-    s->e = gcpi_outer_rows(o, s, &s->k);
+    if (!o->blocked)
+        pixels = gcpi_view_load(v, o->halves, x, &s->k, s->first / row_panels, (s->last - 1) / row_panels + 1, window);
     s->e_next = gcpi_outer_e_next(o, s, chunk);
-    if (o->packed) s->e = gcpi_outer_pack(o, s->e, &s->k, s->rows, packed);
+    s->e = o->packed ? gcpi_outer_pack(o, e, &s->k, s->rows, packed) : (const gcp_real *)e.at;
     for (int p = s->first; p < s->last; p++) {
         gcpi_source from =
             o->blocked ? gcpi_outer_block_source(o, x, &s->k, p, p == s->first, chunk + 1 == v->chunks, window)
-                       : gcpi_outer_run_source(o, x, p);
+                       : gcpi_outer_run_source(o, pixels, p);
         s->x_next = gcpi_outer_x_next(o, s, chunk, p);
         gcpi_outer_panel(o, s, &from, p - s->first);
     }
@@ -316,13 +321,15 @@ static void gcpi_outer_task(void *arg, int index, int worker)
 GCPI_FAST static const gcp_real *gcpi_swapped_columns(const gcpi_outer *o, const gcpi_block *k, ptrdiff_t *steps,
                                                       gcp_real *out)
 {
-    const gcp_real *e = o->e + k->b * o->es[0] + k->y * o->es[1] + k->x * o->es[2];
+    const gcpi_data e = gcpi_data_at(o->e, k->b * o->es[0] + k->y * o->es[1] + k->x * o->es[2]);
     memcpy(steps, o->es, sizeof o->es);
-    if (!o->packed) return e;
+    if (!o->packed) return (const gcp_real *)e.at;
     steps[2] = o->rows, steps[1] = k->w * steps[2], steps[0] = k->h * steps[1];
     for (int line = 0; line < k->n * k->h; line++) {
-        const gcp_real *from = e + line / k->h * o->es[0] + line % k->h * o->es[1];
-        for (int i = 0; i < k->w; i++) gcpi_copy(out + line * steps[1] + i * steps[2], from + i * o->es[2], o->rows);
+        const gcpi_data row = gcpi_data_at(e, line / k->h * o->es[0] + line % k->h * o->es[1]);
+        const gcp_real *from = (const gcp_real *)row.at;
+        if (row.half) gcpi_data_load(o->halves, row, o->es[2], out + line * steps[1], steps[2], k->w, o->rows);
+        else for (int i = 0; i < k->w; i++) gcpi_copy(out + line * steps[1] + i * steps[2], from + i * o->es[2], o->rows);
     }
     return out;
 }
@@ -364,7 +371,7 @@ static void gcpi_swapped_task(void *arg, int index, int worker)
         t.n[0] = k.n, t.n[1] = k.h, t.n[2] = k.w;
         t.as[0] = v->ws[0], t.as[1] = v->sy * v->ws[1], t.as[2] = v->sx * v->ws[2];
         t.start = i == begin ? zero : NULL;
-        const gcp_real *x = gcpi_view_load(v, o->x, &k, 0, v->ky, window),
+        const gcp_real *x = gcpi_view_load(v, o->halves, o->x, &k, 0, v->ky, window),
                        *e = gcpi_swapped_columns(o, &k, t.bs, columns);
         t.burst = o->simd.burst;
         for (int p = 0; p < o->columns.panels; p++) {

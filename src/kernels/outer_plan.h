@@ -2,13 +2,14 @@
 
 typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x[p + t][j] */
     gcpi_view v;
-    const gcp_real *x, *e;
+    gcpi_data x, e;
     gcp_real *d;
     int rows, groups, accumulate;
     ptrdiff_t es[3], ds; /* steps of e: image, row, pixel; step of d: row */
     ptrdiff_t xgroup, egroup, dgroup;
     int turned;    /* d is stored as [j][row]; for one group only */
     /* set by gcpi_outer_plan */
+    const gcpi_halves *halves;    /* NULL: x and e are gcp_real; else both are copied, and widened by that */
     gcpi_simd simd;
     gcpi_columns columns;         /* of one run; blocked: of the channels */
     /* A panel of x's channels is copied as [pixel][panel], and read at all taps. */
@@ -131,7 +132,7 @@ static size_t gcpi_swapped_plan(gcpi_outer *o, const gcpi_par *par)
     o->splits = (int)GCPI_MIN(o->v.chunks, (ptrdiff_t)GCPI_TASKS);
     o->height = o->v.ky * o->v.len, o->width = o->rows, o->turned = 1;
     o->sum = gcpi_line((ptrdiff_t)o->height * o->width);
-    o->packed = o->rows % o->simd.lanes != 0;         /* else e's rows are whole vectors: read in place */
+    o->packed = o->halves || o->rows % o->simd.lanes != 0; /* else e's rows are whole vectors: read in place */
     o->worker =
         (o->packed ? gcpi_line((ptrdiff_t)o->v.bn * o->v.bh * o->v.bw * o->rows) + GCPI_NR_MAX : 0) + o->v.window;
     return gcpi_scratch_bytes(o->sum * o->splits, o->worker, par);
@@ -158,7 +159,7 @@ static void gcpi_outer_view(gcpi_outer *o)
     o->near = o->blocked && gcpi_view_inside(v) &&
               (channels <= GCPI_OUTER_NEAR ||
                (channels <= 2 * GCPI_OUTER_NEAR && (int64_t)o->rows * channels <= GCPI_OUTER_SMALL));
-    o->place = o->near || (o->blocked && gcpi_view_inside(v) && o->simd.burst && v->ky * v->kx == 1 && !crowded);
+    o->place = !o->halves && (o->near || (o->blocked && gcpi_view_inside(v) && o->simd.burst && v->ky * v->kx == 1 && !crowded));
     int values = GCPI_OUTER_MAX >> o->near, least = GCPI_OUTER_PIXELS >> o->near,
         pixels = gcpi_min(2 * GCPI_OUTER_PIXELS, (int)(values / ((int64_t)o->rows + channels)));
     if (o->blocked) v->channels = gcpi_min(o->simd.nv, gcpi_ceil(channels, lanes)) * lanes;
@@ -185,7 +186,7 @@ static void gcpi_outer_block_plan(gcpi_outer *o)
     v->runs = v->kx, v->len = v->channels;
     gcpi_block most = { 0, 0, 0, v->bn, v->bh, v->bw };
     gcpi_outer_window(o, &most, &v->wh, &v->ww);
-    v->window = o->near && v->channels % o->simd.lanes == 0 ? 0 : gcpi_line((ptrdiff_t)v->bn * v->wh * v->ww * width);
+    v->window = !o->halves && o->near && v->channels % o->simd.lanes == 0 ? 0 : gcpi_line((ptrdiff_t)v->bn * v->wh * v->ww * width);
 }
 
 /* As many private sums as fit; or a few less, if then all are of as many chunks. */
@@ -200,6 +201,7 @@ static int gcpi_outer_splits(const gcpi_outer *o)
 static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
 {
     o->simd = gcpi_simd_of(par->isa);
+    o->halves = par->halves ? gcpi_halves_of(par->isa) : NULL;
     o->splits = GCPI_TASKS;
     o->swapped = gcpi_outer_swaps(o);
     if (o->swapped) return gcpi_swapped_plan(o, par);
@@ -212,8 +214,8 @@ static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
     gcpi_outer_cut(o, par);
     int rows = o->groups * o->rows, few = o->near ? GCPI_OUTER_PLAIN : GCPI_OUTER_FEW;
     ptrdiff_t packed = gcpi_ceil(o->part, GCPI_OUTER_ROWS) * gcpi_outer_block((ptrdiff_t)o->v.bn * o->v.bh * o->v.bw);
-    o->packed = rows > (o->simd.burst ? few : GCPI_OUTER_PLAIN);
-    o->worker = (rows > few ? packed : 0) + o->v.window; /* bytes are the same on every core, packed or not */
+    o->packed = o->halves || rows > (o->simd.burst ? few : GCPI_OUTER_PLAIN);
+    o->worker = (o->halves || rows > few ? packed : 0) + o->v.window; /* bytes are the same on every core, packed or not */
     o->shared = o->splits == 1 && !o->turned;
     ptrdiff_t sums = o->shared ? 0 : o->sum * o->splits;
     return gcpi_scratch_bytes(sums, o->worker, par);

@@ -208,30 +208,32 @@ static size_t gcpi_conv_scratch(const gcpi_conv *c, int pass, const gcpi_par *pa
 }
 
 /* y starts from a bias, or is added to; not both. end may be NULL. */
-static void gcpi_conv_forward(const gcpi_conv *c, const gcp_real *x, const gcp_real *w, const gcp_real *bias,
-                              gcp_real *y, int accumulate, const gcpi_end *end, void *scratch, const gcpi_par *par)
+static void gcpi_conv_forward(const gcpi_conv *c, gcpi_data x, const gcp_real *w, const gcp_real *bias,
+                              gcpi_data y, int accumulate, const gcpi_end *end, void *scratch, const gcpi_par *par)
 {
     if (gcpi_conv_empty(c)) return;
     if (gcpi_conv_is_depthwise(c)) {
         gcpi_depthwise p = gcpi_conv_depthwise(c, GCPI_FORWARD);
-        gcpi_depthwise_set(&p, x, w, y, accumulate);
+        gcpi_depthwise_set(&p, (const gcp_real *)x.at, w, (gcp_real *)y.at, accumulate);
         p.g[0].bias = bias, p.g[0].end = end;
         gcpi_depthwise_run(&p, scratch, par);
         return;
     }
     gcpi_gather g = gcpi_conv_gather(c);
-    g.x = x, g.w = w, g.bias = bias, g.y = y, g.accumulate = accumulate, g.end = end;
+    g.x = x, g.w = gcpi_reals(w), g.bias = bias, g.y = y, g.accumulate = accumulate, g.end = end;
     gcpi_gather_plan(&g, c->co / c->groups, par);
     gcpi_gather_run(&g, scratch, par);
 }
 
-static void gcpi_conv_backward_data(const gcpi_conv *c, const gcp_real *dy, const gcp_real *w, gcp_real *dx,
-                                    int accumulate, void *scratch, const gcpi_par *par)
+/* dx starts from a bias (a transposed convolution's result), or is added to; not both. */
+static void gcpi_conv_backward_data(const gcpi_conv *c, gcpi_data dy, const gcp_real *w, const gcp_real *bias,
+                                    gcpi_data dx, int accumulate, void *scratch, const gcpi_par *par)
 {
     if (gcpi_conv_empty(c)) return;
     if (gcpi_conv_is_depthwise(c)) {
         gcpi_depthwise p = gcpi_conv_depthwise(c, GCPI_BACKWARD_DATA);
-        gcpi_depthwise_set(&p, dy, w, dx, accumulate);
+        gcpi_depthwise_set(&p, (const gcp_real *)dy.at, w, (gcp_real *)dx.at, accumulate);
+        p.g[0].bias = bias;
         gcpi_depthwise_run(&p, scratch, par);
         return;
     }
@@ -239,13 +241,13 @@ static void gcpi_conv_backward_data(const gcpi_conv *c, const gcp_real *dy, cons
         for (int px = 0; px < c->sw && px < c->w; px++) {
             gcpi_gather g = gcpi_conv_phase(c, py, px);
             if (accumulate && !g.v.channels) continue;
-            g.x = dy, g.w = w, g.y = dx, g.accumulate = accumulate;
+            g.x = dy, g.w = gcpi_reals(w), g.bias = bias, g.y = dx, g.accumulate = accumulate;
             gcpi_gather_plan(&g, c->ci / c->groups, par);
             gcpi_gather_run(&g, scratch, par);
         }
 }
 
-static void gcpi_conv_backward_weights(const gcpi_conv *c, const gcp_real *x, const gcp_real *dy, gcp_real *dw,
+static void gcpi_conv_backward_weights(const gcpi_conv *c, gcpi_data x, gcpi_data dy, gcp_real *dw,
                                        int accumulate, void *scratch, const gcpi_par *par)
 {
     gcpi_outer o = gcpi_conv_outer(c);
@@ -255,8 +257,8 @@ static void gcpi_conv_backward_weights(const gcpi_conv *c, const gcp_real *x, co
     }
     if (gcpi_conv_is_depthwise(c)) {
         gcpi_depthwise p = gcpi_conv_depthwise(c, GCPI_BACKWARD_WEIGHTS);
-        gcpi_depthwise_set(&p, x, NULL, NULL, accumulate);
-        p.e = dy, p.d = dw;
+        gcpi_depthwise_set(&p, (const gcp_real *)x.at, NULL, NULL, accumulate);
+        p.e = (const gcp_real *)dy.at, p.d = dw;
         gcpi_depthwise_back(&p, scratch, par);
         return;
     }
@@ -343,7 +345,7 @@ enum { GCPI_CBLAS = 0 };
 
 static size_t gcpi_gemm_scratch(int ta, int tb, int m, int n, int k, const gcpi_par *par)
 {
-    if (m <= 0 || n <= 0 || GCPI_CBLAS) return 0;
+    if (m <= 0 || n <= 0 || (GCPI_CBLAS && !par->halves)) return 0;
     if (ta && !tb && k > 0) {
         gcpi_outer o = gcpi_gemm_outer(m, n, k, m, n, n);
         return gcpi_outer_plan(&o, par);
@@ -352,25 +354,31 @@ static size_t gcpi_gemm_scratch(int ta, int tb, int m, int n, int k, const gcpi_
     return gcpi_gather_plan(&g, n, par);
 }
 
-static void gcpi_gemm(int ta, int tb, int m, int n, int k, const gcp_real *a, ptrdiff_t lda, const gcp_real *b,
-                      ptrdiff_t ldb, const gcp_real *bias, gcp_real *c, ptrdiff_t ldc, int accumulate, void *scratch,
+/* Where operands may be halves there is no call of a BLAS. c is gcp_real where a is transposed and b is not, or where
+   something is added to it and a bias, too. */
+static void gcpi_gemm(int ta, int tb, int m, int n, int k, gcpi_data a, ptrdiff_t lda, gcpi_data b, ptrdiff_t ldb,
+                      const gcp_real *bias, gcpi_data c, ptrdiff_t ldc, int accumulate, void *scratch,
                       const gcpi_par *par)
 {
     int outer = ta && !tb && k > 0;
+    gcp_real *sums = (gcp_real *)c.at;
     if (m <= 0 || n <= 0) return;
-    if (bias && (outer || accumulate || GCPI_CBLAS)) {
+    if (bias && (outer || accumulate || (GCPI_CBLAS && !par->halves))) {
         for (int i = 0; i < m; i++)
-            for (int j = 0; j < n; j++) c[i * ldc + j] = bias[j] + (accumulate ? c[i * ldc + j] : 0);
+            for (int j = 0; j < n; j++) sums[i * ldc + j] = bias[j] + (accumulate ? sums[i * ldc + j] : 0);
         accumulate = 1;
     }
 #ifdef GCP_USE_CBLAS
-    gcpi_blas blas = { ta, tb, m, n, k, accumulate, 1, a, b, c, lda, ldb, ldc };
-    gcpi_blas_run(&blas, par);
-    return;
+    if (!par->halves) {
+        gcpi_blas blas = { ta, tb, m, n, k, accumulate, 1, (const gcp_real *)a.at, (const gcp_real *)b.at, sums,
+                           lda, ldb, ldc };
+        gcpi_blas_run(&blas, par);
+        return;
+    }
 #endif
     if (outer) {
         gcpi_outer o = gcpi_gemm_outer(m, n, k, lda, ldb, ldc);
-        o.x = b, o.e = a, o.d = c, o.accumulate = accumulate;
+        o.x = b, o.e = a, o.d = sums, o.accumulate = accumulate;
         gcpi_outer_plan(&o, par);
         gcpi_outer_run(&o, scratch, par);
         return;

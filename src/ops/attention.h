@@ -31,8 +31,9 @@ static gcpi_attention gcpi_attention_of(const gcpi_attributes *attributes, const
    a bias gets a gradient. */
 static int gcpi_attention_cuts(const gcpi_attention *a) { return a->causal && !a->bias; }
 
-/* What a worker holds: scratch of products, scores and their gradients [rows][tile], sums of results, a value a row. */
-typedef struct gcpi_attention_room { ptrdiff_t scratch, scores, sums, bytes; } gcpi_attention_room;
+/* What a worker holds: scratch of products, scores and their gradients [rows][tile], sums of results, a value a row;
+   where results may be halves, those of a block and their gradients. */
+typedef struct gcpi_attention_room { ptrdiff_t scratch, scores, sums, results, bytes; } gcpi_attention_room;
 /* Of the products of a block of m rows and n keys. */
 static size_t gcpi_attention_scratch(const gcpi_attention *a, int m, int n, int backward, const gcpi_par *par)
 {
@@ -42,9 +43,10 @@ static size_t gcpi_attention_scratch(const gcpi_attention *a, int m, int n, int 
                  keys = GCPI_MAX(gcpi_gemm_scratch(1, 0, n, a->e, m, par), gcpi_gemm_scratch(1, 0, n, a->d, m, par));
     return GCPI_MAX(forward, GCPI_MAX(rows, keys));
 }
-static gcpi_attention_room gcpi_attention_room_of(const gcpi_attention *a, const gcp_target *target, int backward)
+static gcpi_attention_room gcpi_attention_room_of(const gcpi_attention *a, const gcp_target *target, gcp_store store,
+                                                  int backward)
 {
-    const gcpi_par par = gcpi_serial_par(target);
+    const gcpi_par par = gcpi_serial_par(target, store);
     const int step = GCPI_ATTENTION_ROWS, r = GCPI_MIN(a->rows, step), last = (a->rows - 1) % r + 1,
               k = backward ? a->tile : GCPI_MIN(a->keys, (int)GCPI_ATTENTION_KEYS);
     const size_t values = sizeof(gcp_real);
@@ -62,7 +64,8 @@ static gcpi_attention_room gcpi_attention_room_of(const gcpi_attention *a, const
     room.scores = (ptrdiff_t)gcpi_round((size_t)r * (size_t)k * values, 64);
     room.sums = (ptrdiff_t)gcpi_round(((size_t)(backward ? k : r) * (size_t)(a->d + a->e) + (size_t)r * (size_t)a->d +
                                        (size_t)r) * values + (size_t)r * sizeof(double), 64);
-    room.bytes = room.scratch + 2 * room.scores + room.sums;
+    room.results = store && backward ? (ptrdiff_t)gcpi_round((size_t)r * (size_t)a->e * values, 64) : 0;
+    room.bytes = room.scratch + 2 * room.scores + room.sums + 2 * room.results;
     return room;
 }
 
@@ -160,16 +163,20 @@ static gcpi_attention_job gcpi_attention_job_of(const gcp_call *c, int backward)
     for (int i = 0; i < c->inputs; i++) in[i] = c->in[i].shape;
     j.call = c;
     j.a = gcpi_attention_of(gcpi_attr(c->attributes), in);
-    j.room = gcpi_attention_room_of(&j.a, c->target, backward);
-    j.par = gcpi_serial_par(c->target);
+    j.room = gcpi_attention_room_of(&j.a, c->target, c->store, backward);
+    j.par = gcpi_serial_par(c->target, c->store);
     j.blocks = 0;
     return j;
 }
 /* The part of a tensor that belongs to a sample's head of `width` channels, from a token on. */
-static gcp_real *gcpi_head(const gcp_view *v, int sample, int token, int head, int width)
+static gcpi_data gcpi_head(const gcp_view *v, int sample, int token, int head, int width)
 {
-    return (gcp_real *)v->data + ((ptrdiff_t)sample * gcpi_tokens(v->shape) + token) * v->pitch +
-           (ptrdiff_t)head * width;
+    return gcpi_elements(v, (size_t)sample * (size_t)gcpi_tokens(v->shape) + (size_t)token, head * width);
+}
+/* The logarithm of a row's sum: a gcp_real in every plan. */
+static gcp_real *gcpi_attention_sum(const gcp_view *v, int sample, int token, int head)
+{
+    return (gcp_real *)gcpi_head(v, sample, token, head, 1).at;
 }
 static int gcpi_attention_end(const gcpi_attention_job *j, int sample)
 {
@@ -217,18 +224,33 @@ static void gcpi_attention_scores(const gcpi_attention_job *j, const gcpi_attent
     const gcpi_attention *a = &j->a;
     const gcp_view *q = &j->call->in[0], *k = &j->call->in[1];
     gcpi_gemm(0, 1, b->rows, b->keys, a->d, gcpi_head(q, sample, b->first, head, a->d), q->pitch,
-              gcpi_head(k, sample, b->from, head / a->group, a->d), k->pitch, NULL, b->scores, b->pitch, 0, scratch,
-              &j->par);
+              gcpi_head(k, sample, b->from, head / a->group, a->d), k->pitch, NULL, gcpi_reals(b->scores), b->pitch, 0,
+              scratch, &j->par);
 }
 
 /* Rows of from, times scale, are stored or added. */
-GCPI_LOOP void gcpi_attention_store(gcp_real *to, ptrdiff_t pitch, int accumulate, const gcp_real *from, int rows,
+GCPI_LOOP void gcpi_attention_scale(gcp_real *to, ptrdiff_t pitch, int accumulate, const gcp_real *from, int rows,
                                     int width, gcp_real scale)
 {
     for (int r = 0; r < rows; r++, to += pitch, from += width) {
         if (accumulate) GCPI_EACH for (int i = 0; i < width; i++) to[i] += from[i] * scale;
         else GCPI_EACH for (int i = 0; i < width; i++) to[i] = from[i] * scale;
     }
+}
+static void gcpi_attention_store(const gcpi_attention_job *j, gcpi_data to, ptrdiff_t pitch, int accumulate,
+                                 const gcp_real *from, int rows, int width, gcp_real scale)
+{
+    const gcpi_halves *h = gcpi_halves_of(j->par.isa);
+    gcp_real part[GCPI_PIECE];
+    if (!to.half) gcpi_attention_scale((gcp_real *)to.at, pitch, accumulate, from, rows, width, scale);
+    for (int r = 0; to.half && r < rows; r++)
+        for (int i = 0, n; i < width; i += n) {
+            const gcpi_data there = gcpi_data_at(to, r * pitch + i);
+            n = GCPI_MIN(width - i, (int)GCPI_PIECE);
+            if (accumulate) gcpi_data_load(h, there, 0, part, 0, 1, n);
+            gcpi_attention_scale(part, 0, accumulate, from + (ptrdiff_t)r * width + i, 1, n, scale);
+            gcpi_data_store(h, there, 0, part, 0, 1, n);
+        }
 }
 static void gcpi_attention_task(void *arg, int index, int worker)
 {
@@ -248,14 +270,15 @@ static void gcpi_attention_task(void *arg, int index, int worker)
         b.top = top; b.sum = sum; b.result = result;
         gcpi_attention_scores(j, &b, sample, head, room);
         gcpi_attention_weigh(&b);
-        gcpi_gemm(0, 0, rows, a->e, b.keys, b.scores, b.pitch, gcpi_head(&c->in[2], sample, key, head / a->group, a->e),
-                  c->in[2].pitch, NULL, result, a->e, 1, room, &j->par);
+        gcpi_gemm(0, 0, rows, a->e, b.keys, gcpi_reals(b.scores), b.pitch,
+                  gcpi_head(&c->in[2], sample, key, head / a->group, a->e), c->in[2].pitch, NULL, gcpi_reals(result),
+                  a->e, 1, room, &j->par);
     }
     for (int r = 0; r < rows; r++) {
         const gcp_real share = sum[r] > 0 || sum[r] != sum[r] ? (gcp_real)(1 / sum[r]) : 0;
-        gcpi_attention_store(gcpi_head(&c->out[0], sample, row + r, head, a->e), 0, 0, result + (ptrdiff_t)r * a->e, 1,
-                             a->e, share);
-        if (c->out[1].data) *gcpi_head(&c->out[1], sample, row + r, head, 1) = top[r] + (gcp_real)gcpi_log(sum[r]);
+        gcpi_attention_store(j, gcpi_head(&c->out[0], sample, row + r, head, a->e), 0, 0, result + (ptrdiff_t)r * a->e,
+                             1, a->e, share);
+        if (c->out[1].data) *gcpi_attention_sum(&c->out[1], sample, row + r, head) = top[r] + (gcp_real)gcpi_log(sum[r]);
     }
 }
 static void gcpi_attention_forward(const gcp_call *c)
@@ -263,6 +286,18 @@ static void gcpi_attention_forward(const gcp_call *c)
     gcpi_attention_job j = gcpi_attention_job_of(c, 0);
     j.blocks = gcpi_ceil(j.a.rows, GCPI_ATTENTION_ROWS);
     gcpi_parallel(c->target, j.a.n * j.a.heads * j.blocks, gcpi_attention_task, &j);
+}
+
+/* The rows of a block in a tensor of results: where they lie, or in the room. */
+static const gcp_real *gcpi_attention_rows(const gcpi_attention_job *j, const gcp_view *v,
+                                           const gcpi_attention_block *b, int sample, int head, void *room,
+                                           ptrdiff_t *pitch)
+{
+    const gcpi_data rows = gcpi_head(v, sample, b->first, head, j->a.e);
+    *pitch = rows.half ? j->a.e : v->pitch;
+    if (!rows.half) return (const gcp_real *)rows.at;
+    gcpi_data_load(gcpi_halves_of(j->par.isa), rows, v->pitch, (gcp_real *)room, j->a.e, b->rows, j->a.e);
+    return (const gcp_real *)room;
 }
 
 /* A block's weights and the gradients of its scores. */
@@ -273,12 +308,14 @@ static gcpi_attention_block gcpi_attention_back(const gcpi_attention_job *j, int
     const gcp_call *c = j->call;
     const gcp_view *dy = &c->dout[0], *v = &c->in[2];
     gcpi_attention_block b = gcpi_attention_block_at(j, sample, head, row, key, a->tile, room);
-    b.y = gcpi_head(&c->out[0], sample, row, head, a->e); b.y_pitch = c->out[0].pitch;
-    b.dy = gcpi_head(dy, sample, row, head, a->e); b.dy_pitch = dy->pitch;
-    b.all = gcpi_head(&c->out[1], sample, row, head, 1); b.all_pitch = c->out[1].pitch;
+    unsigned char *results = room + j->room.bytes - 2 * j->room.results;
+    b.y = gcpi_attention_rows(j, &c->out[0], &b, sample, head, results, &b.y_pitch);
+    b.dy = gcpi_attention_rows(j, dy, &b, sample, head, results + j->room.results, &b.dy_pitch);
+    b.all = gcpi_attention_sum(&c->out[1], sample, row, head); b.all_pitch = c->out[1].pitch;
     gcpi_attention_scores(j, &b, sample, head, room);
     gcpi_gemm(0, 1, b.rows, b.keys, a->e, gcpi_head(dy, sample, row, head, a->e), dy->pitch,
-              gcpi_head(v, sample, key, head / a->group, a->e), v->pitch, NULL, b.gradients, b.pitch, 0, room, &j->par);
+              gcpi_head(v, sample, key, head / a->group, a->e), v->pitch, NULL, gcpi_reals(b.gradients), b.pitch, 0, room,
+              &j->par);
     gcpi_attention_again(&b);
     return b;
 }
@@ -290,19 +327,19 @@ static void gcpi_attention_rows_back(const gcpi_attention_job *j, const gcpi_att
     const gcp_call *c = j->call;
     const gcp_view *k = &c->in[1], *db = a->bias ? &c->din[a->bias] : NULL;
     if (db && db->data)
-        gcpi_attention_store(gcpi_attention_bias(j, db, sample, head, b->first, b->from), db->pitch,
+        gcpi_attention_scale(gcpi_attention_bias(j, db, sample, head, b->first, b->from), db->pitch,
                              db->accumulate || sample >= a->biases, b->gradients, b->rows, b->keys, 1);
     if (c->din[0].data)
-        gcpi_gemm(0, 0, b->rows, a->d, b->keys, b->gradients, b->pitch,
-                  gcpi_head(k, sample, b->from, head / a->group, a->d), k->pitch, NULL, dq, a->d, b->from > 0, scratch,
-                  &j->par);
+        gcpi_gemm(0, 0, b->rows, a->d, b->keys, gcpi_reals(b->gradients), b->pitch,
+                  gcpi_head(k, sample, b->from, head / a->group, a->d), k->pitch, NULL, gcpi_reals(dq), a->d,
+                  b->from > 0, scratch, &j->par);
 }
 static void gcpi_attention_dq_store(const gcpi_attention_job *j, int sample, int head, int row, int rows,
                                     const gcp_real *dq)
 {
     const gcp_view *d = &j->call->din[0];
     if (d->data)
-        gcpi_attention_store(gcpi_head(d, sample, row, head, j->a.d), d->pitch, d->accumulate, dq, rows, j->a.d,
+        gcpi_attention_store(j, gcpi_head(d, sample, row, head, j->a.d), d->pitch, d->accumulate, dq, rows, j->a.d,
                              j->a.scale);
 }
 
@@ -323,11 +360,12 @@ static void gcpi_attention_keys_back(const gcpi_attention_job *j, int sample, in
             gcpi_attention_block b = gcpi_attention_back(j, sample, head, row, key, room);
             const gcp_view *dy = &c->dout[0], *q = &c->in[0];
             if (c->din[2].data)
-                gcpi_gemm(1, 0, b.keys, a->e, rows, b.scores, b.pitch, gcpi_head(dy, sample, row, head, a->e),
-                          dy->pitch, NULL, dv, a->e, 1, room, &j->par);
+                gcpi_gemm(1, 0, b.keys, a->e, rows, gcpi_reals(b.scores), b.pitch,
+                          gcpi_head(dy, sample, row, head, a->e), dy->pitch, NULL, gcpi_reals(dv), a->e, 1, room,
+                          &j->par);
             if (c->din[1].data)
-                gcpi_gemm(1, 0, b.keys, a->d, rows, b.gradients, b.pitch, gcpi_head(q, sample, row, head, a->d),
-                          q->pitch, NULL, dk, a->d, 1, room, &j->par);
+                gcpi_gemm(1, 0, b.keys, a->d, rows, gcpi_reals(b.gradients), b.pitch,
+                          gcpi_head(q, sample, row, head, a->d), q->pitch, NULL, gcpi_reals(dk), a->d, 1, room, &j->par);
             if (!whole) continue;
             gcpi_attention_rows_back(j, &b, sample, head, dq, room);
             gcpi_attention_dq_store(j, sample, head, row, rows, dq);
@@ -337,7 +375,7 @@ static void gcpi_attention_keys_back(const gcpi_attention_job *j, int sample, in
     const int width[2] = { a->d, a->e };
     for (int i = 0; i < 2; i++)
         if (to[i]->data)
-            gcpi_attention_store(gcpi_head(to[i], sample, key, kv, width[i]), to[i]->pitch, to[i]->accumulate, from[i],
+            gcpi_attention_store(j, gcpi_head(to[i], sample, key, kv, width[i]), to[i]->pitch, to[i]->accumulate, from[i],
                                  keys, width[i], scale[i]);
 }
 /* One task: a block of rows of a head. */
@@ -432,7 +470,8 @@ static void gcpi_attention_cost(const gcp_cost_call *c, gcp_cost *cost)
     const double one = 2.0 * a.n * a.heads * a.rows * a.keys * (a.causal ? 0.5 : 1);
     const double keys = one * (2 * a.d + 2 * a.e), again = a.tile == a.keys ? one * a.d : one * (2 * a.d + a.e);
     cost->flops = c->backward ? keys + again : one * (a.d + a.e);
-    cost->workspace = (size_t)gcpi_attention_room_of(&a, c->target, c->backward).bytes * (size_t)c->target->threads;
+    cost->workspace =
+        (size_t)gcpi_attention_room_of(&a, c->target, c->store, c->backward).bytes * (size_t)c->target->threads;
 }
 static gcpi_label_range gcpi_attention_lengths(const gcpi_attributes *a, gcp_shape other)
 {
@@ -459,6 +498,8 @@ static void gcpi_attention_facts(const gcpi_op *op, gcpi_facts *f)
 {
     f->call = gcpi_attention_call;
     const int bias = op->attributes.attention.bias;
+    f->exact = GCPI_OUT(1);
+    f->floats = bias ? GCPI_IN(bias) : 0;
     if (bias && op->attributes.attention.shared) f->shared = GCPI_IN(bias);
     if (op->attributes.attention.lengths) f->labels = gcpi_attention_lengths;
 }
@@ -466,7 +507,7 @@ static const gcpi_op_row gcpi_attention_row = {
     GCP_OP_ATTENTION,
     { "attention", gcpi_attention_shape, gcpi_attention_forward, gcpi_attention_backward, gcpi_attention_cost,
       GCPI_IN(0) | GCPI_IN(1) | GCPI_IN(2) | GCPI_IN(3) | GCPI_IN(4), GCPI_OUT(0) | GCPI_OUT(1),
-      GCP_FLAG_COSTLY | GCP_FLAG_SAMPLES_APART, 2, NULL },
+      GCP_FLAG_COSTLY | GCP_FLAG_SAMPLES_APART | GCP_FLAG_BF16, 2, NULL },
     gcpi_attention_facts
 };
 

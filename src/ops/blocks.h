@@ -62,13 +62,11 @@ static void gcpi_block_each(gcpi_block_call *b, gcpi_block_visit *visit)
             visit(b, from, &part[bit / 8][bit % 8], reads, makes);
     }
 }
-/* Runs of the block's values in an operand: where rows lie side by side there is one. */
-static size_t gcpi_block_run(const gcpi_block_call *b, const gcp_view *v) { return v->pitch == b->width ? b->count : 1; }
-
+/* Where rows lie side by side they are loaded and stored as one. */
 static void gcpi_block_load(gcpi_block_call *b, const gcp_view *from, gcp_view *to, int reads, int makes)
 {
     const gcpi_halves *h = gcpi_halves_of(b->whole->target->isa);
-    const size_t width = (size_t)b->width, run = gcpi_block_run(b, from);
+    const size_t width = (size_t)b->width;
     to->shape = gcpi_scalar();
     to->shape.d[2] = (int)b->count; to->shape.d[3] = b->width;
     if (from->dtype == GCP_DTYPE_BIT) {
@@ -78,17 +76,19 @@ static void gcpi_block_load(gcpi_block_call *b, const gcp_view *from, gcp_view *
     gcp_real *at = b->room + (size_t)b->slots++ * gcpi_block_values(width);
     to->data = at; to->dtype = GCP_DTYPE_REAL; to->pitch = b->width;
     if (!reads && !(makes && from->accumulate)) return;
-    for (size_t r = 0; r < b->count; r += run)
-        gcpi_data_load(h, gcpi_elements(from, b->first + r, 0), 0, at + r * width, (ptrdiff_t)(run * width));
+    const int one = from->pitch == b->width;
+    gcpi_data_load(h, gcpi_elements(from, b->first, 0), from->pitch, at, b->width, one ? 1 : (ptrdiff_t)b->count,
+                   (ptrdiff_t)(one ? width * b->count : width));
 }
 static void gcpi_block_store(gcpi_block_call *b, const gcp_view *to, gcp_view *from, int reads, int makes)
 {
     const gcpi_halves *h = gcpi_halves_of(b->whole->target->isa);
-    const size_t width = (size_t)b->width, run = gcpi_block_run(b, to);
+    const size_t width = (size_t)b->width;
+    const int one = to->pitch == b->width;
     (void)reads;
-    for (size_t r = 0; makes && to->dtype != GCP_DTYPE_BIT && r < b->count; r += run)
-        gcpi_data_store(h, gcpi_elements(to, b->first + r, 0), 0, (const gcp_real *)from->data + r * width,
-                        (ptrdiff_t)(run * width));
+    if (!makes || to->dtype == GCP_DTYPE_BIT) return;
+    gcpi_data_store(h, gcpi_elements(to, b->first, 0), to->pitch, (const gcp_real *)from->data, b->width,
+                    one ? 1 : (ptrdiff_t)b->count, (ptrdiff_t)(one ? width * b->count : width));
 }
 
 /* The call of rows [first, first + count) of one of that many channels; then what it made is stored. */

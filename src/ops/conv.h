@@ -53,9 +53,9 @@ static double gcpi_conv_flops(const gcpi_conv_attr *a)
     return 2.0 * a->n * a->ho * a->wo * a->co * (a->ci / a->groups) * a->kh * a->kw;
 }
 
-static size_t gcpi_conv_workspace(const gcpi_conv_attr *a, int pass, const gcp_target *target)
+static size_t gcpi_conv_workspace(const gcpi_conv_attr *a, int pass, const gcp_target *target, gcp_store store)
 {
-    gcpi_par par = gcpi_par_of(target);
+    gcpi_par par = gcpi_par_of(target, store);
     gcpi_conv c = gcpi_conv_of(a, a->ci, a->co);
     return gcpi_conv_scratch(&c, pass, &par);
 }
@@ -65,10 +65,13 @@ static void gcpi_conv_cost(const gcp_cost_call *c, gcp_cost *cost, int forward, 
 {
     const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
     cost->flops = gcpi_conv_flops(a) * (c->backward ? (c->wanted & 1) + (c->wanted >> 1 & 1) : 1);
-    if (!c->backward) cost->workspace = gcpi_conv_workspace(a, forward, c->target);
-    if (c->backward && c->wanted & 1) cost->workspace = gcpi_conv_workspace(a, data, c->target);
+    if (!c->backward) /* also of the apply that may follow in the same pass */
+        cost->workspace = GCPI_MAX(gcpi_conv_workspace(a, forward, c->target, c->store),
+                                   gcpi_block_workspace(c->store, c->out[0], c->target));
+    if (c->backward && c->wanted & 1) cost->workspace = gcpi_conv_workspace(a, data, c->target, c->store);
     if (c->backward && c->wanted & 2)
-        cost->workspace = GCPI_MAX(cost->workspace, gcpi_conv_workspace(a, GCPI_BACKWARD_WEIGHTS, c->target));
+        cost->workspace =
+            GCPI_MAX(cost->workspace, gcpi_conv_workspace(a, GCPI_BACKWARD_WEIGHTS, c->target, c->store));
     if (c->backward && c->wanted & 4) cost->workspace = GCPI_MAX(cost->workspace, gcpi_sum_workspace(c, c->out[0], 1));
 }
 static void gcpi_conv2d_cost(const gcp_cost_call *c, gcp_cost *cost)
@@ -82,10 +85,10 @@ static void gcpi_conv_transpose2d_cost(const gcp_cost_call *c, gcp_cost *cost)
 
 static void gcpi_conv2d_run(const gcp_call *c, const gcpi_end *end)       /* end: may be NULL */
 {
-    gcpi_par par = gcpi_par_of(c->target);
+    gcpi_par par = gcpi_par_of(c->target, c->store);
     gcpi_conv d = gcpi_conv_of(&gcpi_attr(c->attributes)->conv, c->in[0].pitch, c->out[0].pitch);
-    gcpi_conv_forward(&d, (const gcp_real *)c->in[0].data, (const gcp_real *)c->in[1].data,
-                      c->inputs > 2 ? (const gcp_real *)c->in[2].data : NULL, (gcp_real *)c->out[0].data, 0, end,
+    gcpi_conv_forward(&d, gcpi_elements(&c->in[0], 0, 0), (const gcp_real *)c->in[1].data,
+                      c->inputs > 2 ? (const gcp_real *)c->in[2].data : NULL, gcpi_elements(&c->out[0], 0, 0), 0, end,
                       c->workspace, &par);
 }
 static void gcpi_conv2d_forward(const gcp_call *c) { gcpi_conv2d_run(c, NULL); }
@@ -94,20 +97,22 @@ static void gcpi_conv2d_forward(const gcp_call *c) { gcpi_conv2d_run(c, NULL); }
 static void gcpi_conv2d_apply(const gcp_call *c, gcp_call *apply)
 {
     gcpi_end end = { gcpi_apply_end, apply };
-    int masked = apply->out[1].data != NULL;                /* chunks of pixels may share a byte of the mask */
-    gcpi_conv2d_run(c, masked ? NULL : &end);
-    if (masked) gcpi_apply_forward(apply);
+    /* chunks of pixels may share a byte of the mask; halves go by blocks of whole rows */
+    const int apart = apply->out[1].data != NULL || apply->store;
+    gcpi_conv2d_run(c, apart ? NULL : &end);
+    if (apply->store) apply->workspace = c->workspace;
+    if (apart) gcpi_apply_forward(apply);
 }
 /* Bytes of a convolution's own workspace; the sums for the statistics of its output come after them. */
-static size_t gcpi_conv2d_room(const gcpi_conv_attr *a, const gcp_target *target)
+static size_t gcpi_conv2d_room(const gcpi_conv_attr *a, const gcp_target *target, gcp_store store)
 {
-    return (gcpi_conv_workspace(a, GCPI_FORWARD, target) + 63) / 64 * 64;
+    return (gcpi_conv_workspace(a, GCPI_FORWARD, target, store) + 63) / 64 * 64;
 }
 
 /* Workspace of a convolution that also makes the statistics of its output, in training. */
 static size_t gcpi_conv2d_stats_workspace(const gcpi_conv_attr *a, const gcp_cost_call *c)
 {
-    return gcpi_conv2d_room(a, c->target) + gcpi_sum_workspace(c, c->out[0], 2);
+    return gcpi_conv2d_room(a, c->target, c->store) + gcpi_sum_workspace(c, c->out[0], 2);
 }
 
 static void gcpi_conv2d_stats(const gcp_call *c, const gcp_call *stats)
@@ -116,7 +121,8 @@ static void gcpi_conv2d_stats(const gcp_call *c, const gcp_call *stats)
     gcpi_end end = { gcpi_sum_written, &sums };
     gcpi_sum_job job =
         gcpi_sum_job_of(stats, c->out[0].shape, 2, gcpi_sums_of_x, gcpi_sum_x,
-                        (unsigned char *)c->workspace + gcpi_conv2d_room(&gcpi_attr(c->attributes)->conv, c->target));
+                        (unsigned char *)c->workspace +
+                            gcpi_conv2d_room(&gcpi_attr(c->attributes)->conv, c->target, c->store));
     gcpi_sum_watch_of(&sums, &job, c->out[0].shape.d[3]);
     gcpi_conv2d_run(c, &end);
     /* outputs of stats may lie in the workspace of c, but not in that of stats: the sums move there first */
@@ -125,18 +131,18 @@ static void gcpi_conv2d_stats(const gcp_call *c, const gcp_call *stats)
 }
 static void gcpi_conv2d_backward(const gcp_call *c)
 {
-    gcpi_par par = gcpi_par_of(c->target);
+    gcpi_par par = gcpi_par_of(c->target, c->store);
     const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
-    const gcp_real *dy = (const gcp_real *)c->dout[0].data;
+    const gcpi_data dy = gcpi_elements(&c->dout[0], 0, 0), x = gcpi_elements(&c->in[0], 0, 0),
+                    dx = gcpi_elements(&c->din[0], 0, 0);
     if (c->inputs > 2) gcpi_bias_gradient(c, &c->din[2]);
     if (c->din[0].data) {
         gcpi_conv d = gcpi_conv_of(a, c->din[0].pitch, c->dout[0].pitch);
-        gcpi_conv_backward_data(&d, dy, (const gcp_real *)c->in[1].data, (gcp_real *)c->din[0].data,
-                                c->din[0].accumulate, c->workspace, &par);
+        gcpi_conv_backward_data(&d, dy, (const gcp_real *)c->in[1].data, NULL, dx, c->din[0].accumulate, c->workspace, &par);
     }
     if (c->din[1].data) {
         gcpi_conv d = gcpi_conv_of(a, c->in[0].pitch, c->dout[0].pitch);
-        gcpi_conv_backward_weights(&d, (const gcp_real *)c->in[0].data, dy, (gcp_real *)c->din[1].data,
+        gcpi_conv_backward_weights(&d, x, dy, (gcp_real *)c->din[1].data,
                                    c->din[1].accumulate, c->workspace, &par);
     }
 }
@@ -170,31 +176,28 @@ static int gcpi_conv_transpose2d_shape(gcp_shape_call *s)
 
 static void gcpi_conv_transpose2d_forward(const gcp_call *c)
 {
-    gcpi_par par = gcpi_par_of(c->target);
+    gcpi_par par = gcpi_par_of(c->target, c->store);
     gcpi_conv d = gcpi_conv_of(&gcpi_attr(c->attributes)->conv, c->out[0].pitch, c->in[0].pitch);
-    gcp_real *y = (gcp_real *)c->out[0].data;
-    size_t pixels = gcpi_pixels(c->out[0].shape);
-    if (c->inputs > 2)
-        for (size_t p = 0; p < pixels; p++)
-            memcpy(gcpi_row_out(&c->out[0], p), c->in[2].data, (size_t)c->out[0].shape.d[3] * sizeof(gcp_real));
-    gcpi_conv_backward_data(&d, (const gcp_real *)c->in[0].data, (const gcp_real *)c->in[1].data, y, c->inputs > 2,
+    gcpi_conv_backward_data(&d, gcpi_elements(&c->in[0], 0, 0), (const gcp_real *)c->in[1].data,
+                            c->inputs > 2 ? (const gcp_real *)c->in[2].data : NULL, gcpi_elements(&c->out[0], 0, 0), 0,
                             c->workspace, &par);
 }
 
 static void gcpi_conv_transpose2d_backward(const gcp_call *c)
 {
-    gcpi_par par = gcpi_par_of(c->target);
+    gcpi_par par = gcpi_par_of(c->target, c->store);
     const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
-    const gcp_real *dy = (const gcp_real *)c->dout[0].data;
+    const gcpi_data dy = gcpi_elements(&c->dout[0], 0, 0), x = gcpi_elements(&c->in[0], 0, 0),
+                    dx = gcpi_elements(&c->din[0], 0, 0);
     if (c->inputs > 2) gcpi_bias_gradient(c, &c->din[2]);
     if (c->din[0].data) {
         gcpi_conv d = gcpi_conv_of(a, c->dout[0].pitch, c->din[0].pitch);
-        gcpi_conv_forward(&d, dy, (const gcp_real *)c->in[1].data, NULL, (gcp_real *)c->din[0].data,
-                          c->din[0].accumulate, NULL, c->workspace, &par);
+        gcpi_conv_forward(&d, dy, (const gcp_real *)c->in[1].data, NULL, dx, c->din[0].accumulate, NULL, c->workspace,
+                          &par);
     }
     if (c->din[1].data) {
         gcpi_conv d = gcpi_conv_of(a, c->dout[0].pitch, c->in[0].pitch);
-        gcpi_conv_backward_weights(&d, dy, (const gcp_real *)c->in[0].data, (gcp_real *)c->din[1].data,
+        gcpi_conv_backward_weights(&d, dy, x, (gcp_real *)c->din[1].data,
                                    c->din[1].accumulate, c->workspace, &par);
     }
 }
@@ -217,10 +220,12 @@ static void gcpi_conv_call(gcpi_code *c, const gcpi_op *op)
 }
 static void gcpi_conv_facts(const gcpi_op *op, gcpi_facts *f)
 {
+    const gcpi_conv c = gcpi_conv_of(&op->attributes.conv, 0, 0);
     f->call = gcpi_conv_call;
     f->window = &op->attributes.conv;
     f->channels = GCPI_CHANNELS_WEIGHED;
     f->dense = f->shared = GCPI_IN(1) | GCPI_IN(2);
+    f->floats = gcpi_conv_is_depthwise(&c) ? GCPI_ALL_FLOATS : f->dense;
     f->early = GCPI_IN(2);
 }
 static void gcpi_conv2d_facts(const gcpi_op *op, gcpi_facts *f)
@@ -233,13 +238,13 @@ static void gcpi_conv2d_facts(const gcpi_op *op, gcpi_facts *f)
 static const gcpi_op_row gcpi_conv2d_row = {
     GCP_OP_CONV2D,
     { "conv2d", gcpi_conv2d_shape, gcpi_conv2d_forward, gcpi_conv2d_backward, gcpi_conv2d_cost, GCPI_IN(0) | GCPI_IN(1),
-      0, GCPI_PRODUCT, 1, NULL },
+      0, GCPI_PRODUCT | GCP_FLAG_BF16, 1, NULL },
     gcpi_conv2d_facts
 };
 static const gcpi_op_row gcpi_conv_transpose2d_row = {
     GCP_OP_CONV_TRANSPOSE2D,
     { "conv_transpose2d", gcpi_conv_transpose2d_shape, gcpi_conv_transpose2d_forward, gcpi_conv_transpose2d_backward,
-      gcpi_conv_transpose2d_cost, GCPI_IN(0) | GCPI_IN(1), 0, GCPI_PRODUCT, 1, NULL },
+      gcpi_conv_transpose2d_cost, GCPI_IN(0) | GCPI_IN(1), 0, GCPI_PRODUCT | GCP_FLAG_BF16, 1, NULL },
     gcpi_conv_facts
 };
 

@@ -16,7 +16,7 @@ static int gcpi_linear_shape(gcp_shape_call *s)
 /* m x k times the transpose of n x k, forward and backward. */
 static void gcpi_linear_cost(const gcp_cost_call *c, gcp_cost *cost)
 {
-    gcpi_par par = gcpi_par_of(c->target);
+    gcpi_par par = gcpi_par_of(c->target, c->store);
     int m = (int)gcpi_pixels(c->in[0]), k = c->in[0].d[3], n = c->out[0].d[3];
     double one = 2.0 * m * k * n;
     if (!c->backward) { cost->flops = one; cost->workspace = gcpi_gemm_scratch(0, 1, m, n, k, &par); return; }
@@ -28,24 +28,24 @@ static void gcpi_linear_cost(const gcp_cost_call *c, gcp_cost *cost)
 
 static void gcpi_linear_forward(const gcp_call *c)
 {
-    gcpi_par par = gcpi_par_of(c->target);
+    gcpi_par par = gcpi_par_of(c->target, c->store);
     gcpi_gemm(0, 1, (int)gcpi_pixels(c->in[0].shape), c->out[0].shape.d[3], c->in[0].shape.d[3],
-              (const gcp_real *)c->in[0].data, c->in[0].pitch, (const gcp_real *)c->in[1].data, c->in[1].pitch,
-              c->inputs > 2 ? (const gcp_real *)c->in[2].data : NULL, (gcp_real *)c->out[0].data, c->out[0].pitch, 0,
-              c->workspace, &par);
+              gcpi_elements(&c->in[0], 0, 0), c->in[0].pitch, gcpi_elements(&c->in[1], 0, 0), c->in[1].pitch,
+              c->inputs > 2 ? (const gcp_real *)c->in[2].data : NULL, gcpi_elements(&c->out[0], 0, 0),
+              c->out[0].pitch, 0, c->workspace, &par);
 }
 static void gcpi_linear_backward(const gcp_call *c)
 {
-    gcpi_par par = gcpi_par_of(c->target);
+    gcpi_par par = gcpi_par_of(c->target, c->store);
     const gcp_view *a = &c->in[0], *b = &c->in[1], *dy = &c->dout[0];
-    const gcp_real *g = (const gcp_real *)dy->data;
+    const gcpi_data g = gcpi_elements(dy, 0, 0);
     int m = (int)gcpi_pixels(dy->shape), n = dy->shape.d[3], k = a->shape.d[3];
     if (c->inputs > 2) gcpi_bias_gradient(c, &c->din[2]);
     if (c->din[0].data)
-        gcpi_gemm(0, 0, m, k, n, g, dy->pitch, (const gcp_real *)b->data, b->pitch, NULL, (gcp_real *)c->din[0].data,
+        gcpi_gemm(0, 0, m, k, n, g, dy->pitch, gcpi_elements(b, 0, 0), b->pitch, NULL, gcpi_elements(&c->din[0], 0, 0),
                   c->din[0].pitch, c->din[0].accumulate, c->workspace, &par);
     if (c->din[1].data)
-        gcpi_gemm(1, 0, n, k, m, g, dy->pitch, (const gcp_real *)a->data, a->pitch, NULL, (gcp_real *)c->din[1].data,
+        gcpi_gemm(1, 0, n, k, m, g, dy->pitch, gcpi_elements(a, 0, 0), a->pitch, NULL, gcpi_elements(&c->din[1], 0, 0),
                   c->din[1].pitch, c->din[1].accumulate, c->workspace, &par);
 }
 
@@ -63,12 +63,13 @@ static void gcpi_linear_facts(const gcpi_op *op, gcpi_facts *f)
     f->channels = GCPI_CHANNELS_WEIGHED;
     f->shared = GCPI_IN(1) | GCPI_IN(2);
     f->dense = f->early = GCPI_IN(2);
+    f->floats = GCPI_IN(1) | GCPI_IN(2);
     f->dense_on_device = GCPI_IN(1);
 }
 static const gcpi_op_row gcpi_linear_row = {
     GCP_OP_LINEAR,
     { "linear", gcpi_linear_shape, gcpi_linear_forward, gcpi_linear_backward, gcpi_linear_cost, GCPI_IN(0) | GCPI_IN(1),
-      0, GCPI_PRODUCT, 1, NULL },
+      0, GCPI_PRODUCT | GCP_FLAG_BF16, 1, NULL },
     gcpi_linear_facts
 };
 GCPI_COLD

@@ -49,11 +49,11 @@ static void gcpi_map_pieces(const gcpi_map_job *job, const gcpi_span *whole, con
             gcpi_data from = d[v].at ? gcpi_data_at(d[v], (ptrdiff_t)first) : d[v];
             s.p[v] = from.half && from.at ? room[v] : (gcp_real *)from.at;
             if (from.half && from.at && (v != job->out || job->accumulate))
-                h->widen(room[v], (const gcpi_half *)from.at, (ptrdiff_t)s.n);
+                h->widen(room[v], 0, (const gcpi_half *)from.at, 0, 1, (ptrdiff_t)s.n);
         }
         job->fn(&s);
         if (!d[job->out].half) continue;
-        h->narrow((gcpi_half *)d[job->out].at + first, s.p[job->out], (ptrdiff_t)s.n);
+        h->narrow((gcpi_half *)d[job->out].at + first, 0, s.p[job->out], 0, 1, (ptrdiff_t)s.n);
     }
 }
 

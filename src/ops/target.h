@@ -76,13 +76,14 @@ static void gcpi_default_for(void *context, int tasks, void (*task)(void *arg, i
 #endif
 }
 
-static gcpi_par gcpi_par_of(const gcp_target *target)
+static gcpi_par gcpi_par_of(const gcp_target *target, gcp_store store)
 {
     gcpi_par par;
     par.parallel_for = target->parallel_for ? target->parallel_for : gcpi_default_for;
     par.context = target->parallel_for ? target->context : (void *)(uintptr_t)&target->threads;
     par.threads = target->threads;
     par.isa = target->isa;
+    par.halves = store == GCP_STORE_BF16;
     return par;
 }
 
@@ -92,9 +93,9 @@ static void gcpi_serial_for(void *context, int tasks, void (*task)(void *arg, in
     (void)context;
     for (int i = 0; i < tasks; i++) task(arg, i, 0);
 }
-static gcpi_par gcpi_serial_par(const gcp_target *target)
+static gcpi_par gcpi_serial_par(const gcp_target *target, gcp_store store)
 {
-    gcpi_par par = gcpi_par_of(target);
+    gcpi_par par = gcpi_par_of(target, store);
     par.context = NULL; par.threads = 1; par.parallel_for = gcpi_serial_for;
     return par;
 }
@@ -102,7 +103,7 @@ static gcpi_par gcpi_serial_par(const gcp_target *target)
 static void gcpi_parallel(const gcp_target *target, int tasks, void (*task)(void *arg, int index, int worker),
                           void *arg)
 {
-    gcpi_par par = gcpi_par_of(target);
+    gcpi_par par = gcpi_par_of(target, GCP_STORE_REAL);
     par.parallel_for(par.context, tasks, task, arg);
 }
 

@@ -13,8 +13,8 @@ static void gcpi_copy_rounded(const gcpi_plan *core, unsigned char *data, int wi
     for (size_t k, i = 0; i < n; i += k) {
         k = GCPI_MIN(n - i, (size_t)SOME);
         if (to_user) gcpi_bytes_copy(&core->p.target, mine, data + i * (size_t)width, k * (size_t)width);
-        else h->narrow(halves, user + i, (ptrdiff_t)k);
-        if (half || !to_user) h->widen(some, halves, (ptrdiff_t)k);
+        else h->narrow(halves, 0, user + i, 0, 1, (ptrdiff_t)k);
+        if (half || !to_user) h->widen(some, 0, halves, 0, 1, (ptrdiff_t)k);
         if (to_user) memcpy(user + i, some, k * sizeof *some);
         else gcpi_bytes_copy(&core->p.target, data + i * (size_t)width, mine, k * (size_t)width);
     }
