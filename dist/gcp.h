@@ -3183,7 +3183,7 @@ GCPI_KERNEL(gcpi_v128_4x3, GCPI_PLAIN, gcpi_v16, 4, 3)
 #endif
 #if GCPI_X86
 #define GCPI_AVX2 __attribute__((target("avx2,fma")))
-#define GCPI_AVX512 __attribute__((target("avx512f,avx512vl,fma")))
+#define GCPI_AVX512 __attribute__((target("avx512f,avx512vl,avx512bw,fma")))
 GCPI_VECTOR(gcpi_avx2, GCPI_HOT GCPI_AVX2, gcpi_v32)
 GCPI_KERNEL(gcpi_avx2_12x1, GCPI_HOT GCPI_AVX2, gcpi_v32, 12, 1)
 GCPI_KERNEL(gcpi_avx2_6x2, GCPI_HOT GCPI_AVX2, gcpi_v32, 6, 2)
@@ -3261,7 +3261,8 @@ static int gcpi_isa_best(void)
 {
 #if GCPI_X86
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma"))
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("fma"))
         return GCP_ISA_AVX512;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return GCP_ISA_AVX2;
 #endif
@@ -3300,6 +3301,23 @@ GCPI_BODY gcp_real gcpi_half_rounded(gcp_real x)
     return (gcp_real)gcpi_float_of(gcpi_rounded_bits((float)x) & 0xffff0000u);
 }
 
+/* Element i of an operand, in a loop for halves or one for gcp_real: half is a literal. */
+#define GCPI_AT(half, p, i) \
+    ((half) ? gcpi_half_value(((const gcpi_half *)(p))[i]) : ((const gcp_real *)(p))[i])
+#define GCPI_PUT(half, p, i, value)                                        \
+    {                                                                      \
+        if (half) ((gcpi_half *)(p))[i] = gcpi_half_of(value);             \
+        else ((gcp_real *)(p))[i] = (value);                               \
+    }
+/* What is rounded already is stored as it is. */
+#define GCPI_PUT_SETTLED(half, p, i, value)                                                   \
+    {                                                                                         \
+        if (half) ((gcpi_half *)(p))[i] = (gcpi_half)(gcpi_bits_of((float)(value)) >> 16);    \
+        else ((gcp_real *)(p))[i] = (value);                                                  \
+    }
+/* Rounded where the loop is for halves. */
+#define GCPI_SETTLED(half, x) ((half) ? gcpi_half_rounded(x) : (x))
+
 GCPI_DEF uint16_t gcp_bf16(float x) { return (uint16_t)(gcpi_rounded_bits(x) >> 16); }
 GCPI_DEF float gcp_bf16_value(uint16_t bits) { return gcpi_float_of((uint32_t)bits << 16); }
 
@@ -3310,20 +3328,31 @@ typedef struct gcpi_halves {
     void (*narrow)(gcpi_half *to, ptrdiff_t to_pitch, const gcp_real *from, ptrdiff_t pitch, ptrdiff_t rows, ptrdiff_t n);
     void (*settle)(gcp_real *x, ptrdiff_t n);
 } gcpi_halves;
+/* A line at a time. Between two runs of a pass other work is done, so that the hardware prefetches too late. */
+enum { GCPI_HALVES_LINE = 32, GCPI_HALVES_AHEAD = 2048 };
+#define GCPI_HALVES_LOOP(n, halves, convert, fetch)                                                                    \
+    {                                                                                                                  \
+        ptrdiff_t first = 0;                                                                                           \
+        for (; first + GCPI_HALVES_LINE <= n; first += GCPI_HALVES_LINE) {                                             \
+            fetch(halves + first + GCPI_HALVES_AHEAD);                                                                 \
+            for (ptrdiff_t i = first; i < first + GCPI_HALVES_LINE; i++) convert;                                      \
+        }                                                                                                              \
+        for (ptrdiff_t i = first; i < n; i++) convert;                                                                 \
+    }
 #define GCPI_HALVES(ISA, TARGET)                                                                                       \
     GCPI_LOOP TARGET void ISA##_widen(gcp_real *GCPI_RESTRICT to, ptrdiff_t to_pitch,                                  \
                                       const gcpi_half *GCPI_RESTRICT from, ptrdiff_t pitch, ptrdiff_t rows,            \
                                       ptrdiff_t n)                                                                     \
     {                                                                                                                  \
         for (; rows > 0; rows--, to += to_pitch, from += pitch)                                                        \
-            for (ptrdiff_t i = 0; i < n; i++) to[i] = gcpi_half_value(from[i]);                                        \
+            GCPI_HALVES_LOOP(n, from, to[i] = gcpi_half_value(from[i]), GCPI_PREFETCH_READ)                            \
     }                                                                                                                  \
     GCPI_LOOP TARGET void ISA##_narrow(gcpi_half *GCPI_RESTRICT to, ptrdiff_t to_pitch,                                \
                                        const gcp_real *GCPI_RESTRICT from, ptrdiff_t pitch, ptrdiff_t rows,            \
                                        ptrdiff_t n)                                                                    \
     {                                                                                                                  \
         for (; rows > 0; rows--, to += to_pitch, from += pitch)                                                        \
-            for (ptrdiff_t i = 0; i < n; i++) to[i] = gcpi_half_of(from[i]);                                           \
+            GCPI_HALVES_LOOP(n, to, to[i] = gcpi_half_of(from[i]), GCPI_PREFETCH)                                      \
     }                                                                                                                  \
     GCPI_LOOP TARGET void ISA##_settle(gcp_real *x, ptrdiff_t n)                                                       \
     {                                                                                                                  \
@@ -6245,15 +6274,16 @@ static void gcpi_zero_image(const gcp_view *v, int image)
    loops know gcp_real alone. Operands are widened to a worker's room, which stays in L1 where rows are short, and what
    was made is rounded when it is stored. */
 
-/* The row operands of a call, all of one width, as bits: those that are read, those that are made. */
-typedef struct gcpi_used { unsigned reads, makes; } gcpi_used;
+/* The row operands of a call, all of one width, as bits: those that are read, those that are made. typed: there is a
+   loop for halves alone, too; then blocks are for operands of both kinds. */
+typedef struct gcpi_used { unsigned reads, makes; int typed; } gcpi_used;
 enum { GCPI_USED_IN = 0, GCPI_USED_OUT = 8, GCPI_USED_DIN = 16, GCPI_USED_DOUT = 24 };
 #define GCPI_USES_IN(i)   (1u << (GCPI_USED_IN + (i)))
 #define GCPI_USES_OUT(i)  (1u << (GCPI_USED_OUT + (i)))
 #define GCPI_USES_DIN(i)  (1u << (GCPI_USED_DIN + (i)))
 #define GCPI_USES_DOUT(i) (1u << (GCPI_USED_DOUT + (i)))
-static const gcpi_used gcpi_uses_forward = { GCPI_USES_IN(0), GCPI_USES_OUT(0) };
-static const gcpi_used gcpi_uses_backward = { GCPI_USES_IN(0) | GCPI_USES_DOUT(0), GCPI_USES_DIN(0) };
+static const gcpi_used gcpi_uses_forward = { GCPI_USES_IN(0), GCPI_USES_OUT(0), 0 };
+static const gcpi_used gcpi_uses_backward = { GCPI_USES_IN(0) | GCPI_USES_DOUT(0), GCPI_USES_DIN(0), 0 };
 
 /* slots: row operands of a call, and one more for values in between. */
 enum { GCPI_BLOCK_VALUES = 2048, GCPI_BLOCK_SLOTS = 4, GCPI_BLOCK_INPUTS = 6, GCPI_BLOCK_OUTPUTS = 2 };
@@ -6350,10 +6380,10 @@ static void gcpi_block_open(gcpi_block_call *b, const gcp_call *c, gcpi_used use
 }
 static void gcpi_block_close(gcpi_block_call *b) { gcpi_block_each(b, gcpi_block_store); }
 
-/* Whether a row operand lies in two bytes: then there is no loop for it, but by blocks. */
+/* Whether there is no loop for the row operands as they lie, but by blocks. */
 static void gcpi_block_found(gcpi_block_call *b, const gcp_view *whole, gcp_view *part, int reads, int makes)
 {
-    b->slots |= whole->dtype == GCP_DTYPE_BF16;
+    if (whole->dtype != GCP_DTYPE_BIT) b->slots |= whole->dtype == GCP_DTYPE_BF16 ? 1 : 2;
     (void)part; (void)reads; (void)makes;
 }
 static int gcpi_by_blocks(const gcp_call *c, gcpi_used used)
@@ -6362,7 +6392,7 @@ static int gcpi_by_blocks(const gcp_call *c, gcpi_used used)
     if (!c->store) return 0;
     b.whole = c; b.used = used; b.slots = 0;
     gcpi_block_each(&b, gcpi_block_found);
-    return b.slots;
+    return used.typed ? b.slots == 3 : b.slots & 1;
 }
 
 /* Passes by rows, chunk by chunk: a task of a job takes the rows from index * chunk on. means: of batch-norm's
@@ -6785,6 +6815,12 @@ GCPI_BODY gcp_real gcpi_rectified(const gcpi_rectifier *r, gcp_real x)
 {
     const gcp_real z = x < r->least ? r->least : x;
     return z < r->kink ? r->slope * z : z > r->high ? r->high : z;
+}
+/* Without a slope, between bounds alone. */
+GCPI_BODY gcp_real gcpi_bounded(const gcpi_rectifier *r, gcp_real x)
+{
+    const gcp_real z = x < r->least ? r->least : x;
+    return z > r->high ? r->high : z;
 }
 /* Of x or of y: both are inside, or none is. */
 GCPI_BODY int gcpi_within(const gcpi_rectifier *r, gcp_real x) { return (x > r->low) & (x <= r->last); }
@@ -7599,35 +7635,47 @@ static ptrdiff_t gcpi_row_ahead(const gcp_view *v, int values)
 {
     return v->data ? (values / v->pitch + 1) * v->pitch : 0;
 }
+/* Prefetches `count` elements, far ones ahead; 0: none. half: they are halves. */
+GCPI_BODY void gcpi_elements_fetch(const void *p, ptrdiff_t far, ptrdiff_t count, const int half)
+{
+    if (far) gcpi_fetch((const gcp_real *)p, half ? far / 2 : far, half ? (count + 1) / 2 : count);
+}
 
 /* Sums take so many pixels at a time, and each channel adds them in order: the sums are loaded and stored less often. n
    is a literal: this number, or 1 at the end. */
 enum { GCPI_SUM_PIXELS = 4 };
 
-GCPI_BODY void gcpi_sum_dout_pixels(const gcp_call *c, size_t pixel, const int n, ptrdiff_t far, double *sums)
+GCPI_BODY void gcpi_sum_dout_pixels(const gcp_call *c, size_t pixel, const int n, ptrdiff_t far, double *sums,
+                                    const int half)
 {
-    const gcp_real *dy = gcpi_row(&c->dout[0], pixel);
+    const void *dy = gcpi_elements(&c->dout[0], pixel, 0).at;
     const ptrdiff_t pitch = c->dout[0].pitch;
     int width = c->dout[0].shape.d[3];
-    for (int q = 0; q < n; q++) gcpi_fetch(dy, far + q * pitch, width);
+    for (int q = 0; q < n; q++) gcpi_elements_fetch(dy, far + q * pitch, width, half);
     GCPI_EACH for (int i = 0; i < width; i++) {
         double sum = sums[i];
-        GCPI_UNROLL for (int q = 0; q < n; q++) sum += (double)dy[i + q * pitch];
+        GCPI_UNROLL for (int q = 0; q < n; q++) sum += (double)GCPI_AT(half, dy, i + q * pitch);
         sums[i] = sum;
     }
 }
-GCPI_BODY void gcpi_sum_dout_body(const gcp_call *c, size_t first, size_t last, double *sums)
+GCPI_BODY void gcpi_sum_dout_loop(const gcp_call *c, size_t first, size_t last, double *sums, const int half)
 {
     const ptrdiff_t far = gcpi_row_ahead(&c->dout[0], GCPI_AHEAD_READ);
     size_t p = first;
-    for (; p + GCPI_SUM_PIXELS <= last; p += GCPI_SUM_PIXELS) gcpi_sum_dout_pixels(c, p, GCPI_SUM_PIXELS, far, sums);
-    for (; p < last; p++) gcpi_sum_dout_pixels(c, p, 1, far, sums);
+    for (; p + GCPI_SUM_PIXELS <= last; p += GCPI_SUM_PIXELS)
+        gcpi_sum_dout_pixels(c, p, GCPI_SUM_PIXELS, far, sums, half);
+    for (; p < last; p++) gcpi_sum_dout_pixels(c, p, 1, far, sums, half);
+}
+GCPI_BODY void gcpi_sum_dout_body(const gcp_call *c, size_t first, size_t last, double *sums)
+{
+    if (c->dout[0].dtype == GCP_DTYPE_BF16) gcpi_sum_dout_loop(c, first, last, sums, 1);
+    else gcpi_sum_dout_loop(c, first, last, sums, 0);
 }
 GCPI_WIDE_SUM(gcpi_sum_dout)
 
 static void gcpi_bias_gradient(const gcp_call *c, const gcp_view *db)
 {
-    static const gcpi_used used = { GCPI_USES_DOUT(0), 0 };
+    static const gcpi_used used = { GCPI_USES_DOUT(0), 0, 1 };
     if (db->data) gcpi_store_sums(db, gcpi_sums(c, c->dout[0].shape, 1, used, gcpi_sum_dout));
 }
 
@@ -7720,13 +7768,15 @@ GCPI_BODY gcp_real gcpi_norm_value(const gcpi_norm_values *v, int i, gcp_real x)
 /* first, count: channels; far: how far ahead to prefetch x, other, y, 0: not at all */
 typedef struct gcpi_apply_span { size_t pixel, pixels; int first, count; ptrdiff_t far[3]; } gcpi_apply_span;
 
-GCPI_BODY void gcpi_apply_run(const gcpi_norm_values *v, const gcp_real *x, const gcp_real *other, gcp_real *y,
-                              int channel, int count, const int norm, const int add)
+GCPI_BODY void gcpi_apply_run(const gcpi_norm_values *v, const void *x, const void *other, void *y, int channel,
+                              int count, const int norm, const int add, const int half)
 {
     GCPI_EACH for (int i = 0; i < count; i++) {
-        gcp_real z = norm ? gcpi_norm_value(v, channel + i, x[i]) : x[i];
-        if (add) z = z + other[i];
-        y[i] = gcpi_rectified(&v->rectifier, z);
+        gcp_real z = GCPI_AT(half, x, i);
+        if (norm) z = GCPI_SETTLED(half, gcpi_norm_value(v, channel + i, z));
+        if (add) z = GCPI_SETTLED(half, z + GCPI_AT(half, other, i));
+        /* halves come without a slope: a bound is one of them, too */
+        GCPI_PUT_SETTLED(half, y, i, half ? gcpi_bounded(&v->rectifier, z) : gcpi_rectified(&v->rectifier, z))
     }
 }
 static int gcpi_dense_rows(const gcp_view *v, int width) { return !v->data || v->pitch == width; }
@@ -7734,7 +7784,8 @@ static int gcpi_dense_rows(const gcp_view *v, int width) { return !v->data || v-
 /* Where rows are dense and nothing depends on the channel, several pixels go together: about so many values, which stay
    in L1, and a multiple of 8 pixels, for whole bytes of a mask. */
 enum { GCPI_TOGETHER = 1024 };
-GCPI_BODY void gcpi_apply_loop(const gcp_call *c, const gcpi_apply_span *s, const int norm, const int add)
+GCPI_BODY void gcpi_apply_loop(const gcp_call *c, const gcpi_apply_span *s, const int norm, const int add,
+                               const int half)
 {
     const int masked = c->attributes && c->out[1].data;
     const gcpi_norm_values v = gcpi_norm_values_of(c->in + 2, masked ? NULL : gcpi_attr(c->attributes), c->store);
@@ -7745,16 +7796,16 @@ GCPI_BODY void gcpi_apply_loop(const gcp_call *c, const gcpi_apply_span *s, cons
     for (size_t p = s->pixel, n; p < end; p += n) {
         n = GCPI_MIN(together, end - p);
         const int count = s->count * (int)n;
-        const gcp_real *x = gcpi_row(&c->in[0], p) + s->first, *other = add ? gcpi_row(&c->in[1], p) + s->first : x;
-        gcp_real *y = gcpi_row_out(&c->out[0], p) + s->first;
-        if (s->far[0]) gcpi_fetch(x, s->far[0], count);
-        if (s->far[1]) gcpi_fetch(other, s->far[1], count);
-        if (s->far[2]) gcpi_fetch(y, s->far[2], count);
-        gcpi_apply_run(&v, x, other, y, s->first, count, norm, add);
+        const void *x = gcpi_elements(&c->in[0], p, s->first).at,
+                   *other = add ? gcpi_elements(&c->in[1], p, s->first).at : x;
+        void *y = gcpi_elements(&c->out[0], p, s->first).at;
+        gcpi_elements_fetch(x, s->far[0], count, half);
+        gcpi_elements_fetch(other, s->far[1], count, half);
+        gcpi_elements_fetch(y, s->far[2], count, half);
+        gcpi_apply_run(&v, x, other, y, s->first, count, norm, add, half);
         if (!masked) continue;
-        gcpi_span span = {
-            { y, y }, (unsigned char *)c->out[1].data, (size_t)count, p * (size_t)width + (size_t)s->first, c, 0
-        };
+        gcpi_span span = { { (gcp_real *)y, (gcp_real *)y }, (unsigned char *)c->out[1].data, (size_t)count,
+                           p * (size_t)width + (size_t)s->first, c, 0 };
         gcpi_rectify_span(&span);
     }
 }
@@ -7764,10 +7815,15 @@ GCPI_BODY void gcpi_apply_pixels_body(const gcp_call *c, size_t pixel, size_t pi
     const gcp_view *views[] = { &c->in[0], &c->in[1], &c->out[0] };
     for (int i = 0; i < 3; i++)
         s.far[i] = ahead && c->out[0].shape.d[3] >= GCPI_LINE ? gcpi_row_ahead(views[i], GCPI_AHEAD) : 0;
-    if (c->in[2].data && c->in[1].data) gcpi_apply_loop(c, &s, 1, 1);
-    else if (c->in[2].data) gcpi_apply_loop(c, &s, 1, 0);
-    else if (c->in[1].data) gcpi_apply_loop(c, &s, 0, 1);
-    else gcpi_apply_loop(c, &s, 0, 0);
+    const int half = c->out[0].dtype == GCP_DTYPE_BF16;
+    if (c->in[2].data && c->in[1].data && half) gcpi_apply_loop(c, &s, 1, 1, 1);
+    else if (c->in[2].data && half) gcpi_apply_loop(c, &s, 1, 0, 1);
+    else if (c->in[1].data && half) gcpi_apply_loop(c, &s, 0, 1, 1);
+    else if (half) gcpi_apply_loop(c, &s, 0, 0, 1);
+    else if (c->in[2].data && c->in[1].data) gcpi_apply_loop(c, &s, 1, 1, 0);
+    else if (c->in[2].data) gcpi_apply_loop(c, &s, 1, 0, 0);
+    else if (c->in[1].data) gcpi_apply_loop(c, &s, 0, 1, 0);
+    else gcpi_apply_loop(c, &s, 0, 0, 0);
 }
 GCPI_WIDE(gcpi_apply_pixels, (const gcp_call *c, size_t pixel, size_t pixels, int first, int count, int ahead),
           (c, pixel, pixels, first, count, ahead), c->target)
@@ -7817,10 +7873,12 @@ static void gcpi_apply_rounded(void *arg, int index, int worker)
 }
 static void gcpi_apply_forward(const gcp_call *c)
 {
-    static const gcpi_used used = { GCPI_USES_IN(0) | GCPI_USES_IN(1), GCPI_USES_OUT(0) | GCPI_USES_OUT(1) };
-    /* several parts round in between, even where all operands are floats */
+    static const gcpi_used used = { GCPI_USES_IN(0) | GCPI_USES_IN(1), GCPI_USES_OUT(0) | GCPI_USES_OUT(1), 1 };
+    /* of halves those with a mask or slope go by blocks; several parts round in between, even where all are floats */
     const int parts = (c->in[2].data != NULL) + (c->in[1].data != NULL) + (c->attributes != NULL),
-              blocks = gcpi_by_blocks(c, used) || (c->store && parts > 1);
+              halves = c->out[0].dtype == GCP_DTYPE_BF16,
+              bent = c->attributes && (c->out[1].data || gcpi_attr(c->attributes)->rectifier.slope != 0),
+              blocks = c->store && (gcpi_by_blocks(c, used) || (halves ? bent : parts > 1));
     gcpi_block_rows_run(c, c->in[0].shape, NULL, used, blocks, blocks ? gcpi_apply_rounded : gcpi_apply_task);
 }
 
@@ -7838,28 +7896,38 @@ static const gcpi_op_row gcpi_apply_row = {
    dx = gamma scale (dy - mean(dy) - xhat mean(dy xhat)); with running statistics (.frozen, .frozen_norms) it is
    gamma scale dy. */
 static int gcpi_batch_stats_shape(gcp_shape_call *s) { s->out[0] = s->out[1] = s->in[1]; return gcpi_all_real(s); }
-GCPI_BODY void gcpi_sum_x_pixels(const gcp_call *c, size_t pixel, const int n, ptrdiff_t far, double *sums)
+GCPI_BODY void gcpi_sum_x_pixels(const gcp_call *c, size_t pixel, const int n, ptrdiff_t far, double *sums,
+                                 const int half)
 {
-    const gcp_real *x = gcpi_row(&c->in[0], pixel);
+    const void *x = gcpi_elements(&c->in[0], pixel, 0).at;
     const ptrdiff_t pitch = c->in[0].pitch;
     int width = c->in[0].shape.d[3];
     double *squares = sums + width;
-    for (int q = 0; q < n; q++) gcpi_fetch(x, far + q * pitch, width);
+    for (int q = 0; q < n; q++) gcpi_elements_fetch(x, far + q * pitch, width, half);
     GCPI_EACH for (int i = 0; i < width; i++) {
         double sum = sums[i], square = squares[i];
-        GCPI_UNROLL for (int q = 0; q < n; q++) { double v = (double)x[i + q * pitch]; sum += v; square += v * v; }
+        GCPI_UNROLL for (int q = 0; q < n; q++) {
+            double v = (double)GCPI_AT(half, x, i + q * pitch);
+            sum += v; square += v * v;
+        }
         sums[i] = sum; squares[i] = square;
     }
 }
-GCPI_BODY void gcpi_sum_x_body(const gcp_call *c, size_t first, size_t last, double *sums)
+GCPI_BODY void gcpi_sum_x_loop(const gcp_call *c, size_t first, size_t last, double *sums, const int half)
 {
     const ptrdiff_t far = gcpi_row_ahead(&c->in[0], GCPI_AHEAD_READ);
     size_t p = first;
-    for (; p + GCPI_SUM_PIXELS <= last; p += GCPI_SUM_PIXELS) gcpi_sum_x_pixels(c, p, GCPI_SUM_PIXELS, far, sums);
-    for (; p < last; p++) gcpi_sum_x_pixels(c, p, 1, far, sums);
+    for (; p + GCPI_SUM_PIXELS <= last; p += GCPI_SUM_PIXELS)
+        gcpi_sum_x_pixels(c, p, GCPI_SUM_PIXELS, far, sums, half);
+    for (; p < last; p++) gcpi_sum_x_pixels(c, p, 1, far, sums, half);
+}
+GCPI_BODY void gcpi_sum_x_body(const gcp_call *c, size_t first, size_t last, double *sums)
+{
+    if (c->in[0].dtype == GCP_DTYPE_BF16) gcpi_sum_x_loop(c, first, last, sums, 1);
+    else gcpi_sum_x_loop(c, first, last, sums, 0);
 }
 GCPI_WIDE_SUM(gcpi_sum_x)
-static const gcpi_used gcpi_sums_of_x = { GCPI_USES_IN(0), 0 };
+static const gcpi_used gcpi_sums_of_x = { GCPI_USES_IN(0), 0, 1 };
 static void gcpi_batch_stats_set(const gcp_call *c, const double *sums)      /* sums NULL: from the running values */
 {
     const gcpi_attributes *a = gcpi_attr(c->attributes);
@@ -7905,48 +7973,59 @@ static void gcpi_batch_norm_forward(const gcp_call *c)      /* apply, without ad
 
 /* The gradient of batch-norm's output: dy itself, or dy through the rectifier that comes after. Whether the
    rectifier's x was inside is computed again, as in forward. */
-GCPI_BODY gcp_real gcpi_norm_gradient(const gcpi_norm_values *v, int i, gcp_real x, gcp_real dy, int rectified)
+GCPI_BODY gcp_real gcpi_norm_gradient(const gcpi_norm_values *v, int i, gcp_real x, gcp_real dy, int rectified,
+                                      const int half)
 {
-    return !rectified || gcpi_within(&v->rectifier, gcpi_norm_value(v, i, x)) ? dy : v->rectifier.slope * dy;
+    return !rectified || gcpi_within(&v->rectifier, GCPI_SETTLED(half, gcpi_norm_value(v, i, x)))
+               ? dy
+               : GCPI_SETTLED(half, v->rectifier.slope * dy);
 }
 
 /* The sums of dy * xhat and of dy, n pixels at a time. */
 GCPI_BODY void gcpi_sum_norm_pixels(const gcp_call *c, const gcpi_norm_values *v, size_t pixel, const int n,
-                                    const int rectified, const ptrdiff_t *far, double *sums)
+                                    const int rectified, const ptrdiff_t *far, double *sums, const int half)
 {
-    const gcp_real *x = gcpi_row(&c->in[0], pixel), *dy = gcpi_row(&c->dout[0], pixel);
+    const void *x = gcpi_elements(&c->in[0], pixel, 0).at, *dy = gcpi_elements(&c->dout[0], pixel, 0).at;
     const ptrdiff_t xp = c->in[0].pitch, dp = c->dout[0].pitch;
     int width = c->in[0].shape.d[3];
     double *plain = sums + width;
-    for (int q = 0; q < n; q++) { gcpi_fetch(x, far[0] + q * xp, width); gcpi_fetch(dy, far[1] + q * dp, width); }
+    for (int q = 0; q < n; q++) {
+        gcpi_elements_fetch(x, far[0] + q * xp, width, half);
+        gcpi_elements_fetch(dy, far[1] + q * dp, width, half);
+    }
     GCPI_EACH for (int i = 0; i < width; i++) {
         double sum = sums[i], sum_dy = plain[i];
         GCPI_UNROLL for (int q = 0; q < n; q++) {
-            gcp_real d = gcpi_norm_gradient(v, i, x[i + q * xp], dy[i + q * dp], rectified);
-            sum += (double)(d * ((x[i + q * xp] - v->mean[i]) * v->scale[i]));
+            const gcp_real value = GCPI_AT(half, x, i + q * xp);
+            gcp_real d = gcpi_norm_gradient(v, i, value, GCPI_AT(half, dy, i + q * dp), rectified, half);
+            sum += (double)(d * ((value - v->mean[i]) * v->scale[i]));
             sum_dy += (double)d;
         }
         sums[i] = sum; plain[i] = sum_dy;
     }
 }
-GCPI_BODY void gcpi_sum_norm_loop(const gcp_call *c, size_t first, size_t last, double *sums, const int rectified)
+GCPI_BODY void gcpi_sum_norm_loop(const gcp_call *c, size_t first, size_t last, double *sums, const int rectified,
+                                  const int half)
 {
     const gcpi_norm_values v = gcpi_norm_values_of(c->in + 1, c->fused ? gcpi_attr(c->fused->attributes) : NULL, c->store);
     const ptrdiff_t far[] = { gcpi_row_ahead(&c->in[0], GCPI_AHEAD_READ / 2),
                               gcpi_row_ahead(&c->dout[0], GCPI_AHEAD_READ / 2) };
     size_t p = first;
     for (; p + GCPI_SUM_PIXELS <= last; p += GCPI_SUM_PIXELS)
-        gcpi_sum_norm_pixels(c, &v, p, GCPI_SUM_PIXELS, rectified, far, sums);
-    for (; p < last; p++) gcpi_sum_norm_pixels(c, &v, p, 1, rectified, far, sums);
+        gcpi_sum_norm_pixels(c, &v, p, GCPI_SUM_PIXELS, rectified, far, sums, half);
+    for (; p < last; p++) gcpi_sum_norm_pixels(c, &v, p, 1, rectified, far, sums, half);
 }
 GCPI_BODY void gcpi_sum_norm_body(const gcp_call *c, size_t first, size_t last, double *sums)
 {
-    if (c->fused) gcpi_sum_norm_loop(c, first, last, sums, 1);
-    else gcpi_sum_norm_loop(c, first, last, sums, 0);
+    const int half = c->in[0].dtype == GCP_DTYPE_BF16;
+    if (c->fused && half) gcpi_sum_norm_loop(c, first, last, sums, 1, 1);
+    else if (half) gcpi_sum_norm_loop(c, first, last, sums, 0, 1);
+    else if (c->fused) gcpi_sum_norm_loop(c, first, last, sums, 1, 0);
+    else gcpi_sum_norm_loop(c, first, last, sums, 0, 0);
 }
 GCPI_WIDE_SUM(gcpi_sum_norm)
 GCPI_BODY void gcpi_batch_norm_loop_back(const gcpi_norm_job *job, size_t first, size_t last, const int rectified,
-                                         const int accumulate)
+                                         const int accumulate, const int half)
 {
     const gcp_call *c = job->call;
     const gcpi_norm_values v = gcpi_norm_values_of(c->in + 1, c->fused ? gcpi_attr(c->fused->attributes) : NULL, c->store);
@@ -7955,15 +8034,16 @@ GCPI_BODY void gcpi_batch_norm_loop_back(const gcpi_norm_job *job, size_t first,
     int width = c->din[0].shape.d[3];
     const gcp_real *dy_xhat_mean = job->means, *dy_mean = dy_xhat_mean + width;
     for (size_t p = first; p < last; p++) {
-        const gcp_real *x = gcpi_row(&c->in[0], p), *dy = gcpi_row(&c->dout[0], p);
-        gcp_real *dx = gcpi_row_out(&c->din[0], p);
-        gcpi_fetch(x, x_far, width);
-        gcpi_fetch(dy, dy_far, width);
-        if (dx != dy) gcpi_fetch(dx, dx_far, width);
+        const void *x = gcpi_elements(&c->in[0], p, 0).at, *dy = gcpi_elements(&c->dout[0], p, 0).at;
+        void *dx = gcpi_elements(&c->din[0], p, 0).at;
+        gcpi_elements_fetch(x, x_far, width, half);
+        gcpi_elements_fetch(dy, dy_far, width, half);
+        if (dx != dy) gcpi_elements_fetch(dx, dx_far, width, half);
         GCPI_EACH for (int i = 0; i < width; i++) {
-            gcp_real d = gcpi_norm_gradient(&v, i, x[i], dy[i], rectified);
-            gcp_real g = v.gamma[i] * v.scale[i] * (d - dy_mean[i] - (x[i] - v.mean[i]) * v.scale[i] * dy_xhat_mean[i]);
-            dx[i] = accumulate ? dx[i] + g : g;
+            const gcp_real value = GCPI_AT(half, x, i);
+            gcp_real d = gcpi_norm_gradient(&v, i, value, GCPI_AT(half, dy, i), rectified, half);
+            gcp_real g = v.gamma[i] * v.scale[i] * (d - dy_mean[i] - (value - v.mean[i]) * v.scale[i] * dy_xhat_mean[i]);
+            GCPI_PUT(half, dx, i, accumulate ? GCPI_AT(half, dx, i) + g : g)
         }
     }
 }
@@ -7972,9 +8052,13 @@ GCPI_BODY void gcpi_batch_norm_task_back_body(void *arg, int index, int worker)
     const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
     size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
     /* fused: dx overwrites the rectifier's gradient, so nothing is ever added to it */
-    if (job->call->fused) gcpi_batch_norm_loop_back(job, first, last, 1, 0);
-    else if (job->call->din[0].accumulate) gcpi_batch_norm_loop_back(job, first, last, 0, 1);
-    else gcpi_batch_norm_loop_back(job, first, last, 0, 0);
+    const int half = job->call->din[0].dtype == GCP_DTYPE_BF16, adds = job->call->din[0].accumulate;
+    if (job->call->fused && half) gcpi_batch_norm_loop_back(job, first, last, 1, 0, 1);
+    else if (job->call->fused) gcpi_batch_norm_loop_back(job, first, last, 1, 0, 0);
+    else if (adds && half) gcpi_batch_norm_loop_back(job, first, last, 0, 1, 1);
+    else if (adds) gcpi_batch_norm_loop_back(job, first, last, 0, 1, 0);
+    else if (half) gcpi_batch_norm_loop_back(job, first, last, 0, 0, 1);
+    else gcpi_batch_norm_loop_back(job, first, last, 0, 0, 0);
     (void)worker;
 }
 GCPI_WIDE_TASK(gcpi_batch_norm_task_back, gcpi_norm_job)
@@ -7998,7 +8082,8 @@ static void gcpi_norm_rectify_back(gcp_call *c, size_t pixels)
     h->settle(span.p[0], (ptrdiff_t)n);
     c->fused = NULL;
 }
-static const gcpi_used gcpi_sums_of_norm = { GCPI_USES_IN(0) | GCPI_USES_DOUT(0), 0 };
+static const gcpi_used gcpi_sums_of_norm = { GCPI_USES_IN(0) | GCPI_USES_DOUT(0), 0, 1 };
+static const gcpi_used gcpi_uses_norm_back = { GCPI_USES_IN(0) | GCPI_USES_DOUT(0), GCPI_USES_DIN(0), 1 };
 static void gcpi_sum_norm_rounded(const gcp_call *c, size_t first, size_t last, double *sums)
 {
     gcp_call own = *c;
@@ -8017,9 +8102,9 @@ static void gcpi_batch_norm_backward(const gcp_call *c)
 {
     const double n = (double)gcpi_pixels(c->in[0].shape);
     const int wanted = c->training || c->din[3].data || c->din[4].data;
-    const int rounded = gcpi_by_blocks(c, gcpi_uses_backward);
+    const int sums_mixed = gcpi_by_blocks(c, gcpi_sums_of_norm), mixed = gcpi_by_blocks(c, gcpi_uses_norm_back);
     double *sums = wanted ? gcpi_sums(c, c->in[0].shape, 2, gcpi_sums_of_norm,
-                                      rounded ? gcpi_sum_norm_rounded : gcpi_sum_norm)
+                                      sums_mixed ? gcpi_sum_norm_rounded : gcpi_sum_norm)
                           : gcpi_sum_job_of(c, c->in[0].shape, 2, gcpi_sums_of_norm, NULL, c->workspace).partial;
     if (c->din[3].data) gcpi_store_sums(&c->din[3], sums);
     if (c->din[4].data) gcpi_store_sums(&c->din[4], sums + c->in[0].shape.d[3]);
@@ -8031,8 +8116,8 @@ static void gcpi_batch_norm_backward(const gcp_call *c)
         memcpy((unsigned char *)sums + (size_t)i * sizeof mean, &mean, sizeof mean);
     }
     if (c->din[0].data)
-        gcpi_norm_rows(c, c->din[0].shape, (const gcp_real *)(const void *)sums, gcpi_uses_backward,
-                       rounded ? gcpi_batch_norm_rounded_back : gcpi_batch_norm_task_back);
+        gcpi_norm_rows(c, c->din[0].shape, (const gcp_real *)(const void *)sums, gcpi_uses_norm_back,
+                       mixed ? gcpi_batch_norm_rounded_back : gcpi_batch_norm_task_back);
 }
 static void gcpi_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
 {

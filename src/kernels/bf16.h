@@ -20,6 +20,23 @@ GCPI_BODY gcp_real gcpi_half_rounded(gcp_real x)
     return (gcp_real)gcpi_float_of(gcpi_rounded_bits((float)x) & 0xffff0000u);
 }
 
+/* Element i of an operand, in a loop for halves or one for gcp_real: half is a literal. */
+#define GCPI_AT(half, p, i) \
+    ((half) ? gcpi_half_value(((const gcpi_half *)(p))[i]) : ((const gcp_real *)(p))[i])
+#define GCPI_PUT(half, p, i, value)                                        \
+    {                                                                      \
+        if (half) ((gcpi_half *)(p))[i] = gcpi_half_of(value);             \
+        else ((gcp_real *)(p))[i] = (value);                               \
+    }
+/* What is rounded already is stored as it is. */
+#define GCPI_PUT_SETTLED(half, p, i, value)                                                   \
+    {                                                                                         \
+        if (half) ((gcpi_half *)(p))[i] = (gcpi_half)(gcpi_bits_of((float)(value)) >> 16);    \
+        else ((gcp_real *)(p))[i] = (value);                                                  \
+    }
+/* Rounded where the loop is for halves. */
+#define GCPI_SETTLED(half, x) ((half) ? gcpi_half_rounded(x) : (x))
+
 GCPI_DEF uint16_t gcp_bf16(float x) { return (uint16_t)(gcpi_rounded_bits(x) >> 16); }
 GCPI_DEF float gcp_bf16_value(uint16_t bits) { return gcpi_float_of((uint32_t)bits << 16); }
 
@@ -30,20 +47,31 @@ typedef struct gcpi_halves {
     void (*narrow)(gcpi_half *to, ptrdiff_t to_pitch, const gcp_real *from, ptrdiff_t pitch, ptrdiff_t rows, ptrdiff_t n);
     void (*settle)(gcp_real *x, ptrdiff_t n);
 } gcpi_halves;
+/* A line at a time. Between two runs of a pass other work is done, so that the hardware prefetches too late. */
+enum { GCPI_HALVES_LINE = 32, GCPI_HALVES_AHEAD = 2048 };
+#define GCPI_HALVES_LOOP(n, halves, convert, fetch)                                                                    \
+    {                                                                                                                  \
+        ptrdiff_t first = 0;                                                                                           \
+        for (; first + GCPI_HALVES_LINE <= n; first += GCPI_HALVES_LINE) {                                             \
+            fetch(halves + first + GCPI_HALVES_AHEAD);                                                                 \
+            for (ptrdiff_t i = first; i < first + GCPI_HALVES_LINE; i++) convert;                                      \
+        }                                                                                                              \
+        for (ptrdiff_t i = first; i < n; i++) convert;                                                                 \
+    }
 #define GCPI_HALVES(ISA, TARGET)                                                                                       \
     GCPI_LOOP TARGET void ISA##_widen(gcp_real *GCPI_RESTRICT to, ptrdiff_t to_pitch,                                  \
                                       const gcpi_half *GCPI_RESTRICT from, ptrdiff_t pitch, ptrdiff_t rows,            \
                                       ptrdiff_t n)                                                                     \
     {                                                                                                                  \
         for (; rows > 0; rows--, to += to_pitch, from += pitch)                                                        \
-            for (ptrdiff_t i = 0; i < n; i++) to[i] = gcpi_half_value(from[i]);                                        \
+            GCPI_HALVES_LOOP(n, from, to[i] = gcpi_half_value(from[i]), GCPI_PREFETCH_READ)                            \
     }                                                                                                                  \
     GCPI_LOOP TARGET void ISA##_narrow(gcpi_half *GCPI_RESTRICT to, ptrdiff_t to_pitch,                                \
                                        const gcp_real *GCPI_RESTRICT from, ptrdiff_t pitch, ptrdiff_t rows,            \
                                        ptrdiff_t n)                                                                    \
     {                                                                                                                  \
         for (; rows > 0; rows--, to += to_pitch, from += pitch)                                                        \
-            for (ptrdiff_t i = 0; i < n; i++) to[i] = gcpi_half_of(from[i]);                                           \
+            GCPI_HALVES_LOOP(n, to, to[i] = gcpi_half_of(from[i]), GCPI_PREFETCH)                                      \
     }                                                                                                                  \
     GCPI_LOOP TARGET void ISA##_settle(gcp_real *x, ptrdiff_t n)                                                       \
     {                                                                                                                  \

@@ -329,7 +329,7 @@ GCPI_KERNEL(gcpi_v128_4x3, GCPI_PLAIN, gcpi_v16, 4, 3)
 #endif
 #if GCPI_X86
 #define GCPI_AVX2 __attribute__((target("avx2,fma")))
-#define GCPI_AVX512 __attribute__((target("avx512f,avx512vl,fma")))
+#define GCPI_AVX512 __attribute__((target("avx512f,avx512vl,avx512bw,fma")))
 GCPI_VECTOR(gcpi_avx2, GCPI_HOT GCPI_AVX2, gcpi_v32)
 GCPI_KERNEL(gcpi_avx2_12x1, GCPI_HOT GCPI_AVX2, gcpi_v32, 12, 1)
 GCPI_KERNEL(gcpi_avx2_6x2, GCPI_HOT GCPI_AVX2, gcpi_v32, 6, 2)
@@ -407,7 +407,8 @@ static int gcpi_isa_best(void)
 {
 #if GCPI_X86
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma"))
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("fma"))
         return GCP_ISA_AVX512;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return GCP_ISA_AVX2;
 #endif

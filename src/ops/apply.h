@@ -26,13 +26,15 @@ GCPI_BODY gcp_real gcpi_norm_value(const gcpi_norm_values *v, int i, gcp_real x)
 /* first, count: channels; far: how far ahead to prefetch x, other, y, 0: not at all */
 typedef struct gcpi_apply_span { size_t pixel, pixels; int first, count; ptrdiff_t far[3]; } gcpi_apply_span;
 
-GCPI_BODY void gcpi_apply_run(const gcpi_norm_values *v, const gcp_real *x, const gcp_real *other, gcp_real *y,
-                              int channel, int count, const int norm, const int add)
+GCPI_BODY void gcpi_apply_run(const gcpi_norm_values *v, const void *x, const void *other, void *y, int channel,
+                              int count, const int norm, const int add, const int half)
 {
     GCPI_EACH for (int i = 0; i < count; i++) {
-        gcp_real z = norm ? gcpi_norm_value(v, channel + i, x[i]) : x[i];
-        if (add) z = z + other[i];
-        y[i] = gcpi_rectified(&v->rectifier, z);
+        gcp_real z = GCPI_AT(half, x, i);
+        if (norm) z = GCPI_SETTLED(half, gcpi_norm_value(v, channel + i, z));
+        if (add) z = GCPI_SETTLED(half, z + GCPI_AT(half, other, i));
+        /* halves come without a slope: a bound is one of them, too */
+        GCPI_PUT_SETTLED(half, y, i, half ? gcpi_bounded(&v->rectifier, z) : gcpi_rectified(&v->rectifier, z))
     }
 }
 static int gcpi_dense_rows(const gcp_view *v, int width) { return !v->data || v->pitch == width; }
@@ -40,7 +42,8 @@ static int gcpi_dense_rows(const gcp_view *v, int width) { return !v->data || v-
 /* Where rows are dense and nothing depends on the channel, several pixels go together: about so many values, which stay
    in L1, and a multiple of 8 pixels, for whole bytes of a mask. */
 enum { GCPI_TOGETHER = 1024 };
-GCPI_BODY void gcpi_apply_loop(const gcp_call *c, const gcpi_apply_span *s, const int norm, const int add)
+GCPI_BODY void gcpi_apply_loop(const gcp_call *c, const gcpi_apply_span *s, const int norm, const int add,
+                               const int half)
 {
     const int masked = c->attributes && c->out[1].data;
     const gcpi_norm_values v = gcpi_norm_values_of(c->in + 2, masked ? NULL : gcpi_attr(c->attributes), c->store);
@@ -51,16 +54,16 @@ GCPI_BODY void gcpi_apply_loop(const gcp_call *c, const gcpi_apply_span *s, cons
     for (size_t p = s->pixel, n; p < end; p += n) {
         n = GCPI_MIN(together, end - p);
         const int count = s->count * (int)n;
-        const gcp_real *x = gcpi_row(&c->in[0], p) + s->first, *other = add ? gcpi_row(&c->in[1], p) + s->first : x;
-        gcp_real *y = gcpi_row_out(&c->out[0], p) + s->first;
-        if (s->far[0]) gcpi_fetch(x, s->far[0], count);
-        if (s->far[1]) gcpi_fetch(other, s->far[1], count);
-        if (s->far[2]) gcpi_fetch(y, s->far[2], count);
-        gcpi_apply_run(&v, x, other, y, s->first, count, norm, add);
+        const void *x = gcpi_elements(&c->in[0], p, s->first).at,
+                   *other = add ? gcpi_elements(&c->in[1], p, s->first).at : x;
+        void *y = gcpi_elements(&c->out[0], p, s->first).at;
+        gcpi_elements_fetch(x, s->far[0], count, half);
+        gcpi_elements_fetch(other, s->far[1], count, half);
+        gcpi_elements_fetch(y, s->far[2], count, half);
+        gcpi_apply_run(&v, x, other, y, s->first, count, norm, add, half);
         if (!masked) continue;
-        gcpi_span span = {
-            { y, y }, (unsigned char *)c->out[1].data, (size_t)count, p * (size_t)width + (size_t)s->first, c, 0
-        };
+        gcpi_span span = { { (gcp_real *)y, (gcp_real *)y }, (unsigned char *)c->out[1].data, (size_t)count,
+                           p * (size_t)width + (size_t)s->first, c, 0 };
         gcpi_rectify_span(&span);
     }
 }
@@ -70,10 +73,15 @@ GCPI_BODY void gcpi_apply_pixels_body(const gcp_call *c, size_t pixel, size_t pi
     const gcp_view *views[] = { &c->in[0], &c->in[1], &c->out[0] };
     for (int i = 0; i < 3; i++)
         s.far[i] = ahead && c->out[0].shape.d[3] >= GCPI_LINE ? gcpi_row_ahead(views[i], GCPI_AHEAD) : 0;
-    if (c->in[2].data && c->in[1].data) gcpi_apply_loop(c, &s, 1, 1);
-    else if (c->in[2].data) gcpi_apply_loop(c, &s, 1, 0);
-    else if (c->in[1].data) gcpi_apply_loop(c, &s, 0, 1);
-    else gcpi_apply_loop(c, &s, 0, 0);
+    const int half = c->out[0].dtype == GCP_DTYPE_BF16;
+    if (c->in[2].data && c->in[1].data && half) gcpi_apply_loop(c, &s, 1, 1, 1);
+    else if (c->in[2].data && half) gcpi_apply_loop(c, &s, 1, 0, 1);
+    else if (c->in[1].data && half) gcpi_apply_loop(c, &s, 0, 1, 1);
+    else if (half) gcpi_apply_loop(c, &s, 0, 0, 1);
+    else if (c->in[2].data && c->in[1].data) gcpi_apply_loop(c, &s, 1, 1, 0);
+    else if (c->in[2].data) gcpi_apply_loop(c, &s, 1, 0, 0);
+    else if (c->in[1].data) gcpi_apply_loop(c, &s, 0, 1, 0);
+    else gcpi_apply_loop(c, &s, 0, 0, 0);
 }
 GCPI_WIDE(gcpi_apply_pixels, (const gcp_call *c, size_t pixel, size_t pixels, int first, int count, int ahead),
           (c, pixel, pixels, first, count, ahead), c->target)
@@ -123,10 +131,12 @@ static void gcpi_apply_rounded(void *arg, int index, int worker)
 }
 static void gcpi_apply_forward(const gcp_call *c)
 {
-    static const gcpi_used used = { GCPI_USES_IN(0) | GCPI_USES_IN(1), GCPI_USES_OUT(0) | GCPI_USES_OUT(1) };
-    /* several parts round in between, even where all operands are floats */
+    static const gcpi_used used = { GCPI_USES_IN(0) | GCPI_USES_IN(1), GCPI_USES_OUT(0) | GCPI_USES_OUT(1), 1 };
+    /* of halves those with a mask or slope go by blocks; several parts round in between, even where all are floats */
     const int parts = (c->in[2].data != NULL) + (c->in[1].data != NULL) + (c->attributes != NULL),
-              blocks = gcpi_by_blocks(c, used) || (c->store && parts > 1);
+              halves = c->out[0].dtype == GCP_DTYPE_BF16,
+              bent = c->attributes && (c->out[1].data || gcpi_attr(c->attributes)->rectifier.slope != 0),
+              blocks = c->store && (gcpi_by_blocks(c, used) || (halves ? bent : parts > 1));
     gcpi_block_rows_run(c, c->in[0].shape, NULL, used, blocks, blocks ? gcpi_apply_rounded : gcpi_apply_task);
 }
 

@@ -2,15 +2,16 @@
    loops know gcp_real alone. Operands are widened to a worker's room, which stays in L1 where rows are short, and what
    was made is rounded when it is stored. */
 
-/* The row operands of a call, all of one width, as bits: those that are read, those that are made. */
-typedef struct gcpi_used { unsigned reads, makes; } gcpi_used;
+/* The row operands of a call, all of one width, as bits: those that are read, those that are made. typed: there is a
+   loop for halves alone, too; then blocks are for operands of both kinds. */
+typedef struct gcpi_used { unsigned reads, makes; int typed; } gcpi_used;
 enum { GCPI_USED_IN = 0, GCPI_USED_OUT = 8, GCPI_USED_DIN = 16, GCPI_USED_DOUT = 24 };
 #define GCPI_USES_IN(i)   (1u << (GCPI_USED_IN + (i)))
 #define GCPI_USES_OUT(i)  (1u << (GCPI_USED_OUT + (i)))
 #define GCPI_USES_DIN(i)  (1u << (GCPI_USED_DIN + (i)))
 #define GCPI_USES_DOUT(i) (1u << (GCPI_USED_DOUT + (i)))
-static const gcpi_used gcpi_uses_forward = { GCPI_USES_IN(0), GCPI_USES_OUT(0) };
-static const gcpi_used gcpi_uses_backward = { GCPI_USES_IN(0) | GCPI_USES_DOUT(0), GCPI_USES_DIN(0) };
+static const gcpi_used gcpi_uses_forward = { GCPI_USES_IN(0), GCPI_USES_OUT(0), 0 };
+static const gcpi_used gcpi_uses_backward = { GCPI_USES_IN(0) | GCPI_USES_DOUT(0), GCPI_USES_DIN(0), 0 };
 
 /* slots: row operands of a call, and one more for values in between. */
 enum { GCPI_BLOCK_VALUES = 2048, GCPI_BLOCK_SLOTS = 4, GCPI_BLOCK_INPUTS = 6, GCPI_BLOCK_OUTPUTS = 2 };
@@ -107,10 +108,10 @@ static void gcpi_block_open(gcpi_block_call *b, const gcp_call *c, gcpi_used use
 }
 static void gcpi_block_close(gcpi_block_call *b) { gcpi_block_each(b, gcpi_block_store); }
 
-/* Whether a row operand lies in two bytes: then there is no loop for it, but by blocks. */
+/* Whether there is no loop for the row operands as they lie, but by blocks. */
 static void gcpi_block_found(gcpi_block_call *b, const gcp_view *whole, gcp_view *part, int reads, int makes)
 {
-    b->slots |= whole->dtype == GCP_DTYPE_BF16;
+    if (whole->dtype != GCP_DTYPE_BIT) b->slots |= whole->dtype == GCP_DTYPE_BF16 ? 1 : 2;
     (void)part; (void)reads; (void)makes;
 }
 static int gcpi_by_blocks(const gcp_call *c, gcpi_used used)
@@ -119,7 +120,7 @@ static int gcpi_by_blocks(const gcp_call *c, gcpi_used used)
     if (!c->store) return 0;
     b.whole = c; b.used = used; b.slots = 0;
     gcpi_block_each(&b, gcpi_block_found);
-    return b.slots;
+    return used.typed ? b.slots == 3 : b.slots & 1;
 }
 
 /* Passes by rows, chunk by chunk: a task of a job takes the rows from index * chunk on. means: of batch-norm's

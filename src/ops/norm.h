@@ -6,28 +6,38 @@
    dx = gamma scale (dy - mean(dy) - xhat mean(dy xhat)); with running statistics (.frozen, .frozen_norms) it is
    gamma scale dy. */
 static int gcpi_batch_stats_shape(gcp_shape_call *s) { s->out[0] = s->out[1] = s->in[1]; return gcpi_all_real(s); }
-GCPI_BODY void gcpi_sum_x_pixels(const gcp_call *c, size_t pixel, const int n, ptrdiff_t far, double *sums)
+GCPI_BODY void gcpi_sum_x_pixels(const gcp_call *c, size_t pixel, const int n, ptrdiff_t far, double *sums,
+                                 const int half)
 {
-    const gcp_real *x = gcpi_row(&c->in[0], pixel);
+    const void *x = gcpi_elements(&c->in[0], pixel, 0).at;
     const ptrdiff_t pitch = c->in[0].pitch;
     int width = c->in[0].shape.d[3];
     double *squares = sums + width;
-    for (int q = 0; q < n; q++) gcpi_fetch(x, far + q * pitch, width);
+    for (int q = 0; q < n; q++) gcpi_elements_fetch(x, far + q * pitch, width, half);
     GCPI_EACH for (int i = 0; i < width; i++) {
         double sum = sums[i], square = squares[i];
-        GCPI_UNROLL for (int q = 0; q < n; q++) { double v = (double)x[i + q * pitch]; sum += v; square += v * v; }
+        GCPI_UNROLL for (int q = 0; q < n; q++) {
+            double v = (double)GCPI_AT(half, x, i + q * pitch);
+            sum += v; square += v * v;
+        }
         sums[i] = sum; squares[i] = square;
     }
 }
-GCPI_BODY void gcpi_sum_x_body(const gcp_call *c, size_t first, size_t last, double *sums)
+GCPI_BODY void gcpi_sum_x_loop(const gcp_call *c, size_t first, size_t last, double *sums, const int half)
 {
     const ptrdiff_t far = gcpi_row_ahead(&c->in[0], GCPI_AHEAD_READ);
     size_t p = first;
-    for (; p + GCPI_SUM_PIXELS <= last; p += GCPI_SUM_PIXELS) gcpi_sum_x_pixels(c, p, GCPI_SUM_PIXELS, far, sums);
-    for (; p < last; p++) gcpi_sum_x_pixels(c, p, 1, far, sums);
+    for (; p + GCPI_SUM_PIXELS <= last; p += GCPI_SUM_PIXELS)
+        gcpi_sum_x_pixels(c, p, GCPI_SUM_PIXELS, far, sums, half);
+    for (; p < last; p++) gcpi_sum_x_pixels(c, p, 1, far, sums, half);
+}
+GCPI_BODY void gcpi_sum_x_body(const gcp_call *c, size_t first, size_t last, double *sums)
+{
+    if (c->in[0].dtype == GCP_DTYPE_BF16) gcpi_sum_x_loop(c, first, last, sums, 1);
+    else gcpi_sum_x_loop(c, first, last, sums, 0);
 }
 GCPI_WIDE_SUM(gcpi_sum_x)
-static const gcpi_used gcpi_sums_of_x = { GCPI_USES_IN(0), 0 };
+static const gcpi_used gcpi_sums_of_x = { GCPI_USES_IN(0), 0, 1 };
 static void gcpi_batch_stats_set(const gcp_call *c, const double *sums)      /* sums NULL: from the running values */
 {
     const gcpi_attributes *a = gcpi_attr(c->attributes);
@@ -73,48 +83,59 @@ static void gcpi_batch_norm_forward(const gcp_call *c)      /* apply, without ad
 
 /* The gradient of batch-norm's output: dy itself, or dy through the rectifier that comes after. Whether the
    rectifier's x was inside is computed again, as in forward. */
-GCPI_BODY gcp_real gcpi_norm_gradient(const gcpi_norm_values *v, int i, gcp_real x, gcp_real dy, int rectified)
+GCPI_BODY gcp_real gcpi_norm_gradient(const gcpi_norm_values *v, int i, gcp_real x, gcp_real dy, int rectified,
+                                      const int half)
 {
-    return !rectified || gcpi_within(&v->rectifier, gcpi_norm_value(v, i, x)) ? dy : v->rectifier.slope * dy;
+    return !rectified || gcpi_within(&v->rectifier, GCPI_SETTLED(half, gcpi_norm_value(v, i, x)))
+               ? dy
+               : GCPI_SETTLED(half, v->rectifier.slope * dy);
 }
 
 /* The sums of dy * xhat and of dy, n pixels at a time. */
 GCPI_BODY void gcpi_sum_norm_pixels(const gcp_call *c, const gcpi_norm_values *v, size_t pixel, const int n,
-                                    const int rectified, const ptrdiff_t *far, double *sums)
+                                    const int rectified, const ptrdiff_t *far, double *sums, const int half)
 {
-    const gcp_real *x = gcpi_row(&c->in[0], pixel), *dy = gcpi_row(&c->dout[0], pixel);
+    const void *x = gcpi_elements(&c->in[0], pixel, 0).at, *dy = gcpi_elements(&c->dout[0], pixel, 0).at;
     const ptrdiff_t xp = c->in[0].pitch, dp = c->dout[0].pitch;
     int width = c->in[0].shape.d[3];
     double *plain = sums + width;
-    for (int q = 0; q < n; q++) { gcpi_fetch(x, far[0] + q * xp, width); gcpi_fetch(dy, far[1] + q * dp, width); }
+    for (int q = 0; q < n; q++) {
+        gcpi_elements_fetch(x, far[0] + q * xp, width, half);
+        gcpi_elements_fetch(dy, far[1] + q * dp, width, half);
+    }
     GCPI_EACH for (int i = 0; i < width; i++) {
         double sum = sums[i], sum_dy = plain[i];
         GCPI_UNROLL for (int q = 0; q < n; q++) {
-            gcp_real d = gcpi_norm_gradient(v, i, x[i + q * xp], dy[i + q * dp], rectified);
-            sum += (double)(d * ((x[i + q * xp] - v->mean[i]) * v->scale[i]));
+            const gcp_real value = GCPI_AT(half, x, i + q * xp);
+            gcp_real d = gcpi_norm_gradient(v, i, value, GCPI_AT(half, dy, i + q * dp), rectified, half);
+            sum += (double)(d * ((value - v->mean[i]) * v->scale[i]));
             sum_dy += (double)d;
         }
         sums[i] = sum; plain[i] = sum_dy;
     }
 }
-GCPI_BODY void gcpi_sum_norm_loop(const gcp_call *c, size_t first, size_t last, double *sums, const int rectified)
+GCPI_BODY void gcpi_sum_norm_loop(const gcp_call *c, size_t first, size_t last, double *sums, const int rectified,
+                                  const int half)
 {
     const gcpi_norm_values v = gcpi_norm_values_of(c->in + 1, c->fused ? gcpi_attr(c->fused->attributes) : NULL, c->store);
     const ptrdiff_t far[] = { gcpi_row_ahead(&c->in[0], GCPI_AHEAD_READ / 2),
                               gcpi_row_ahead(&c->dout[0], GCPI_AHEAD_READ / 2) };
     size_t p = first;
     for (; p + GCPI_SUM_PIXELS <= last; p += GCPI_SUM_PIXELS)
-        gcpi_sum_norm_pixels(c, &v, p, GCPI_SUM_PIXELS, rectified, far, sums);
-    for (; p < last; p++) gcpi_sum_norm_pixels(c, &v, p, 1, rectified, far, sums);
+        gcpi_sum_norm_pixels(c, &v, p, GCPI_SUM_PIXELS, rectified, far, sums, half);
+    for (; p < last; p++) gcpi_sum_norm_pixels(c, &v, p, 1, rectified, far, sums, half);
 }
 GCPI_BODY void gcpi_sum_norm_body(const gcp_call *c, size_t first, size_t last, double *sums)
 {
-    if (c->fused) gcpi_sum_norm_loop(c, first, last, sums, 1);
-    else gcpi_sum_norm_loop(c, first, last, sums, 0);
+    const int half = c->in[0].dtype == GCP_DTYPE_BF16;
+    if (c->fused && half) gcpi_sum_norm_loop(c, first, last, sums, 1, 1);
+    else if (half) gcpi_sum_norm_loop(c, first, last, sums, 0, 1);
+    else if (c->fused) gcpi_sum_norm_loop(c, first, last, sums, 1, 0);
+    else gcpi_sum_norm_loop(c, first, last, sums, 0, 0);
 }
 GCPI_WIDE_SUM(gcpi_sum_norm)
 GCPI_BODY void gcpi_batch_norm_loop_back(const gcpi_norm_job *job, size_t first, size_t last, const int rectified,
-                                         const int accumulate)
+                                         const int accumulate, const int half)
 {
     const gcp_call *c = job->call;
     const gcpi_norm_values v = gcpi_norm_values_of(c->in + 1, c->fused ? gcpi_attr(c->fused->attributes) : NULL, c->store);
@@ -123,15 +144,16 @@ GCPI_BODY void gcpi_batch_norm_loop_back(const gcpi_norm_job *job, size_t first,
     int width = c->din[0].shape.d[3];
     const gcp_real *dy_xhat_mean = job->means, *dy_mean = dy_xhat_mean + width;
     for (size_t p = first; p < last; p++) {
-        const gcp_real *x = gcpi_row(&c->in[0], p), *dy = gcpi_row(&c->dout[0], p);
-        gcp_real *dx = gcpi_row_out(&c->din[0], p);
-        gcpi_fetch(x, x_far, width);
-        gcpi_fetch(dy, dy_far, width);
-        if (dx != dy) gcpi_fetch(dx, dx_far, width);
+        const void *x = gcpi_elements(&c->in[0], p, 0).at, *dy = gcpi_elements(&c->dout[0], p, 0).at;
+        void *dx = gcpi_elements(&c->din[0], p, 0).at;
+        gcpi_elements_fetch(x, x_far, width, half);
+        gcpi_elements_fetch(dy, dy_far, width, half);
+        if (dx != dy) gcpi_elements_fetch(dx, dx_far, width, half);
         GCPI_EACH for (int i = 0; i < width; i++) {
-            gcp_real d = gcpi_norm_gradient(&v, i, x[i], dy[i], rectified);
-            gcp_real g = v.gamma[i] * v.scale[i] * (d - dy_mean[i] - (x[i] - v.mean[i]) * v.scale[i] * dy_xhat_mean[i]);
-            dx[i] = accumulate ? dx[i] + g : g;
+            const gcp_real value = GCPI_AT(half, x, i);
+            gcp_real d = gcpi_norm_gradient(&v, i, value, GCPI_AT(half, dy, i), rectified, half);
+            gcp_real g = v.gamma[i] * v.scale[i] * (d - dy_mean[i] - (value - v.mean[i]) * v.scale[i] * dy_xhat_mean[i]);
+            GCPI_PUT(half, dx, i, accumulate ? GCPI_AT(half, dx, i) + g : g)
         }
     }
 }
@@ -140,9 +162,13 @@ GCPI_BODY void gcpi_batch_norm_task_back_body(void *arg, int index, int worker)
     const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
     size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
     /* fused: dx overwrites the rectifier's gradient, so nothing is ever added to it */
-    if (job->call->fused) gcpi_batch_norm_loop_back(job, first, last, 1, 0);
-    else if (job->call->din[0].accumulate) gcpi_batch_norm_loop_back(job, first, last, 0, 1);
-    else gcpi_batch_norm_loop_back(job, first, last, 0, 0);
+    const int half = job->call->din[0].dtype == GCP_DTYPE_BF16, adds = job->call->din[0].accumulate;
+    if (job->call->fused && half) gcpi_batch_norm_loop_back(job, first, last, 1, 0, 1);
+    else if (job->call->fused) gcpi_batch_norm_loop_back(job, first, last, 1, 0, 0);
+    else if (adds && half) gcpi_batch_norm_loop_back(job, first, last, 0, 1, 1);
+    else if (adds) gcpi_batch_norm_loop_back(job, first, last, 0, 1, 0);
+    else if (half) gcpi_batch_norm_loop_back(job, first, last, 0, 0, 1);
+    else gcpi_batch_norm_loop_back(job, first, last, 0, 0, 0);
     (void)worker;
 }
 GCPI_WIDE_TASK(gcpi_batch_norm_task_back, gcpi_norm_job)
@@ -166,7 +192,8 @@ static void gcpi_norm_rectify_back(gcp_call *c, size_t pixels)
     h->settle(span.p[0], (ptrdiff_t)n);
     c->fused = NULL;
 }
-static const gcpi_used gcpi_sums_of_norm = { GCPI_USES_IN(0) | GCPI_USES_DOUT(0), 0 };
+static const gcpi_used gcpi_sums_of_norm = { GCPI_USES_IN(0) | GCPI_USES_DOUT(0), 0, 1 };
+static const gcpi_used gcpi_uses_norm_back = { GCPI_USES_IN(0) | GCPI_USES_DOUT(0), GCPI_USES_DIN(0), 1 };
 static void gcpi_sum_norm_rounded(const gcp_call *c, size_t first, size_t last, double *sums)
 {
     gcp_call own = *c;
@@ -185,9 +212,9 @@ static void gcpi_batch_norm_backward(const gcp_call *c)
 {
     const double n = (double)gcpi_pixels(c->in[0].shape);
     const int wanted = c->training || c->din[3].data || c->din[4].data;
-    const int rounded = gcpi_by_blocks(c, gcpi_uses_backward);
+    const int sums_mixed = gcpi_by_blocks(c, gcpi_sums_of_norm), mixed = gcpi_by_blocks(c, gcpi_uses_norm_back);
     double *sums = wanted ? gcpi_sums(c, c->in[0].shape, 2, gcpi_sums_of_norm,
-                                      rounded ? gcpi_sum_norm_rounded : gcpi_sum_norm)
+                                      sums_mixed ? gcpi_sum_norm_rounded : gcpi_sum_norm)
                           : gcpi_sum_job_of(c, c->in[0].shape, 2, gcpi_sums_of_norm, NULL, c->workspace).partial;
     if (c->din[3].data) gcpi_store_sums(&c->din[3], sums);
     if (c->din[4].data) gcpi_store_sums(&c->din[4], sums + c->in[0].shape.d[3]);
@@ -199,8 +226,8 @@ static void gcpi_batch_norm_backward(const gcp_call *c)
         memcpy((unsigned char *)sums + (size_t)i * sizeof mean, &mean, sizeof mean);
     }
     if (c->din[0].data)
-        gcpi_norm_rows(c, c->din[0].shape, (const gcp_real *)(const void *)sums, gcpi_uses_backward,
-                       rounded ? gcpi_batch_norm_rounded_back : gcpi_batch_norm_task_back);
+        gcpi_norm_rows(c, c->din[0].shape, (const gcp_real *)(const void *)sums, gcpi_uses_norm_back,
+                       mixed ? gcpi_batch_norm_rounded_back : gcpi_batch_norm_task_back);
 }
 static void gcpi_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
 {

@@ -24,6 +24,12 @@ GCPI_BODY gcp_real gcpi_rectified(const gcpi_rectifier *r, gcp_real x)
     const gcp_real z = x < r->least ? r->least : x;
     return z < r->kink ? r->slope * z : z > r->high ? r->high : z;
 }
+/* Without a slope, between bounds alone. */
+GCPI_BODY gcp_real gcpi_bounded(const gcpi_rectifier *r, gcp_real x)
+{
+    const gcp_real z = x < r->least ? r->least : x;
+    return z > r->high ? r->high : z;
+}
 /* Of x or of y: both are inside, or none is. */
 GCPI_BODY int gcpi_within(const gcpi_rectifier *r, gcp_real x) { return (x > r->low) & (x <= r->last); }
 

@@ -134,35 +134,47 @@ static ptrdiff_t gcpi_row_ahead(const gcp_view *v, int values)
 {
     return v->data ? (values / v->pitch + 1) * v->pitch : 0;
 }
+/* Prefetches `count` elements, far ones ahead; 0: none. half: they are halves. */
+GCPI_BODY void gcpi_elements_fetch(const void *p, ptrdiff_t far, ptrdiff_t count, const int half)
+{
+    if (far) gcpi_fetch((const gcp_real *)p, half ? far / 2 : far, half ? (count + 1) / 2 : count);
+}
 
 /* Sums take so many pixels at a time, and each channel adds them in order: the sums are loaded and stored less often. n
    is a literal: this number, or 1 at the end. */
 enum { GCPI_SUM_PIXELS = 4 };
 
-GCPI_BODY void gcpi_sum_dout_pixels(const gcp_call *c, size_t pixel, const int n, ptrdiff_t far, double *sums)
+GCPI_BODY void gcpi_sum_dout_pixels(const gcp_call *c, size_t pixel, const int n, ptrdiff_t far, double *sums,
+                                    const int half)
 {
-    const gcp_real *dy = gcpi_row(&c->dout[0], pixel);
+    const void *dy = gcpi_elements(&c->dout[0], pixel, 0).at;
     const ptrdiff_t pitch = c->dout[0].pitch;
     int width = c->dout[0].shape.d[3];
-    for (int q = 0; q < n; q++) gcpi_fetch(dy, far + q * pitch, width);
+    for (int q = 0; q < n; q++) gcpi_elements_fetch(dy, far + q * pitch, width, half);
     GCPI_EACH for (int i = 0; i < width; i++) {
         double sum = sums[i];
-        GCPI_UNROLL for (int q = 0; q < n; q++) sum += (double)dy[i + q * pitch];
+        GCPI_UNROLL for (int q = 0; q < n; q++) sum += (double)GCPI_AT(half, dy, i + q * pitch);
         sums[i] = sum;
     }
 }
-GCPI_BODY void gcpi_sum_dout_body(const gcp_call *c, size_t first, size_t last, double *sums)
+GCPI_BODY void gcpi_sum_dout_loop(const gcp_call *c, size_t first, size_t last, double *sums, const int half)
 {
     const ptrdiff_t far = gcpi_row_ahead(&c->dout[0], GCPI_AHEAD_READ);
     size_t p = first;
-    for (; p + GCPI_SUM_PIXELS <= last; p += GCPI_SUM_PIXELS) gcpi_sum_dout_pixels(c, p, GCPI_SUM_PIXELS, far, sums);
-    for (; p < last; p++) gcpi_sum_dout_pixels(c, p, 1, far, sums);
+    for (; p + GCPI_SUM_PIXELS <= last; p += GCPI_SUM_PIXELS)
+        gcpi_sum_dout_pixels(c, p, GCPI_SUM_PIXELS, far, sums, half);
+    for (; p < last; p++) gcpi_sum_dout_pixels(c, p, 1, far, sums, half);
+}
+GCPI_BODY void gcpi_sum_dout_body(const gcp_call *c, size_t first, size_t last, double *sums)
+{
+    if (c->dout[0].dtype == GCP_DTYPE_BF16) gcpi_sum_dout_loop(c, first, last, sums, 1);
+    else gcpi_sum_dout_loop(c, first, last, sums, 0);
 }
 GCPI_WIDE_SUM(gcpi_sum_dout)
 
 static void gcpi_bias_gradient(const gcp_call *c, const gcp_view *db)
 {
-    static const gcpi_used used = { GCPI_USES_DOUT(0), 0 };
+    static const gcpi_used used = { GCPI_USES_DOUT(0), 0, 1 };
     if (db->data) gcpi_store_sums(db, gcpi_sums(c, c->dout[0].shape, 1, used, gcpi_sum_dout));
 }
 
