@@ -1471,6 +1471,7 @@ GCPI_COLD
 #include "src/ops/code.h"              /* How an op is written in C: the call that records it */
 GCPI_WARM
 #include "src/ops/map.h"               /* A pass over all elements; copies of views */
+#include "src/ops/images.h"            /* Ops that go image by image: one task per image of the batch, so that scattered sums keep one order */
 #include "src/ops/blocks.h"            /* A block of a call's rows in floats */
 #include "src/ops/exponential.h"       /* exp, log, square root, tanh and the normal distribution, without a branch */
 #include "src/ops/pointwise_table.h"   /* The pointwise ops, an entry each */

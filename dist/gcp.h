@@ -6243,20 +6243,6 @@ static gcp_view gcpi_channels(const gcp_view *v, int first, int count)
     return part;
 }
 
-/* One task per image of the batch, so that scattered sums keep one order. */
-typedef struct gcpi_image_job { const gcp_call *call; void (*fn)(const gcp_call *call, int image); } gcpi_image_job;
-static void gcpi_image_task(void *arg, int index, int worker)
-{
-    const gcpi_image_job *job = (const gcpi_image_job *)arg;
-    job->fn(job->call, index);
-    (void)worker;
-}
-static void gcpi_images(const gcp_call *c, int images, void (*fn)(const gcp_call *call, int image))
-{
-    gcpi_image_job job;
-    job.call = c; job.fn = fn;
-    gcpi_parallel(c->target, images, gcpi_image_task, &job);
-}
 static size_t gcpi_pixel(gcp_shape s, int n, int y, int x)
 {
     return ((size_t)n * (size_t)s.d[1] + (size_t)y) * (size_t)s.d[2] + (size_t)x;
@@ -6268,6 +6254,122 @@ static void gcpi_zero_image(const gcp_view *v, int image)
     for (size_t p = 0; p < per; p++) memset(gcpi_elements(v, (size_t)image * per + p, 0).at, 0, width);
 }
 
+/* ==== src/ops/images.h ==== */
+
+/* Ops that go image by image: one task per image of the batch, so that scattered sums keep one order. Where operands lie
+   in two bytes, and the op treats each channel alone, a task is some channels of an image, in floats: a worker's room
+   holds that part of the input (or its gradient), of the output (or its gradient), and of the index. */
+
+typedef void gcpi_image_fn(const gcp_call *call, int image);
+typedef struct gcpi_image_job {
+    const gcp_call *call; gcpi_image_fn *fn;
+    int channels, parts;               /* of a part; parts of an image */
+} gcpi_image_job;
+static void gcpi_image_task(void *arg, int index, int worker)
+{
+    const gcpi_image_job *job = (const gcpi_image_job *)arg;
+    job->fn(job->call, index);
+    (void)worker;
+}
+static void gcpi_images(const gcp_call *c, int images, gcpi_image_fn *fn)
+{
+    gcpi_image_job job;
+    memset(&job, 0, sizeof job);
+    job.call = c; job.fn = fn;
+    gcpi_parallel(c->target, images, gcpi_image_task, &job);
+}
+
+/* ---- parts in floats ---- */
+
+enum { GCPI_PART_VALUES = 131072, GCPI_PART_CHANNELS = 16 };       /* about so many values; a multiple of so many */
+static size_t gcpi_image_pixels(gcp_shape s) { return (size_t)s.d[1] * (size_t)s.d[2]; }
+static int gcpi_part_channels(gcp_shape in, gcp_shape out)
+{
+    const size_t most = GCPI_PART_VALUES / (gcpi_image_pixels(in) + gcpi_image_pixels(out)), step = GCPI_PART_CHANNELS;
+    return (int)GCPI_MIN((size_t)in.d[3], GCPI_MAX(most / step, (size_t)1) * step);
+}
+/* Bytes of a worker's room. */
+static size_t gcpi_part_room(gcp_shape in, gcp_shape out)
+{
+    const size_t n = (size_t)gcpi_part_channels(in, out), x = gcpi_image_pixels(in) * n, y = gcpi_image_pixels(out) * n;
+    return gcpi_round((x + y) * sizeof(gcp_real) + y, 64);
+}
+static void gcpi_parts_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    if (c->store) cost->workspace = gcpi_part_room(c->in[0], c->out[0]) * (size_t)c->target->threads;
+}
+
+/* A call of one image and some channels. */
+typedef struct gcpi_part_call { gcp_call call; gcpi_attributes attributes; gcp_view in, din, out[2], dout; } gcpi_part_call;
+
+static void gcpi_part_view(const gcp_view *from, int channels, void *room, gcp_view *to)
+{
+    *to = *from;
+    to->shape.d[0] = 1; to->shape.d[3] = channels;
+    if (!from->data) return;
+    to->data = room;
+    to->pitch = channels;
+    if (from->dtype == GCP_DTYPE_BF16) to->dtype = GCP_DTYPE_REAL;
+}
+/* Copies the part of an operand, to the room or back. */
+static void gcpi_part_move(const gcp_call *c, const gcp_view *whole, int image, int first, const gcp_view *part, int back)
+{
+    const gcpi_halves *h = gcpi_halves_of(c->target->isa);
+    const size_t pixels = gcpi_image_pixels(whole->shape), n = (size_t)part->shape.d[3];
+    if (!whole->data) return;
+    if (whole->dtype == GCP_DTYPE_U8) {
+        unsigned char *there = (unsigned char *)whole->data + (size_t)image * pixels * (size_t)whole->shape.d[3] + first,
+                      *here = (unsigned char *)part->data;
+        for (size_t p = 0; p < pixels; p++, there += whole->shape.d[3], here += n)
+            memcpy(back ? there : here, back ? here : there, n);
+        return;
+    }
+    const gcpi_data at = gcpi_elements(whole, (size_t)image * pixels, first);
+    if (back) gcpi_data_store(h, at, whole->pitch, (const gcp_real *)part->data, (ptrdiff_t)n, (ptrdiff_t)pixels, (ptrdiff_t)n);
+    else gcpi_data_load(h, at, whole->pitch, (gcp_real *)part->data, (ptrdiff_t)n, (ptrdiff_t)pixels, (ptrdiff_t)n);
+}
+
+static void gcpi_part_task(void *arg, int index, int worker)
+{
+    const gcpi_image_job *job = (const gcpi_image_job *)arg;
+    const gcp_call *c = job->call;
+    const int image = index / job->parts, first = index % job->parts * job->channels,
+              n = GCPI_MIN(job->channels, c->in[0].shape.d[3] - first), back = c->din[0].data != NULL;
+    gcp_real *x = (gcp_real *)(void *)((unsigned char *)c->workspace +
+                                       (size_t)worker * gcpi_part_room(c->in[0].shape, c->out[0].shape)),
+             *y = x + gcpi_image_pixels(c->in[0].shape) * (size_t)n, *which = y + gcpi_image_pixels(c->out[0].shape) * (size_t)n;
+    gcpi_part_call p;
+    p.call = *c;
+    gcpi_part_view(&c->in[0], n, x, &p.in);
+    gcpi_part_view(&c->din[0], n, x, &p.din);
+    gcpi_part_view(&c->out[0], n, y, &p.out[0]);
+    gcpi_part_view(&c->dout[0], n, y, &p.dout);
+    if (c->outputs > 1) gcpi_part_view(&c->out[1], n, which, &p.out[1]);
+    p.call.in = &p.in; p.call.din = &p.din; p.call.out = p.out; p.call.dout = &p.dout;
+    p.attributes = *gcpi_attr(c->attributes);
+    if (c->row != GCP_OP_RESIZE && c->row != GCP_OP_UPSAMPLE) p.attributes.conv.ci = p.attributes.conv.co = n;
+    p.call.attributes = &p.attributes;
+    if (!back || c->in[0].data) gcpi_part_move(c, &c->in[0], image, first, &p.in, 0);
+    if (back) gcpi_part_move(c, &c->dout[0], image, first, &p.dout, 0);
+    if (back && c->din[0].accumulate) gcpi_part_move(c, &c->din[0], image, first, &p.din, 0);
+    if (back && c->outputs > 1) gcpi_part_move(c, &c->out[1], image, first, &p.out[1], 0);
+    job->fn(&p.call, 0);
+    if (back) gcpi_part_move(c, &c->din[0], image, first, &p.din, 1);
+    else gcpi_part_move(c, &c->out[0], image, first, &p.out[0], 1);
+    if (!back && c->outputs > 1) gcpi_part_move(c, &c->out[1], image, first, &p.out[1], 1);
+}
+/* An op whose channels do not meet. Backward reads no value but the index. */
+static void gcpi_image_parts(const gcp_call *c, gcpi_image_fn *fn)
+{
+    const int halves = c->in[0].dtype == GCP_DTYPE_BF16 || c->out[0].dtype == GCP_DTYPE_BF16;
+    gcpi_image_job job;
+    job.call = c; job.fn = fn;
+    job.channels = gcpi_part_channels(c->in[0].shape, c->out[0].shape);
+    job.parts = (c->in[0].shape.d[3] + job.channels - 1) / job.channels;
+    if (!halves) gcpi_images(c, c->in[0].shape.d[0], fn);
+    else gcpi_parallel(c->target, c->in[0].shape.d[0] * job.parts, gcpi_part_task, &job);
+}
+
 /* ==== src/ops/blocks.h ==== */
 
 /* A block of a call's rows in floats. Ops that go pixel by pixel take such a block for a call of fewer pixels: their
@@ -6275,15 +6377,15 @@ static void gcpi_zero_image(const gcp_view *v, int image)
    was made is rounded when it is stored. */
 
 /* The row operands of a call, all of one width, as bits: those that are read, those that are made. typed: there is a
-   loop for halves alone, too; then blocks are for operands of both kinds. */
-typedef struct gcpi_used { unsigned reads, makes; int typed; } gcpi_used;
+   loop for halves alone, too; then blocks are for operands of both kinds. singles: operands of one value a row. */
+typedef struct gcpi_used { unsigned reads, makes; int typed; unsigned singles; } gcpi_used;
 enum { GCPI_USED_IN = 0, GCPI_USED_OUT = 8, GCPI_USED_DIN = 16, GCPI_USED_DOUT = 24 };
 #define GCPI_USES_IN(i)   (1u << (GCPI_USED_IN + (i)))
 #define GCPI_USES_OUT(i)  (1u << (GCPI_USED_OUT + (i)))
 #define GCPI_USES_DIN(i)  (1u << (GCPI_USED_DIN + (i)))
 #define GCPI_USES_DOUT(i) (1u << (GCPI_USED_DOUT + (i)))
-static const gcpi_used gcpi_uses_forward = { GCPI_USES_IN(0), GCPI_USES_OUT(0), 0 };
-static const gcpi_used gcpi_uses_backward = { GCPI_USES_IN(0) | GCPI_USES_DOUT(0), GCPI_USES_DIN(0), 0 };
+static const gcpi_used gcpi_uses_forward = { GCPI_USES_IN(0), GCPI_USES_OUT(0), 0, 0 };
+static const gcpi_used gcpi_uses_backward = { GCPI_USES_IN(0) | GCPI_USES_DOUT(0), GCPI_USES_DIN(0), 0, 0 };
 
 /* slots: row operands of a call, and one more for values in between. */
 enum { GCPI_BLOCK_VALUES = 2048, GCPI_BLOCK_SLOTS = 4, GCPI_BLOCK_INPUTS = 6, GCPI_BLOCK_OUTPUTS = 2 };
@@ -6297,29 +6399,34 @@ typedef struct gcpi_block_call {
     gcp_real *room;
 } gcpi_block_call;
 
-/* Rows of a block: a multiple of what makes whole bytes of a mask. */
-static size_t gcpi_block_rows(size_t width)
+/* Rows of a block; masked: a multiple of what makes whole bytes of a mask. */
+static size_t gcpi_block_rows(size_t width, int masked)
 {
-    const size_t bits = width & (~width + 1), step = bits >= 8 ? 1 : 8 / bits;
+    const size_t bits = width & (~width + 1), step = !masked || bits >= 8 ? 1 : 8 / bits;
     return GCPI_MAX((size_t)1, GCPI_BLOCK_VALUES / width / step) * step;
 }
-static size_t gcpi_block_values(size_t width) { return gcpi_block_rows(width) * width; }
-static size_t gcpi_block_room(size_t width)        /* bytes, of a worker */
+static size_t gcpi_block_values(size_t width, int masked) { return gcpi_block_rows(width, masked) * width; }
+static size_t gcpi_block_room(size_t width, int masked)        /* bytes, of a worker */
 {
-    return gcpi_round(GCPI_BLOCK_SLOTS * gcpi_block_values(width) * sizeof(gcp_real), 64);
+    return gcpi_round(GCPI_BLOCK_SLOTS * gcpi_block_values(width, masked) * sizeof(gcp_real), 64);
 }
 /* Bytes of all workers' rooms: first in a call's workspace, where a plan stores bfloat16. */
-static size_t gcpi_block_workspace(gcp_store store, gcp_shape s, const gcp_target *target)
+static size_t gcpi_block_workspace(gcp_store store, gcp_shape s, const gcp_target *target, int masked)
 {
-    return store ? gcpi_block_room((size_t)s.d[3]) * (size_t)target->threads : 0;
+    return store ? gcpi_block_room((size_t)s.d[3], masked) * (size_t)target->threads : 0;
 }
 
 /* The cost of an op that needs no other workspace. */
 static void gcpi_rows_cost(const gcp_cost_call *c, gcp_cost *cost)
 {
-    cost->workspace = gcpi_block_workspace(c->store, c->in[0], c->target);
+    cost->workspace = gcpi_block_workspace(c->store, c->in[0], c->target, 0);
 }
+static int gcpi_masks(gcpi_used used) { return used.makes & GCPI_USES_OUT(1) ? 1 : 0; }
 
+static void gcpi_block_single(const gcpi_block_call *b, const gcp_view *from, gcp_view *to)
+{
+    to->data = (unsigned char *)from->data + gcpi_row_bytes(from->dtype, b->first);
+}
 /* Visits the row operands: of the whole call, and beside them the block's. */
 typedef void gcpi_block_visit(gcpi_block_call *b, const gcp_view *whole, gcp_view *part, int reads, int makes);
 static void gcpi_block_each(gcpi_block_call *b, gcpi_block_visit *visit)
@@ -6329,10 +6436,11 @@ static void gcpi_block_each(gcpi_block_call *b, gcpi_block_visit *visit)
     whole[0] = b->whole->in; whole[1] = b->whole->out; whole[2] = b->whole->din; whole[3] = b->whole->dout;
     for (int bit = 0; bit < 32; bit++) {
         const int reads = b->used.reads >> bit & 1, makes = b->used.makes >> bit & 1,
-                  count = bit & GCPI_USED_OUT ? b->whole->outputs : b->whole->inputs;
+                  single = b->used.singles >> bit & 1, count = bit & GCPI_USED_OUT ? b->whole->outputs : b->whole->inputs;
         const gcp_view *from = &whole[bit / 8][bit % 8];
-        if ((reads || makes) && bit % 8 < count && from->data)
-            visit(b, from, &part[bit / 8][bit % 8], reads, makes);
+        if (bit % 8 >= count || !from->data) continue;
+        if (reads || makes) visit(b, from, &part[bit / 8][bit % 8], reads, makes);
+        else if (single) gcpi_block_single(b, from, &part[bit / 8][bit % 8]);
     }
 }
 /* Where rows lie side by side they are loaded and stored as one. */
@@ -6346,7 +6454,7 @@ static void gcpi_block_load(gcpi_block_call *b, const gcp_view *from, gcp_view *
         to->data = (unsigned char *)from->data + gcpi_row_bytes(from->dtype, b->first * width);
         return;
     }
-    gcp_real *at = b->room + (size_t)b->slots++ * gcpi_block_values(width);
+    gcp_real *at = b->room + (size_t)b->slots++ * gcpi_block_values(width, gcpi_masks(b->used));
     to->data = at; to->dtype = GCP_DTYPE_REAL; to->pitch = b->width;
     if (!reads && !(makes && from->accumulate)) return;
     const int one = from->pitch == b->width;
@@ -6390,25 +6498,37 @@ static int gcpi_by_blocks(const gcp_call *c, gcpi_used used)
 {
     gcpi_block_call b;
     if (!c->store) return 0;
-    b.whole = c; b.used = used; b.slots = 0;
+    b.whole = c; b.used = used; b.used.singles = 0; b.slots = 0;
     gcpi_block_each(&b, gcpi_block_found);
     return used.typed ? b.slots == 3 : b.slots & 1;
 }
 
 /* Passes by rows, chunk by chunk: a task of a job takes the rows from index * chunk on. means: of batch-norm's
-   backward, else NULL. */
-typedef struct gcpi_norm_job { const gcp_call *call; const gcp_real *means; size_t pixels, chunk; } gcpi_norm_job;
+   backward; share: of a loss's. */
+typedef struct gcpi_norm_job {
+    const gcp_call *call; const gcp_real *means; double share; size_t pixels, chunk;
+} gcpi_norm_job;
 typedef void gcpi_rows_task(void *arg, int index, int worker);
 typedef struct gcpi_block_job { gcpi_norm_job rows; gcpi_rows_task *task; gcpi_used used; int width; } gcpi_block_job;
+
+static gcpi_norm_job gcpi_norm_job_of(const gcp_call *c, gcp_shape shape)
+{
+    gcpi_norm_job job;
+    job.call = c; job.means = NULL; job.share = 0; job.pixels = gcpi_pixels(shape);
+    /* a multiple of 8: no two tasks share a byte of a mask */
+    job.chunk = (GCPI_MAX((size_t)1, GCPI_CHUNK / (size_t)shape.d[3]) + 7) / 8 * 8;
+    return job;
+}
 
 /* The same task, for a job of one block at a time. */
 static void gcpi_block_task(void *arg, int index, int worker)
 {
     const gcpi_block_job *job = (const gcpi_block_job *)arg;
-    const size_t width = (size_t)job->width, step = gcpi_block_rows(width), end = (size_t)index * job->rows.chunk;
-    const size_t last = GCPI_MIN(end + job->rows.chunk, job->rows.pixels);
-    unsigned char *room = (unsigned char *)job->rows.call->workspace + (size_t)worker * gcpi_block_room(width);
-    for (size_t first = end, n; first < last; first += n) {
+    const int masked = gcpi_masks(job->used);
+    const size_t width = (size_t)job->width, step = gcpi_block_rows(width, masked),
+                 start = (size_t)index * job->rows.chunk, last = GCPI_MIN(start + job->rows.chunk, job->rows.pixels);
+    unsigned char *room = (unsigned char *)job->rows.call->workspace + (size_t)worker * gcpi_block_room(width, masked);
+    for (size_t first = start, n; first < last; first += n) {
         gcpi_block_call b;
         gcpi_norm_job one = job->rows;
         n = GCPI_MIN(step, last - first);
@@ -6419,21 +6539,20 @@ static void gcpi_block_task(void *arg, int index, int worker)
     }
 }
 
-static void gcpi_block_rows_run(const gcp_call *c, gcp_shape shape, const gcp_real *means, gcpi_used used, int blocks,
-                                gcpi_rows_task *task)
+/* width: of a row. blocks: as gcpi_by_blocks says, or the task needs them. */
+static void gcpi_rows_run(const gcpi_norm_job *rows, int width, gcpi_used used, int blocks, gcpi_rows_task *task)
 {
     gcpi_block_job job;
-    job.rows.call = c; job.rows.means = means; job.rows.pixels = gcpi_pixels(shape);
-    job.task = task; job.used = used; job.width = shape.d[3];
-    /* a multiple of 8: no two tasks share a byte of a mask */
-    job.rows.chunk = (GCPI_MAX((size_t)1, GCPI_CHUNK / (size_t)shape.d[3]) + 7) / 8 * 8;
-    gcpi_parallel(c->target, (int)((job.rows.pixels + job.rows.chunk - 1) / job.rows.chunk),
+    job.rows = *rows; job.task = task; job.used = used; job.width = width;
+    gcpi_parallel(rows->call->target, (int)((rows->pixels + rows->chunk - 1) / rows->chunk),
                   blocks ? gcpi_block_task : task, &job);
 }
 static void gcpi_norm_rows(const gcp_call *c, gcp_shape shape, const gcp_real *means, gcpi_used used,
                            gcpi_rows_task *task)
 {
-    gcpi_block_rows_run(c, shape, means, used, gcpi_by_blocks(c, used), task);
+    gcpi_norm_job job = gcpi_norm_job_of(c, shape);
+    job.means = means;
+    gcpi_rows_run(&job, shape.d[3], used, gcpi_by_blocks(c, used), task);
 }
 
 /* ==== src/ops/exponential.h ==== */
@@ -7146,29 +7265,45 @@ GCPI_BODY void gcpi_pair_total_body(const gcpi_pair_run *r, double *sums, int la
 }
 GCPI_WIDE(gcpi_pair_total, (const gcpi_pair_run *r, double *sums, int lanes), (r, sums, lanes), r->target)
 
-/* Where n elements from e on lie side by side in a view; NULL: they do not. */
+/* Where n elements from e on lie side by side in a view, as gcp_real; NULL: they do not. */
 static gcp_real *gcpi_pair_there(const gcp_view *v, size_t e, size_t n)
 {
     const size_t c = (size_t)v->shape.d[3];
+    if (v->dtype == GCP_DTYPE_BF16) return NULL;
     if (v->pitch == (ptrdiff_t)c) return (gcp_real *)v->data + e;
     return e % c + n <= c ? gcpi_row_out(v, e / c) + e % c : NULL;
 }
-/* They, where they lie or in the buffer. */
-static const gcp_real *gcpi_pair_load(const gcp_view *v, size_t e, size_t step, size_t n, gcp_real *buffer)
+/* Element e, and how many of n lie side by side from it on. */
+static gcpi_data gcpi_pair_element(const gcp_view *v, size_t e, size_t n, size_t *run)
 {
     const size_t c = (size_t)v->shape.d[3];
-    const gcp_real *there = gcpi_pair_there(v, e, step ? n : 1);
-    if (step && there) return there;
-    if (step) for (size_t i = 0; i < n; i++) buffer[i] = gcpi_row(v, (e + i) / c)[(e + i) % c];
-    else for (size_t i = 0; i < n; i++) buffer[i] = *there;
+    *run = v->pitch == (ptrdiff_t)c ? n : GCPI_MIN(n, c - e % c);
+    return gcpi_elements(v, e / c, (int)(e % c));
+}
+/* They, where they lie or in the buffer. */
+static const gcp_real *gcpi_pair_load(const gcpi_halves *h, const gcp_view *v, size_t e, size_t step, size_t n,
+                                      gcp_real *buffer)
+{
+    const gcp_real *there = step ? gcpi_pair_there(v, e, n) : NULL;
+    size_t run;
+    if (there) return there;
+    for (size_t i = 0, all = step ? n : 1; i < all; i += run) {
+        const gcpi_data from = gcpi_pair_element(v, e + i, all - i, &run);
+        gcpi_data_load(h, from, 0, buffer + i, 0, 1, (ptrdiff_t)run);
+    }
+    for (size_t i = 1; !step && i < n; i++) buffer[i] = buffer[0];
     return buffer;
 }
-static void gcpi_pair_store(const gcp_view *v, size_t e, size_t n, const gcp_real *from)
+/* from: n values, at most GCPI_PAIR_RUN. */
+static void gcpi_pair_store(const gcpi_halves *h, const gcp_view *v, size_t e, size_t n, const gcp_real *from)
 {
-    const size_t c = (size_t)v->shape.d[3];
-    for (size_t i = 0; i < n; i++) {
-        gcp_real *to = gcpi_row_out(v, (e + i) / c) + (e + i) % c;
-        *to = v->accumulate ? *to + from[i] : from[i];
+    gcp_real sums[GCPI_PAIR_RUN];
+    size_t run;
+    for (size_t i = 0; i < n; i += run) {
+        const gcpi_data to = gcpi_pair_element(v, e + i, n - i, &run);
+        if (v->accumulate) gcpi_data_load(h, to, 0, sums, 0, 1, (ptrdiff_t)run);
+        for (size_t k = 0; k < run; k++) sums[k] = v->accumulate ? sums[k] + from[i + k] : from[i + k];
+        gcpi_data_store(h, to, 0, sums, 0, 1, (ptrdiff_t)run);
     }
 }
 
@@ -7218,7 +7353,7 @@ static void gcpi_pair_run_at(const gcpi_pair_job *j, const size_t *e, size_t n, 
     r->p = (gcp_real)gcpi_attr(c->attributes)->pair.p;
     for (int k = 0; k < 3; k++) {
         const int o = j->step->x[k];
-        r->x[k] = gcpi_pair_load(views[o], e[o], j->loops.step[o][0], n, hold[k]);
+        r->x[k] = gcpi_pair_load(gcpi_halves_of(c->target->isa), views[o], e[o], j->loops.step[o][0], n, hold[k]);
     }
 }
 static size_t gcpi_pair_run_length(const gcpi_pair_job *j, size_t run)
@@ -7247,7 +7382,7 @@ static void gcpi_pair_task(void *arg, int index, int worker)
         r.to = there && !j->to->accumulate ? there : hold[3];
         gcpi_pair_fns[j->step->loop](&r);
         if (r.to == there) continue;
-        if (!there) { gcpi_pair_store(j->to, e[0], n, hold[3]); continue; }
+        if (!there) { gcpi_pair_store(gcpi_halves_of(r.target->isa), j->to, e[0], n, hold[3]); continue; }
         r.x[0] = r.to = there; r.x[1] = r.x[2] = hold[3];
         gcpi_pair_sum(&r);
     }
@@ -7303,7 +7438,7 @@ static void gcpi_pair_sums_store(const gcpi_pair_job *j, size_t unit, double *su
     for (size_t i = 0; i < n; i++) values[i] = (gcp_real)sums[i];
     gcpi_pair_run_place(j, run, e);
     gcpi_pair_at(j, j->lanes ? unit : unit / j->runs, 0, e);
-    gcpi_pair_store(j->to, e[j->side], n, values);
+    gcpi_pair_store(gcpi_halves_of(j->call->target->isa), j->to, e[j->side], n, values);
 }
 static void gcpi_pair_sums_task(void *arg, int index, int worker)
 {
@@ -7408,7 +7543,7 @@ static void gcpi_pair_facts(const gcpi_op *op, gcpi_facts *f)
     static const gcpi_op_row gcpi_##name##_pair_row = {                                                     \
         GCP_OP_PAIR,                                                                                        \
         { #name, shape, gcpi_pair_forward, gcpi_pair_backward, gcpi_pair_cost, reads, 0,          \
-          GCPI_OVER | (flags), 1, NULL },                                                                   \
+          GCPI_OVER | GCP_FLAG_BF16 | (flags), 1, NULL },                                                                   \
         gcpi_pair_facts                                                                                     \
     };
 GCPI_PAIR_ROW(add, gcpi_pair_shape, 0, 0)
@@ -7531,13 +7666,13 @@ static gcpi_sum_job gcpi_sum_job_of(const gcp_call *call, gcp_shape shape, int s
     job.width = (size_t)shape.d[3] * (size_t)sums;
     job.blocks = gcpi_sum_blocks(job.pixels, job.width);
     job.rooms = gcpi_by_blocks(call, used) ? rooms : NULL;
-    job.partial = (double *)(void *)(rooms + gcpi_block_workspace(call->store, shape, call->target));
+    job.partial = (double *)(void *)(rooms + gcpi_block_workspace(call->store, shape, call->target, 0));
     return job;
 }
 static size_t gcpi_sum_workspace(const gcp_cost_call *c, gcp_shape s, int sums)
 {
     size_t width = (size_t)s.d[3] * (size_t)sums;
-    return gcpi_block_workspace(c->store, s, c->target) +
+    return gcpi_block_workspace(c->store, s, c->target, 0) +
            gcpi_sum_blocks(gcpi_pixels(s), width) * width * sizeof(double);
 }
 
@@ -7547,14 +7682,14 @@ static void gcpi_sum_task(void *arg, int index, int worker)
     const gcpi_sum_job *job = (const gcpi_sum_job *)arg;
     double *sums = job->partial + (size_t)index * job->width;
     const size_t first = gcpi_sum_first(job, (size_t)index), last = gcpi_sum_first(job, (size_t)index + 1),
-                 step = gcpi_block_rows((size_t)job->channels);
+                 step = gcpi_block_rows((size_t)job->channels, 0);
     memset(sums, 0, job->width * sizeof *sums);
     if (!job->rooms) job->fn(job->call, first, last, sums);
     for (size_t at = first, n; job->rooms && at < last; at += n) {
         gcpi_block_call b;
         n = GCPI_MIN(step, last - at);
         gcpi_block_open(&b, job->call, job->used, job->channels, at, n,
-                        job->rooms + (size_t)worker * gcpi_block_room((size_t)job->channels));
+                        job->rooms + (size_t)worker * gcpi_block_room((size_t)job->channels, 0));
         job->fn(&b.call, 0, n, sums);
         gcpi_block_close(&b);
     }
@@ -7675,7 +7810,7 @@ GCPI_WIDE_SUM(gcpi_sum_dout)
 
 static void gcpi_bias_gradient(const gcp_call *c, const gcp_view *db)
 {
-    static const gcpi_used used = { GCPI_USES_DOUT(0), 0, 1 };
+    static const gcpi_used used = { GCPI_USES_DOUT(0), 0, 1, 0 };
     if (db->data) gcpi_store_sums(db, gcpi_sums(c, c->dout[0].shape, 1, used, gcpi_sum_dout));
 }
 
@@ -7873,17 +8008,23 @@ static void gcpi_apply_rounded(void *arg, int index, int worker)
 }
 static void gcpi_apply_forward(const gcp_call *c)
 {
-    static const gcpi_used used = { GCPI_USES_IN(0) | GCPI_USES_IN(1), GCPI_USES_OUT(0) | GCPI_USES_OUT(1), 1 };
+    static const gcpi_used used = { GCPI_USES_IN(0) | GCPI_USES_IN(1), GCPI_USES_OUT(0) | GCPI_USES_OUT(1), 1, 0 };
     /* of halves those with a mask or slope go by blocks; several parts round in between, even where all are floats */
     const int parts = (c->in[2].data != NULL) + (c->in[1].data != NULL) + (c->attributes != NULL),
               halves = c->out[0].dtype == GCP_DTYPE_BF16,
               bent = c->attributes && (c->out[1].data || gcpi_attr(c->attributes)->rectifier.slope != 0),
               blocks = c->store && (gcpi_by_blocks(c, used) || (halves ? bent : parts > 1));
-    gcpi_block_rows_run(c, c->in[0].shape, NULL, used, blocks, blocks ? gcpi_apply_rounded : gcpi_apply_task);
+    const gcpi_norm_job job = gcpi_norm_job_of(c, c->in[0].shape);
+    gcpi_rows_run(&job, c->in[0].shape.d[3], used, blocks, blocks ? gcpi_apply_rounded : gcpi_apply_task);
+}
+static void gcpi_apply_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    cost->workspace = gcpi_block_workspace(c->store, c->in[0], c->target, 1);
 }
 
 static const gcpi_op_row gcpi_apply_row = {
-    GCP_ROW_APPLY, { "apply", NULL, gcpi_apply_forward, NULL, gcpi_rows_cost, 0, 0, GCP_FLAG_IN_PLACE | GCP_FLAG_BF16, 2, NULL }, NULL
+    GCP_ROW_APPLY, { "apply", NULL, gcpi_apply_forward, NULL, gcpi_apply_cost, 0, 0,
+                      GCP_FLAG_IN_PLACE | GCP_FLAG_BF16, 2, NULL }, NULL
 };
 
 /* ==== src/ops/norm.h ==== */
@@ -7927,7 +8068,7 @@ GCPI_BODY void gcpi_sum_x_body(const gcp_call *c, size_t first, size_t last, dou
     else gcpi_sum_x_loop(c, first, last, sums, 0);
 }
 GCPI_WIDE_SUM(gcpi_sum_x)
-static const gcpi_used gcpi_sums_of_x = { GCPI_USES_IN(0), 0, 1 };
+static const gcpi_used gcpi_sums_of_x = { GCPI_USES_IN(0), 0, 1, 0 };
 static void gcpi_batch_stats_set(const gcp_call *c, const double *sums)      /* sums NULL: from the running values */
 {
     const gcpi_attributes *a = gcpi_attr(c->attributes);
@@ -8068,7 +8209,7 @@ static void gcpi_norm_rectify_back(gcp_call *c, size_t pixels)
 {
     const size_t n = pixels * (size_t)c->in[0].shape.d[3];
     const gcpi_halves *h = gcpi_halves_of(c->target->isa);
-    gcp_real *z = (gcp_real *)c->in[0].data + (GCPI_BLOCK_SLOTS - 1) * gcpi_block_values((size_t)c->in[0].shape.d[3]);
+    gcp_real *z = (gcp_real *)c->in[0].data + (GCPI_BLOCK_SLOTS - 1) * gcpi_block_values((size_t)c->in[0].shape.d[3], 0);
     gcp_call apply = *c;
     gcp_view in[6] = { c->in[0] }, out[2] = { c->in[0] };
     gcpi_span span = { { (gcp_real *)c->dout[0].data, (gcp_real *)c->dout[0].data, NULL, z }, NULL, n, 0, c->fused, 0 };
@@ -8082,8 +8223,8 @@ static void gcpi_norm_rectify_back(gcp_call *c, size_t pixels)
     h->settle(span.p[0], (ptrdiff_t)n);
     c->fused = NULL;
 }
-static const gcpi_used gcpi_sums_of_norm = { GCPI_USES_IN(0) | GCPI_USES_DOUT(0), 0, 1 };
-static const gcpi_used gcpi_uses_norm_back = { GCPI_USES_IN(0) | GCPI_USES_DOUT(0), GCPI_USES_DIN(0), 1 };
+static const gcpi_used gcpi_sums_of_norm = { GCPI_USES_IN(0) | GCPI_USES_DOUT(0), 0, 1, 0 };
+static const gcpi_used gcpi_uses_norm_back = { GCPI_USES_IN(0) | GCPI_USES_DOUT(0), GCPI_USES_DIN(0), 1, 0 };
 static void gcpi_sum_norm_rounded(const gcp_call *c, size_t first, size_t last, double *sums)
 {
     gcp_call own = *c;
@@ -8122,7 +8263,7 @@ static void gcpi_batch_norm_backward(const gcp_call *c)
 static void gcpi_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
 {
     if (c->backward) cost->workspace = gcpi_sum_workspace(c, c->in[0], 2);
-    else gcpi_rows_cost(c, cost);
+    else gcpi_apply_cost(c, cost);
 }
 
 /* Layer-norm over channels; RMS-norm is the same with a mean of 0 and without beta. Backward computes the mean and
@@ -8681,7 +8822,7 @@ GCPI_CALLS_END
 static void gcpi_softmax_forward(const gcp_call *c) { gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_uses_forward, gcpi_softmax_task); }
 static void gcpi_softmax_backward(const gcp_call *c)
 {
-    static const gcpi_used used = { GCPI_USES_OUT(0) | GCPI_USES_DOUT(0), GCPI_USES_DIN(0) };
+    static const gcpi_used used = { GCPI_USES_OUT(0) | GCPI_USES_DOUT(0), GCPI_USES_DIN(0), 0, 0 };
     if (c->din[0].data) gcpi_norm_rows(c, c->din[0].shape, NULL, used, gcpi_softmax_task_back);
 }
 #define GCPI_SOFTMAX_ROW(name)                                                                             \
@@ -8855,7 +8996,7 @@ static void gcpi_reduce_facts(const gcpi_op *op, gcpi_facts *f)
 }
 static const gcpi_op_row gcpi_sum_row = {
     GCP_OP_SUM,
-    { "sum", gcpi_reduce_shape, gcpi_sum_forward, gcpi_sum_backward, gcpi_sum_cost, 0, 0, 0, 1, NULL },
+    { "sum", gcpi_reduce_shape, gcpi_sum_forward, gcpi_sum_backward, gcpi_sum_cost, 0, 0, GCP_FLAG_BF16, 1, NULL },
     gcpi_reduce_facts
 };
 static const gcpi_op_row gcpi_max_row = {
@@ -9036,7 +9177,7 @@ static void gcpi_max_pool_forward(const gcp_call *c)
 {
     if (gcpi_pool_copies(&gcpi_attr(c->attributes)->conv) && !c->out[1].data)
         gcpi_view_copy(c, &c->out[0], &c->in[0], 0);
-    else gcpi_images(c, c->in[0].shape.d[0], gcpi_max_pool_image);
+    else gcpi_image_parts(c, gcpi_max_pool_image);
 }
 
 GCPI_BODY void gcpi_max_pool_run_back(const gcp_call *c, const gcpi_conv_attr *a, int image, gcpi_cells w, size_t o,
@@ -9078,7 +9219,7 @@ static void gcpi_max_pool_backward(const gcp_call *c)
     if (!c->din[0].data) return;
     if (gcpi_pool_copies(&gcpi_attr(c->attributes)->conv))
         gcpi_view_copy(c, &c->din[0], &c->dout[0], c->din[0].accumulate);
-    else gcpi_images(c, c->din[0].shape.d[0], gcpi_max_pool_image_back);
+    else gcpi_image_parts(c, gcpi_max_pool_image_back);
 }
 
 static gcp_real gcpi_cells_share(const gcpi_cells *w)
@@ -9130,7 +9271,7 @@ static void gcpi_avg_pool_image(const gcp_call *c, int image)
                 gcpi_avg_pool_large(c, image, &w, y, k, GCPI_MIN(GCPI_POOL_WIDE, a->co - k));
         }
 }
-static void gcpi_avg_pool_forward(const gcp_call *c) { gcpi_images(c, c->in[0].shape.d[0], gcpi_avg_pool_image); }
+static void gcpi_avg_pool_forward(const gcp_call *c) { gcpi_image_parts(c, gcpi_avg_pool_image); }
 
 GCPI_LOOP void gcpi_avg_pool_image_back(const gcp_call *c, int image)
 {
@@ -9150,7 +9291,7 @@ GCPI_LOOP void gcpi_avg_pool_image_back(const gcp_call *c, int image)
 }
 static void gcpi_avg_pool_backward(const gcp_call *c)
 {
-    if (c->din[0].data) gcpi_images(c, c->din[0].shape.d[0], gcpi_avg_pool_image_back);
+    if (c->din[0].data) gcpi_image_parts(c, gcpi_avg_pool_image_back);
 }
 
 static int gcpi_global_avg_pool_shape(gcp_shape_call *s)     /* the window is the image */
@@ -9186,19 +9327,20 @@ static void gcpi_avg_pool_facts(const gcpi_op *op, gcpi_facts *f)
 }
 static const gcpi_op_row gcpi_max_pool_row = {
     GCP_OP_MAX_POOL,
-    { "max_pool", gcpi_max_pool_shape, gcpi_max_pool_forward, gcpi_max_pool_backward, NULL, 0, GCPI_OUT(1), GCPI_OVER,
-      2, NULL },
+    { "max_pool", gcpi_max_pool_shape, gcpi_max_pool_forward, gcpi_max_pool_backward, gcpi_parts_cost, 0,
+      GCPI_OUT(1), GCPI_OVER | GCP_FLAG_BF16, 2, NULL },
     gcpi_max_pool_facts
 };
 static const gcpi_op_row gcpi_avg_pool_row = {
     GCP_OP_AVG_POOL,
-    { "avg_pool", gcpi_pool_shape, gcpi_avg_pool_forward, gcpi_avg_pool_backward, NULL, 0, 0, GCPI_EACH_ONE, 1, NULL },
+    { "avg_pool", gcpi_pool_shape, gcpi_avg_pool_forward, gcpi_avg_pool_backward, gcpi_parts_cost, 0, 0,
+      GCPI_EACH_ONE | GCP_FLAG_BF16, 1, NULL },
     gcpi_avg_pool_facts
 };
 static const gcpi_op_row gcpi_global_avg_pool_row = {
     GCP_OP_GLOBAL_AVG_POOL,
-    { "global_avg_pool", gcpi_global_avg_pool_shape, gcpi_avg_pool_forward, gcpi_avg_pool_backward, NULL, 0, 0,
-      GCPI_EACH_ONE, 1, NULL },
+    { "global_avg_pool", gcpi_global_avg_pool_shape, gcpi_avg_pool_forward, gcpi_avg_pool_backward, gcpi_parts_cost,
+      0, 0, GCPI_EACH_ONE | GCP_FLAG_BF16, 1, NULL },
     NULL
 };
 
@@ -9285,10 +9427,10 @@ static void gcpi_resize_image_back(const gcp_call *c, int image)
     if (!c->din[0].accumulate) gcpi_zero_image(&c->din[0], image);
     gcpi_resize_walk(c, image, &c->din[0], &c->dout[0], 1);
 }
-static void gcpi_resize_forward(const gcp_call *c) { gcpi_images(c, c->in[0].shape.d[0], gcpi_resize_image); }
+static void gcpi_resize_forward(const gcp_call *c) { gcpi_image_parts(c, gcpi_resize_image); }
 static void gcpi_resize_backward(const gcp_call *c)
 {
-    if (c->din[0].data) gcpi_images(c, c->din[0].shape.d[0], gcpi_resize_image_back);
+    if (c->din[0].data) gcpi_image_parts(c, gcpi_resize_image_back);
 }
 
 static void gcpi_resize_call(gcpi_code *c, const gcpi_op *op)
@@ -9304,7 +9446,8 @@ static void gcpi_resize_facts(const gcpi_op *op, gcpi_facts *f) { (void)op; f->c
 #define GCPI_RESIZE_ROW(NAME, name)                                                                                 \
     static const gcpi_op_row gcpi_##name##_row = {                                                                  \
         GCP_OP_##NAME,                                                                                              \
-        { #name, gcpi_resize_shape, gcpi_resize_forward, gcpi_resize_backward, NULL, 0, 0, GCPI_EACH_ONE, 1, NULL }, \
+        { #name, gcpi_resize_shape, gcpi_resize_forward, gcpi_resize_backward, gcpi_parts_cost, 0, 0,    \
+          GCPI_EACH_ONE | GCP_FLAG_BF16, 1, NULL },                                                                 \
         gcpi_resize_facts                                                                                          \
     };
 GCPI_RESIZE_ROW(UPSAMPLE, upsample)
@@ -9409,7 +9552,7 @@ static void gcpi_conv_cost(const gcp_cost_call *c, gcp_cost *cost, int forward, 
     cost->flops = gcpi_conv_flops(a) * (c->backward ? (c->wanted & 1) + (c->wanted >> 1 & 1) : 1);
     if (!c->backward) /* also of the apply that may follow in the same pass */
         cost->workspace = GCPI_MAX(gcpi_conv_workspace(a, forward, c->target, c->store),
-                                   gcpi_block_workspace(c->store, c->out[0], c->target));
+                                   gcpi_block_workspace(c->store, c->out[0], c->target, 1));
     if (c->backward && c->wanted & 1) cost->workspace = gcpi_conv_workspace(a, data, c->target, c->store);
     if (c->backward && c->wanted & 2)
         cost->workspace =
@@ -10700,8 +10843,7 @@ GCPI_DEF gcp_tensor gcp_flatten_at(gcp_tensor x, gcp_op_opts o)
 /* Copies size[0] * ... * size[3] elements, by a step in each of both tensors for each axis. */
 typedef struct gcpi_moved {
     const gcp_call *call;
-    gcp_real *to;
-    const gcp_real *from;
+    gcpi_data to, from;
     int size[4], accumulate, turned;       /* turned: the axis along which `from` lies side by side, -1: none */
     ptrdiff_t ts[4], fs[4];
     size_t units, chunk;                   /* units: rows of channels; of a turned copy matrices of up to 64 rows */
@@ -10718,24 +10860,53 @@ GCPI_LOOP void gcpi_moved_row(gcp_real *to, ptrdiff_t ts, const gcp_real *from, 
     else if (ts == 1 && fs == 1) memcpy(to, from, (size_t)n * sizeof *to);
     else for (int i = 0; i < n; i++) to[i * ts] = from[i * fs];
 }
+GCPI_LOOP void gcpi_moved_halves(gcpi_half *to, ptrdiff_t ts, const gcpi_half *from, ptrdiff_t fs, int n)
+{
+    if (ts == 1 && fs == 1) memcpy(to, from, (size_t)n * sizeof *to);
+    else for (int i = 0; i < n; i++) to[i * ts] = from[i * fs];
+}
+/* A row of any two: by way of floats where values are added, or stored in another way. */
+static void gcpi_moved_run_of(const gcpi_moved *m, gcpi_data to, ptrdiff_t ts, gcpi_data from, ptrdiff_t fs, int n)
+{
+    const gcpi_halves *h = gcpi_halves_of(m->call->target->isa);
+    gcp_real row[GCPI_PIECE], sums[GCPI_PIECE];
+    if (!to.half && !from.half) {
+        gcpi_moved_row((gcp_real *)to.at, ts, (const gcp_real *)from.at, fs, n, m->accumulate);
+        return;
+    }
+    if (to.half && from.half && !m->accumulate) {
+        gcpi_moved_halves((gcpi_half *)to.at, ts, (const gcpi_half *)from.at, fs, n);
+        return;
+    }
+    for (int i = 0, some; i < n; i += some) {
+        const gcpi_data there = gcpi_data_at(to, i * ts);
+        some = GCPI_MIN(n - i, (int)GCPI_PIECE);
+        gcpi_data_load(h, gcpi_data_at(from, i * fs), fs, row, 1, fs == 1 ? 1 : some, fs == 1 ? some : 1);
+        if (m->accumulate) gcpi_data_load(h, there, ts, sums, 1, ts == 1 ? 1 : some, ts == 1 ? some : 1);
+        for (int k = 0; k < some && m->accumulate; k++) row[k] += sums[k];
+        gcpi_data_store(h, there, ts, row, 1, ts == 1 ? 1 : some, ts == 1 ? some : 1);
+    }
+}
 static void gcpi_moved_unit(const gcpi_moved *m, size_t unit)
 {
     const int j = m->turned, parts = j < 0 ? 1 : gcpi_ceil(m->size[j], GCPI_TURNED_ROWS);
     const int part = (int)(unit % (size_t)parts) * GCPI_TURNED_ROWS;
-    gcp_real *to = m->to;
-    const gcp_real *from = m->from;
+    gcpi_data to = m->to, from = m->from;
     unit /= (size_t)parts;
     for (int k = 2; k >= 0; k--) {
         if (k == j) continue;
-        to += (ptrdiff_t)(unit % (size_t)m->size[k]) * m->ts[k];
-        from += (ptrdiff_t)(unit % (size_t)m->size[k]) * m->fs[k];
+        to = gcpi_data_at(to, (ptrdiff_t)(unit % (size_t)m->size[k]) * m->ts[k]);
+        from = gcpi_data_at(from, (ptrdiff_t)(unit % (size_t)m->size[k]) * m->fs[k]);
         unit /= (size_t)m->size[k];
     }
-    if (j < 0) { gcpi_moved_row(to, m->ts[3], from, m->fs[3], m->size[3], m->accumulate); return; }
-    to += part * m->ts[j]; from += part;
+    if (j < 0) { gcpi_moved_run_of(m, to, m->ts[3], from, m->fs[3], m->size[3]); return; }
+    to = gcpi_data_at(to, part * m->ts[j]); from = gcpi_data_at(from, part);
     const int rows = GCPI_MIN(m->size[j] - part, (int)GCPI_TURNED_ROWS);
-    if (!m->accumulate) gcpi_simd_of(m->call->target->isa).turn(to, m->ts[j], rows, m->size[3], from, m->fs[3]);
-    else for (int r = 0; r < rows; r++) gcpi_moved_row(to + r * m->ts[j], 1, from + r, m->fs[3], m->size[3], 1);
+    if (!m->accumulate && !to.half && !from.half)
+        gcpi_simd_of(m->call->target->isa).turn((gcp_real *)to.at, m->ts[j], rows, m->size[3],
+                                                (const gcp_real *)from.at, m->fs[3]);
+    else for (int r = 0; r < rows; r++)
+        gcpi_moved_run_of(m, gcpi_data_at(to, r * m->ts[j]), 1, gcpi_data_at(from, r), m->fs[3], m->size[3]);
 }
 static void gcpi_moved_task(void *arg, int index, int worker)
 {
@@ -10765,12 +10936,12 @@ static void gcpi_part_copy(const gcp_call *c, const gcp_view *whole, const gcp_v
 {
     gcpi_moved m;
     ptrdiff_t ws[4], ps[4];
-    gcp_real *start;
     gcpi_axis_steps(whole, ws); gcpi_axis_steps(part, ps);
-    start = (gcp_real *)whole->data + first * ws[axis];
+    const gcpi_data start = gcpi_data_at(gcpi_elements(whole, 0, 0), first * ws[axis]),
+                    there = gcpi_elements(part, 0, 0);
     ws[axis] *= step;
     m.call = c; m.accumulate = back ? whole->accumulate : part->accumulate;
-    m.to = back ? start : (gcp_real *)part->data; m.from = back ? (const gcp_real *)part->data : start;
+    m.to = back ? start : there; m.from = back ? there : start;
     memcpy(m.size, part->shape.d, sizeof m.size);
     memcpy(m.ts, back ? ws : ps, sizeof ws);
     memcpy(m.fs, back ? ps : ws, sizeof ws);
@@ -10854,18 +11025,19 @@ static int gcpi_pad_shape(gcp_shape_call *s)
 static void gcpi_pad_part(const gcp_call *c, const gcp_view *padded, const gcp_view *x, int at, int count, int from,
                           int step, int back)
 {
-    static const gcp_real zero = 0;
+    static const double zero = 0;                      /* of any width */
     const int axis = gcpi_attr(c->attributes)->pad.axis;
     gcpi_moved m;
     ptrdiff_t ps[4], xs[4] = { 0, 0, 0, 0 };
     gcpi_axis_steps(padded, ps);
     if (x) gcpi_axis_steps(x, xs);
-    gcp_real *inside = (gcp_real *)padded->data + at * ps[axis];
-    gcp_real *there = x ? (gcp_real *)x->data + from * xs[axis] : NULL;
+    const gcpi_data inside = gcpi_data_at(gcpi_elements(padded, 0, 0), at * ps[axis]),
+                    none = { (void *)(uintptr_t)&zero, inside.half },
+                    there = x ? gcpi_data_at(gcpi_elements(x, 0, 0), from * xs[axis]) : none;
     xs[axis] *= step;
     m.call = c; m.accumulate = back && x->accumulate;
     m.to = back ? there : inside;
-    m.from = back ? inside : x ? there : &zero;
+    m.from = back ? inside : there;
     memcpy(m.size, padded->shape.d, sizeof m.size);
     m.size[axis] = count;
     memcpy(m.ts, back ? xs : ps, sizeof xs);
@@ -10917,7 +11089,7 @@ static void gcpi_transposed(const gcp_call *c, const gcp_view *to, const gcp_vie
     ptrdiff_t xs[4];
     gcpi_axis_steps(x, xs); gcpi_axis_steps(to, m.ts);
     m.call = c; m.accumulate = to->accumulate;
-    m.to = (gcp_real *)to->data; m.from = (const gcp_real *)x->data;
+    m.to = gcpi_elements(to, 0, 0); m.from = gcpi_elements(x, 0, 0);
     memcpy(m.size, to->shape.d, sizeof m.size);
     for (int k = 0; k < 4; k++) m.fs[k] = xs[from[k]];
     run(&m);
@@ -10988,9 +11160,15 @@ static void gcpi_transpose_facts(const gcpi_op *op, gcpi_facts *f)
 #define GCPI_AXES_ROW(NAME, name, word, facts)                                                                      \
     static const gcpi_op_row gcpi_##name##_row = {                                                                  \
         GCP_OP_##NAME,                                                                                              \
-        { word, gcpi_##name##_shape, gcpi_##name##_forward, gcpi_##name##_backward, NULL, 0, 0, 0, 1, NULL },       \
+        { word, gcpi_##name##_shape, gcpi_##name##_forward, gcpi_##name##_backward, NULL, 0, 0, GCPI_AXES_FLAGS_##NAME,     \
+          1, NULL },                                                                                                \
         facts                                                                                                       \
     };
+/* Where a padding is added to several times, in pieces, its sums are floats. */
+#define GCPI_AXES_FLAGS_JOIN GCP_FLAG_BF16
+#define GCPI_AXES_FLAGS_CUT GCP_FLAG_BF16
+#define GCPI_AXES_FLAGS_PAD 0
+#define GCPI_AXES_FLAGS_TRANSPOSE GCP_FLAG_BF16
 GCPI_AXES_ROW(JOIN, join, "concat", gcpi_join_facts)
 GCPI_AXES_ROW(CUT, cut, "slice", gcpi_join_facts)
 GCPI_AXES_ROW(PAD, pad, "pad", gcpi_pad_facts)
@@ -11127,28 +11305,51 @@ GCPI_DEF gcp_tensor gcp_pixel_unshuffle_at(gcp_tensor x, gcp_pixel_shuffle_opts 
 
 /* Dropout: y = x / (1 - rate) or 0. A draw depends on seed, step, op, global sample and element only; with .per_sample
    on no element. */
-GCPI_LOOP void gcpi_dropout_walk(const gcp_call *c, const gcp_view *to, const gcp_view *from, int image, int accumulate)
+/* How the draws of a row go on: element by element. */
+typedef struct gcpi_draws {
+    const gcp_step_numbers *numbers;
+    uint64_t sample, key, element;
+    uint32_t limit;
+    gcpi_random r;
+    int whole;                                         /* element 0's draw is all elements' */
+    gcp_real gain;
+} gcpi_draws;
+/* n values of a row, the first of them if `begins`. */
+GCPI_LOOP void gcpi_dropout_run(gcpi_draws *d, const gcp_real *x, gcp_real *y, size_t n, int begins, int accumulate)
 {
-    double rate = gcpi_attr(c->attributes)->dropout.rate;
-    uint32_t limit = (uint32_t)(rate * 4294967296.0);
-    gcp_real gain = (gcp_real)(1.0 / (1.0 - rate));
-    uint64_t sample = c->numbers->first_sample + (uint64_t)image,
-             key = c->numbers->seed + 0x9E3779B97F4A7C15u * c->ordinal;
-    const int whole = gcpi_attr(c->attributes)->dropout.per_sample; /* element 0's draw is all elements' */
-    size_t per = (size_t)to->shape.d[1] * (size_t)to->shape.d[2], width = (size_t)to->shape.d[3];
-    uint64_t element = 0;
-    gcpi_random r = gcpi_philox(0, (uint32_t)sample, (uint32_t)c->numbers->step, (uint32_t)(sample >> 32), key);
-    for (size_t p = 0; p < per; p++) {
-        const gcp_real *x = gcpi_row(from, (size_t)image * per + p);
-        gcp_real *y = gcpi_row_out(to, (size_t)image * per + p);
-        for (size_t i = 0; i < width; i++, element++) {
-            if (!whole && (i == 0 || (element & 3) == 0))
-                r = gcpi_philox((uint32_t)(element >> 2), (uint32_t)sample, (uint32_t)c->numbers->step,
-                                (uint32_t)((element >> 34) ^ (sample >> 32)), key);
-            gcp_real v = r.x[whole ? 0 : element & 3] >= limit ? x[i] * gain : 0;
-            y[i] = accumulate ? y[i] + v : v;
-        }
+    for (size_t i = 0; i < n; i++, d->element++) {
+        if (!d->whole && ((begins && i == 0) || (d->element & 3) == 0))
+            d->r = gcpi_philox((uint32_t)(d->element >> 2), (uint32_t)d->sample, (uint32_t)d->numbers->step,
+                               (uint32_t)((d->element >> 34) ^ (d->sample >> 32)), d->key);
+        gcp_real v = d->r.x[d->whole ? 0 : d->element & 3] >= d->limit ? x[i] * d->gain : 0;
+        y[i] = accumulate ? y[i] + v : v;
     }
+}
+static void gcpi_dropout_walk(const gcp_call *c, const gcp_view *to, const gcp_view *from, int image, int accumulate)
+{
+    const double rate = gcpi_attr(c->attributes)->dropout.rate;
+    const gcpi_halves *h = gcpi_halves_of(c->target->isa);
+    const size_t per = (size_t)to->shape.d[1] * (size_t)to->shape.d[2], width = (size_t)to->shape.d[3];
+    gcp_real xs[GCPI_PIECE], ys[GCPI_PIECE];
+    gcpi_draws d;
+    d.numbers = c->numbers;
+    d.limit = (uint32_t)(rate * 4294967296.0);
+    d.gain = (gcp_real)(1.0 / (1.0 - rate));
+    d.sample = c->numbers->first_sample + (uint64_t)image;
+    d.key = c->numbers->seed + 0x9E3779B97F4A7C15u * c->ordinal;
+    d.whole = gcpi_attr(c->attributes)->dropout.per_sample;
+    d.element = 0;
+    d.r = gcpi_philox(0, (uint32_t)d.sample, (uint32_t)c->numbers->step, (uint32_t)(d.sample >> 32), d.key);
+    for (size_t p = (size_t)image * per; p < ((size_t)image + 1) * per; p++)
+        for (size_t first = 0, n; first < width; first += n) {
+            const gcpi_data x = gcpi_elements(from, p, (int)first), y = gcpi_elements(to, p, (int)first);
+            n = GCPI_MIN(width - first, (size_t)GCPI_PIECE);
+            if (x.half) gcpi_data_load(h, x, 0, xs, 0, 1, (ptrdiff_t)n);
+            if (y.half && accumulate) gcpi_data_load(h, y, 0, ys, 0, 1, (ptrdiff_t)n);
+            gcpi_dropout_run(&d, x.half ? xs : (const gcp_real *)x.at, y.half ? ys : (gcp_real *)y.at, n, first == 0,
+                             accumulate);
+            if (y.half) gcpi_data_store(h, y, 0, ys, 0, 1, (ptrdiff_t)n);
+        }
 }
 static void gcpi_dropout_image(const gcp_call *c, int image) { gcpi_dropout_walk(c, &c->out[0], &c->in[0], image, 0); }
 static void gcpi_dropout_image_back(const gcp_call *c, int image)
@@ -11178,7 +11379,7 @@ static void gcpi_dropout_facts(const gcpi_op *op, gcpi_facts *f)
 }
 static const gcpi_op_row gcpi_dropout_row = { GCP_OP_DROPOUT,
                                               { "dropout", gcpi_unary_shape, gcpi_dropout_forward,
-                                                gcpi_dropout_backward, NULL, 0, 0, GCPI_OVER, 1, NULL },
+                                                gcpi_dropout_backward, NULL, 0, 0, GCPI_OVER | GCP_FLAG_BF16, 1, NULL },
                                               gcpi_dropout_facts };
 GCPI_DEF gcp_tensor gcp_dropout_at(gcp_tensor x, gcp_dropout_opts o)
 {
@@ -11214,8 +11415,11 @@ static size_t gcpi_entry(const gcp_call *c, size_t i)
 }
 static void gcpi_embedding_forward(const gcp_call *c)
 {
-    size_t n = gcpi_count(c->in[0].shape), width = (size_t)c->in[1].shape.d[3] * sizeof(gcp_real);
-    for (size_t i = 0; i < n; i++) memcpy(gcpi_row_out(&c->out[0], i), gcpi_row(&c->in[1], gcpi_entry(c, i)), width);
+    const gcpi_halves *h = gcpi_halves_of(c->target->isa);
+    size_t n = gcpi_count(c->in[0].shape);
+    for (size_t i = 0; i < n; i++)
+        gcpi_data_store(h, gcpi_elements(&c->out[0], i, 0), 0, gcpi_row(&c->in[1], gcpi_entry(c, i)), 0, 1,
+                        c->in[1].shape.d[3]);
 }
 static void gcpi_embedding_backward(const gcp_call *c)
 {
@@ -11224,9 +11428,8 @@ static void gcpi_embedding_backward(const gcp_call *c)
     if (!d->data) return;
     if (!d->accumulate) memset(d->data, 0, gcpi_count(d->shape) * sizeof(gcp_real));
     for (size_t i = 0; i < n; i++) {
-        gcp_real *to = gcpi_row_out(d, gcpi_entry(c, i));
-        const gcp_real *dy = gcpi_row(&c->dout[0], i);
-        for (int k = 0; k < d->shape.d[3]; k++) to[k] += dy[k];
+        const gcpi_data to = gcpi_elements(d, gcpi_entry(c, i), 0), dy = gcpi_elements(&c->dout[0], i, 0);
+        gcpi_elements_copy(c, to, dy, (size_t)d->shape.d[3], 1);
     }
 }
 
@@ -11248,13 +11451,13 @@ static void gcpi_embedding_facts(const gcpi_op *op, gcpi_facts *f)
     (void)op;
     f->call = gcpi_embedding_call;
     f->channels = GCPI_CHANNELS_LOOKED_UP;
-    f->shared = GCPI_IN(1);
+    f->shared = f->floats = GCPI_IN(1);
     f->labels = gcpi_embedding_ids;
 }
 static const gcpi_op_row gcpi_embedding_row = {
     GCP_OP_EMBEDDING,
     { "embedding", gcpi_embedding_shape, gcpi_embedding_forward, gcpi_embedding_backward, NULL, GCPI_IN(0), 0,
-      GCP_FLAG_SAMPLES_APART, 1, NULL },
+      GCP_FLAG_SAMPLES_APART | GCP_FLAG_BF16, 1, NULL },
     gcpi_embedding_facts
 };
 
@@ -11295,30 +11498,46 @@ typedef struct gcpi_loss_job {
     const gcp_call *call;
     double (*value)(const gcp_call *call, size_t pixel);
     size_t pixels, blocks;
+    gcpi_used used;
+    int halves;                       /* some of them: rows are read by blocks in floats */
+    double *sums;
 } gcpi_loss_job;
 static void gcpi_loss_task(void *arg, int index, int worker)
 {
     const gcpi_loss_job *job = (const gcpi_loss_job *)arg;
-    size_t first = job->pixels * (size_t)index / job->blocks, last = job->pixels * (size_t)(index + 1) / job->blocks;
+    const int width = job->call->in[0].shape.d[3];
+    const size_t first = job->pixels * (size_t)index / job->blocks,
+                 last = job->pixels * (size_t)(index + 1) / job->blocks, step = gcpi_block_rows((size_t)width, 0);
+    unsigned char *room = (unsigned char *)job->call->workspace + (size_t)worker * gcpi_block_room((size_t)width, 0);
     double sum = 0;
-    for (size_t p = first; p < last; p++) sum += job->value(job->call, p);
-    ((double *)job->call->workspace)[index] = sum;
-    (void)worker;
+    for (size_t p = first; !job->halves && p < last; p++) sum += job->value(job->call, p);
+    for (size_t p = first, n; job->halves && p < last; p += n) {
+        gcpi_block_call b;
+        n = GCPI_MIN(step, last - p);
+        gcpi_block_open(&b, job->call, job->used, width, p, n, room);
+        for (size_t i = 0; i < n; i++) sum += job->value(&b.call, i);
+    }
+    job->sums[index] = sum;
 }
 static size_t gcpi_loss_blocks(gcp_shape s) { return GCPI_MIN((size_t)64, (gcpi_pixels(s) + 15) / 16); }
-static void gcpi_loss(const gcp_call *c, double (*value)(const gcp_call *call, size_t pixel), double count)
+static void gcpi_loss(const gcp_call *c, double (*value)(const gcp_call *call, size_t pixel), gcpi_used used,
+                      double count)
 {
     gcpi_loss_job job;
     double sum = 0;
-    job.call = c; job.value = value; job.pixels = gcpi_pixels(c->in[0].shape);
+    job.call = c; job.value = value; job.used = used;
+    job.halves = gcpi_by_blocks(c, used);
+    job.sums = (double *)(void *)((unsigned char *)c->workspace +
+                                  gcpi_block_workspace(c->store, c->in[0].shape, c->target, 0)); job.pixels = gcpi_pixels(c->in[0].shape);
     job.blocks = gcpi_loss_blocks(c->in[0].shape);
     gcpi_parallel(c->target, (int)job.blocks, gcpi_loss_task, &job);
-    for (size_t b = 0; b < job.blocks; b++) sum += ((double *)c->workspace)[b];
+    for (size_t b = 0; b < job.blocks; b++) sum += job.sums[b];
     *(gcp_real *)c->out[0].data = (gcp_real)(sum / count);
 }
 static void gcpi_loss_cost(const gcp_cost_call *c, gcp_cost *cost)
 {
-    if (!c->backward) cost->workspace = gcpi_loss_blocks(c->in[0]) * sizeof(double);
+    gcpi_rows_cost(c, cost);
+    if (!c->backward) cost->workspace += gcpi_loss_blocks(c->in[0]) * sizeof(double);
 }
 
 /* ---- cross-entropy: of a pixel, weight times the sum over classes of target (log of the sum of exp(x) - x) ---- */
@@ -11473,16 +11692,22 @@ static double gcpi_cross_entropy_value(const gcp_call *c, size_t pixel)
     const gcpi_logits l = gcpi_logits_of(c, pixel);
     return l.label >= 0 || l.targets ? l.share * (l.weight * (log(l.sum) + (double)l.top) - l.all) : 0;
 }
+/* Logits and soft targets are rows; labels and weights of samples have a value a row. */
+static gcpi_used gcpi_cross_entropy_used(const gcp_call *c)
+{
+    const gcpi_attributes *a = gcpi_attr(c->attributes);
+    const gcpi_used used = { GCPI_USES_IN(0) | (a->labels.soft ? GCPI_USES_IN(1) : 0), 0, 0,
+                             (a->labels.soft ? 0 : GCPI_USES_IN(1)) |
+                                 (a->labels.samples ? GCPI_USES_IN(a->labels.samples) : 0) };
+    return used;
+}
 static void gcpi_cross_entropy_forward(const gcp_call *c)
 {
-    gcpi_loss(c, gcpi_cross_entropy_value, gcpi_pixels_count(c));
+    gcpi_loss(c, gcpi_cross_entropy_value, gcpi_cross_entropy_used(c), gcpi_pixels_count(c));
 }
-typedef struct gcpi_cross_entropy_job {
-    const gcp_call *call; double share; size_t pixels, chunk;
-} gcpi_cross_entropy_job;
 static void gcpi_cross_entropy_task_back(void *arg, int index, int worker)
 {
-    const gcpi_cross_entropy_job *job = (const gcpi_cross_entropy_job *)arg;
+    const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
     const gcp_view *d = &job->call->din[0];
     size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
     for (size_t p = first; p < last; p++) {
@@ -11498,12 +11723,13 @@ static void gcpi_cross_entropy_task_back(void *arg, int index, int worker)
 }
 static void gcpi_cross_entropy_backward(const gcp_call *c)
 {
-    gcpi_cross_entropy_job job;
+    gcpi_norm_job job = gcpi_norm_job_of(c, c->in[0].shape);
+    gcpi_used used = gcpi_cross_entropy_used(c);
     if (!c->din[0].data) return;
-    job.call = c; job.pixels = gcpi_pixels(c->in[0].shape);
+    used.makes = GCPI_USES_DIN(0);
     job.share = (double)*(const gcp_real *)c->dout[0].data / gcpi_pixels_count(c);
     job.chunk = GCPI_MAX((size_t)1, GCPI_CHUNK / (size_t)c->in[0].shape.d[3]);
-    gcpi_parallel(c->target, (int)((job.pixels + job.chunk - 1) / job.chunk), gcpi_cross_entropy_task_back, &job);
+    gcpi_rows_run(&job, c->in[0].shape.d[3], used, gcpi_by_blocks(c, used), gcpi_cross_entropy_task_back);
 }
 
 static int gcpi_mse_shape(gcp_shape_call *s)
@@ -11520,17 +11746,40 @@ static double gcpi_mse_value(const gcp_call *c, size_t pixel)
     for (int i = 0; i < c->in[0].shape.d[3]; i++) sum += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
     return sum;
 }
-static void gcpi_mse_forward(const gcp_call *c) { gcpi_loss(c, gcpi_mse_value, (double)gcpi_count(c->in[0].shape)); }
+static void gcpi_mse_forward(const gcp_call *c)
+{
+    static const gcpi_used used = { GCPI_USES_IN(0) | GCPI_USES_IN(1), 0, 0, 0 };
+    gcpi_loss(c, gcpi_mse_value, used, (double)gcpi_count(c->in[0].shape));
+}
+/* The gradient of the one input that the call makes one of. */
+static void gcpi_mse_task_back(void *arg, int index, int worker)
+{
+    const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
+    const gcp_call *c = job->call;
+    const int k = c->din[0].data ? 0 : 1;
+    const gcp_real share = (gcp_real)job->share;
+    const size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
+    for (size_t p = first; p < last; p++) {
+        const gcp_real *a = gcpi_row(&c->in[k], p), *b = gcpi_row(&c->in[1 - k], p);
+        gcp_real *d = gcpi_row_out(&c->din[k], p);
+        for (int i = 0; i < c->in[0].shape.d[3]; i++)
+            d[i] = (c->din[k].accumulate ? d[i] : 0) + (a[i] - b[i]) * share;
+    }
+    (void)worker;
+}
 static void gcpi_mse_backward(const gcp_call *c)
 {
-    gcp_real share = (gcp_real)(2.0 * (double)*(const gcp_real *)c->dout[0].data / (double)gcpi_count(c->in[0].shape));
-    for (int k = 0; k < 2; k++)
-        for (size_t p = 0; c->din[k].data && p < gcpi_pixels(c->in[0].shape); p++) {
-            const gcp_real *a = gcpi_row(&c->in[k], p), *b = gcpi_row(&c->in[1 - k], p);
-            gcp_real *d = gcpi_row_out(&c->din[k], p);
-            for (int i = 0; i < c->in[0].shape.d[3]; i++)
-                d[i] = (c->din[k].accumulate ? d[i] : 0) + (a[i] - b[i]) * share;
-        }
+    for (int k = 0; k < 2; k++) {
+        const gcpi_used used = { GCPI_USES_IN(0) | GCPI_USES_IN(1), GCPI_USES_DIN(k), 0, 0 };
+        gcp_call one = *c;
+        gcp_view din[2] = { c->din[0], c->din[1] };
+        gcpi_norm_job job = gcpi_norm_job_of(&one, c->in[0].shape);
+        if (!c->din[k].data) continue;
+        din[1 - k].data = NULL;
+        one.din = din;
+        job.share = 2.0 * (double)*(const gcp_real *)c->dout[0].data / (double)gcpi_count(c->in[0].shape);
+        gcpi_rows_run(&job, c->in[0].shape.d[3], used, gcpi_by_blocks(&one, used), gcpi_mse_task_back);
+    }
 }
 
 static int gcpi_mean_shape(gcp_shape_call *s) { s->out[0] = gcpi_scalar(); return gcpi_all_real(s); }
@@ -11541,16 +11790,31 @@ static double gcpi_mean_value(const gcp_call *c, size_t pixel)
     for (int i = 0; i < c->in[0].shape.d[3]; i++) sum += (double)x[i];
     return sum;
 }
-static void gcpi_mean_forward(const gcp_call *c) { gcpi_loss(c, gcpi_mean_value, (double)gcpi_count(c->in[0].shape)); }
-static void gcpi_mean_backward(const gcp_call *c)
+static void gcpi_mean_forward(const gcp_call *c)
 {
-    const gcp_view *d = &c->din[0];
-    if (!d->data) return;
-    gcp_real share = (gcp_real)((double)*(const gcp_real *)c->dout[0].data / (double)gcpi_count(d->shape));
-    for (size_t p = 0; p < gcpi_pixels(d->shape); p++) {
+    static const gcpi_used used = { GCPI_USES_IN(0), 0, 0, 0 };
+    gcpi_loss(c, gcpi_mean_value, used, (double)gcpi_count(c->in[0].shape));
+}
+static void gcpi_mean_task_back(void *arg, int index, int worker)
+{
+    const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
+    const gcp_view *d = &job->call->din[0];
+    const gcp_real share = (gcp_real)job->share;
+    const size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
+    for (size_t p = first; p < last; p++) {
         gcp_real *dx = gcpi_row_out(d, p);
         for (int i = 0; i < d->shape.d[3]; i++) dx[i] = (d->accumulate ? dx[i] : 0) + share;
     }
+    (void)worker;
+}
+static void gcpi_mean_backward(const gcp_call *c)
+{
+    static const gcpi_used used = { 0, GCPI_USES_DIN(0), 0, 0 };
+    const gcp_view *d = &c->din[0];
+    gcpi_norm_job job = gcpi_norm_job_of(c, d->shape);
+    if (!d->data) return;
+    job.share = (double)*(const gcp_real *)c->dout[0].data / (double)gcpi_count(d->shape);
+    gcpi_rows_run(&job, d->shape.d[3], used, gcpi_by_blocks(c, used), gcpi_mean_task_back);
 }
 
 static gcpi_label_range gcpi_cross_entropy_labels(const gcpi_attributes *a, gcp_shape logits)
@@ -11579,23 +11843,24 @@ static void gcpi_cross_entropy_facts(const gcpi_op *op, gcpi_facts *f)
     f->labels = op->attributes.labels.soft ? NULL : gcpi_cross_entropy_labels;
     f->leaves_out = !op->attributes.labels.soft;
     f->shared = classes ? GCPI_IN(classes) : 0;
-    f->dense = GCPI_IN(2) | GCPI_IN(3);
+    f->dense = f->floats = GCPI_IN(2) | GCPI_IN(3);
 }
 static const gcpi_op_row gcpi_cross_entropy_row = {
     GCP_OP_CROSS_ENTROPY,
     { "cross_entropy", gcpi_cross_entropy_shape, gcpi_cross_entropy_forward, gcpi_cross_entropy_backward,
-      gcpi_loss_cost, GCPI_IN(0) | GCPI_IN(1) | GCPI_IN(2) | GCPI_IN(3), 0, GCPI_LOSS, 1, NULL },
+      gcpi_loss_cost, GCPI_IN(0) | GCPI_IN(1) | GCPI_IN(2) | GCPI_IN(3), 0, GCPI_LOSS | GCP_FLAG_BF16, 1,
+      NULL },
     gcpi_cross_entropy_facts
 };
 static const gcpi_op_row gcpi_mse_row = {
     GCP_OP_MSE,
-    { "mse", gcpi_mse_shape, gcpi_mse_forward, gcpi_mse_backward, gcpi_loss_cost, GCPI_IN(0) | GCPI_IN(1), 0, GCPI_LOSS,
-      1, NULL },
+    { "mse", gcpi_mse_shape, gcpi_mse_forward, gcpi_mse_backward, gcpi_loss_cost, GCPI_IN(0) | GCPI_IN(1), 0,
+      GCPI_LOSS | GCP_FLAG_BF16, 1, NULL },
     NULL
 };
 static const gcpi_op_row gcpi_mean_row = {
     GCP_OP_MEAN,
-    { "mean", gcpi_mean_shape, gcpi_mean_forward, gcpi_mean_backward, gcpi_loss_cost, 0, 0, GCPI_LOSS, 1, NULL },
+    { "mean", gcpi_mean_shape, gcpi_mean_forward, gcpi_mean_backward, gcpi_loss_cost, 0, 0, GCPI_LOSS | GCP_FLAG_BF16, 1, NULL },
     NULL
 };
 

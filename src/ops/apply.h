@@ -131,15 +131,21 @@ static void gcpi_apply_rounded(void *arg, int index, int worker)
 }
 static void gcpi_apply_forward(const gcp_call *c)
 {
-    static const gcpi_used used = { GCPI_USES_IN(0) | GCPI_USES_IN(1), GCPI_USES_OUT(0) | GCPI_USES_OUT(1), 1 };
+    static const gcpi_used used = { GCPI_USES_IN(0) | GCPI_USES_IN(1), GCPI_USES_OUT(0) | GCPI_USES_OUT(1), 1, 0 };
     /* of halves those with a mask or slope go by blocks; several parts round in between, even where all are floats */
     const int parts = (c->in[2].data != NULL) + (c->in[1].data != NULL) + (c->attributes != NULL),
               halves = c->out[0].dtype == GCP_DTYPE_BF16,
               bent = c->attributes && (c->out[1].data || gcpi_attr(c->attributes)->rectifier.slope != 0),
               blocks = c->store && (gcpi_by_blocks(c, used) || (halves ? bent : parts > 1));
-    gcpi_block_rows_run(c, c->in[0].shape, NULL, used, blocks, blocks ? gcpi_apply_rounded : gcpi_apply_task);
+    const gcpi_norm_job job = gcpi_norm_job_of(c, c->in[0].shape);
+    gcpi_rows_run(&job, c->in[0].shape.d[3], used, blocks, blocks ? gcpi_apply_rounded : gcpi_apply_task);
+}
+static void gcpi_apply_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    cost->workspace = gcpi_block_workspace(c->store, c->in[0], c->target, 1);
 }
 
 static const gcpi_op_row gcpi_apply_row = {
-    GCP_ROW_APPLY, { "apply", NULL, gcpi_apply_forward, NULL, gcpi_rows_cost, 0, 0, GCP_FLAG_IN_PLACE | GCP_FLAG_BF16, 2, NULL }, NULL
+    GCP_ROW_APPLY, { "apply", NULL, gcpi_apply_forward, NULL, gcpi_apply_cost, 0, 0,
+                      GCP_FLAG_IN_PLACE | GCP_FLAG_BF16, 2, NULL }, NULL
 };

@@ -3,8 +3,7 @@
 /* Copies size[0] * ... * size[3] elements, by a step in each of both tensors for each axis. */
 typedef struct gcpi_moved {
     const gcp_call *call;
-    gcp_real *to;
-    const gcp_real *from;
+    gcpi_data to, from;
     int size[4], accumulate, turned;       /* turned: the axis along which `from` lies side by side, -1: none */
     ptrdiff_t ts[4], fs[4];
     size_t units, chunk;                   /* units: rows of channels; of a turned copy matrices of up to 64 rows */
@@ -21,24 +20,53 @@ GCPI_LOOP void gcpi_moved_row(gcp_real *to, ptrdiff_t ts, const gcp_real *from, 
     else if (ts == 1 && fs == 1) memcpy(to, from, (size_t)n * sizeof *to);
     else for (int i = 0; i < n; i++) to[i * ts] = from[i * fs];
 }
+GCPI_LOOP void gcpi_moved_halves(gcpi_half *to, ptrdiff_t ts, const gcpi_half *from, ptrdiff_t fs, int n)
+{
+    if (ts == 1 && fs == 1) memcpy(to, from, (size_t)n * sizeof *to);
+    else for (int i = 0; i < n; i++) to[i * ts] = from[i * fs];
+}
+/* A row of any two: by way of floats where values are added, or stored in another way. */
+static void gcpi_moved_run_of(const gcpi_moved *m, gcpi_data to, ptrdiff_t ts, gcpi_data from, ptrdiff_t fs, int n)
+{
+    const gcpi_halves *h = gcpi_halves_of(m->call->target->isa);
+    gcp_real row[GCPI_PIECE], sums[GCPI_PIECE];
+    if (!to.half && !from.half) {
+        gcpi_moved_row((gcp_real *)to.at, ts, (const gcp_real *)from.at, fs, n, m->accumulate);
+        return;
+    }
+    if (to.half && from.half && !m->accumulate) {
+        gcpi_moved_halves((gcpi_half *)to.at, ts, (const gcpi_half *)from.at, fs, n);
+        return;
+    }
+    for (int i = 0, some; i < n; i += some) {
+        const gcpi_data there = gcpi_data_at(to, i * ts);
+        some = GCPI_MIN(n - i, (int)GCPI_PIECE);
+        gcpi_data_load(h, gcpi_data_at(from, i * fs), fs, row, 1, fs == 1 ? 1 : some, fs == 1 ? some : 1);
+        if (m->accumulate) gcpi_data_load(h, there, ts, sums, 1, ts == 1 ? 1 : some, ts == 1 ? some : 1);
+        for (int k = 0; k < some && m->accumulate; k++) row[k] += sums[k];
+        gcpi_data_store(h, there, ts, row, 1, ts == 1 ? 1 : some, ts == 1 ? some : 1);
+    }
+}
 static void gcpi_moved_unit(const gcpi_moved *m, size_t unit)
 {
     const int j = m->turned, parts = j < 0 ? 1 : gcpi_ceil(m->size[j], GCPI_TURNED_ROWS);
     const int part = (int)(unit % (size_t)parts) * GCPI_TURNED_ROWS;
-    gcp_real *to = m->to;
-    const gcp_real *from = m->from;
+    gcpi_data to = m->to, from = m->from;
     unit /= (size_t)parts;
     for (int k = 2; k >= 0; k--) {
         if (k == j) continue;
-        to += (ptrdiff_t)(unit % (size_t)m->size[k]) * m->ts[k];
-        from += (ptrdiff_t)(unit % (size_t)m->size[k]) * m->fs[k];
+        to = gcpi_data_at(to, (ptrdiff_t)(unit % (size_t)m->size[k]) * m->ts[k]);
+        from = gcpi_data_at(from, (ptrdiff_t)(unit % (size_t)m->size[k]) * m->fs[k]);
         unit /= (size_t)m->size[k];
     }
-    if (j < 0) { gcpi_moved_row(to, m->ts[3], from, m->fs[3], m->size[3], m->accumulate); return; }
-    to += part * m->ts[j]; from += part;
+    if (j < 0) { gcpi_moved_run_of(m, to, m->ts[3], from, m->fs[3], m->size[3]); return; }
+    to = gcpi_data_at(to, part * m->ts[j]); from = gcpi_data_at(from, part);
     const int rows = GCPI_MIN(m->size[j] - part, (int)GCPI_TURNED_ROWS);
-    if (!m->accumulate) gcpi_simd_of(m->call->target->isa).turn(to, m->ts[j], rows, m->size[3], from, m->fs[3]);
-    else for (int r = 0; r < rows; r++) gcpi_moved_row(to + r * m->ts[j], 1, from + r, m->fs[3], m->size[3], 1);
+    if (!m->accumulate && !to.half && !from.half)
+        gcpi_simd_of(m->call->target->isa).turn((gcp_real *)to.at, m->ts[j], rows, m->size[3],
+                                                (const gcp_real *)from.at, m->fs[3]);
+    else for (int r = 0; r < rows; r++)
+        gcpi_moved_run_of(m, gcpi_data_at(to, r * m->ts[j]), 1, gcpi_data_at(from, r), m->fs[3], m->size[3]);
 }
 static void gcpi_moved_task(void *arg, int index, int worker)
 {
@@ -68,12 +96,12 @@ static void gcpi_part_copy(const gcp_call *c, const gcp_view *whole, const gcp_v
 {
     gcpi_moved m;
     ptrdiff_t ws[4], ps[4];
-    gcp_real *start;
     gcpi_axis_steps(whole, ws); gcpi_axis_steps(part, ps);
-    start = (gcp_real *)whole->data + first * ws[axis];
+    const gcpi_data start = gcpi_data_at(gcpi_elements(whole, 0, 0), first * ws[axis]),
+                    there = gcpi_elements(part, 0, 0);
     ws[axis] *= step;
     m.call = c; m.accumulate = back ? whole->accumulate : part->accumulate;
-    m.to = back ? start : (gcp_real *)part->data; m.from = back ? (const gcp_real *)part->data : start;
+    m.to = back ? start : there; m.from = back ? there : start;
     memcpy(m.size, part->shape.d, sizeof m.size);
     memcpy(m.ts, back ? ws : ps, sizeof ws);
     memcpy(m.fs, back ? ps : ws, sizeof ws);
@@ -157,18 +185,19 @@ static int gcpi_pad_shape(gcp_shape_call *s)
 static void gcpi_pad_part(const gcp_call *c, const gcp_view *padded, const gcp_view *x, int at, int count, int from,
                           int step, int back)
 {
-    static const gcp_real zero = 0;
+    static const double zero = 0;                      /* of any width */
     const int axis = gcpi_attr(c->attributes)->pad.axis;
     gcpi_moved m;
     ptrdiff_t ps[4], xs[4] = { 0, 0, 0, 0 };
     gcpi_axis_steps(padded, ps);
     if (x) gcpi_axis_steps(x, xs);
-    gcp_real *inside = (gcp_real *)padded->data + at * ps[axis];
-    gcp_real *there = x ? (gcp_real *)x->data + from * xs[axis] : NULL;
+    const gcpi_data inside = gcpi_data_at(gcpi_elements(padded, 0, 0), at * ps[axis]),
+                    none = { (void *)(uintptr_t)&zero, inside.half },
+                    there = x ? gcpi_data_at(gcpi_elements(x, 0, 0), from * xs[axis]) : none;
     xs[axis] *= step;
     m.call = c; m.accumulate = back && x->accumulate;
     m.to = back ? there : inside;
-    m.from = back ? inside : x ? there : &zero;
+    m.from = back ? inside : there;
     memcpy(m.size, padded->shape.d, sizeof m.size);
     m.size[axis] = count;
     memcpy(m.ts, back ? xs : ps, sizeof xs);
@@ -220,7 +249,7 @@ static void gcpi_transposed(const gcp_call *c, const gcp_view *to, const gcp_vie
     ptrdiff_t xs[4];
     gcpi_axis_steps(x, xs); gcpi_axis_steps(to, m.ts);
     m.call = c; m.accumulate = to->accumulate;
-    m.to = (gcp_real *)to->data; m.from = (const gcp_real *)x->data;
+    m.to = gcpi_elements(to, 0, 0); m.from = gcpi_elements(x, 0, 0);
     memcpy(m.size, to->shape.d, sizeof m.size);
     for (int k = 0; k < 4; k++) m.fs[k] = xs[from[k]];
     run(&m);
@@ -291,9 +320,15 @@ static void gcpi_transpose_facts(const gcpi_op *op, gcpi_facts *f)
 #define GCPI_AXES_ROW(NAME, name, word, facts)                                                                      \
     static const gcpi_op_row gcpi_##name##_row = {                                                                  \
         GCP_OP_##NAME,                                                                                              \
-        { word, gcpi_##name##_shape, gcpi_##name##_forward, gcpi_##name##_backward, NULL, 0, 0, 0, 1, NULL },       \
+        { word, gcpi_##name##_shape, gcpi_##name##_forward, gcpi_##name##_backward, NULL, 0, 0, GCPI_AXES_FLAGS_##NAME,     \
+          1, NULL },                                                                                                \
         facts                                                                                                       \
     };
+/* Where a padding is added to several times, in pieces, its sums are floats. */
+#define GCPI_AXES_FLAGS_JOIN GCP_FLAG_BF16
+#define GCPI_AXES_FLAGS_CUT GCP_FLAG_BF16
+#define GCPI_AXES_FLAGS_PAD 0
+#define GCPI_AXES_FLAGS_TRANSPOSE GCP_FLAG_BF16
 GCPI_AXES_ROW(JOIN, join, "concat", gcpi_join_facts)
 GCPI_AXES_ROW(CUT, cut, "slice", gcpi_join_facts)
 GCPI_AXES_ROW(PAD, pad, "pad", gcpi_pad_facts)

@@ -74,29 +74,45 @@ GCPI_BODY void gcpi_pair_total_body(const gcpi_pair_run *r, double *sums, int la
 }
 GCPI_WIDE(gcpi_pair_total, (const gcpi_pair_run *r, double *sums, int lanes), (r, sums, lanes), r->target)
 
-/* Where n elements from e on lie side by side in a view; NULL: they do not. */
+/* Where n elements from e on lie side by side in a view, as gcp_real; NULL: they do not. */
 static gcp_real *gcpi_pair_there(const gcp_view *v, size_t e, size_t n)
 {
     const size_t c = (size_t)v->shape.d[3];
+    if (v->dtype == GCP_DTYPE_BF16) return NULL;
     if (v->pitch == (ptrdiff_t)c) return (gcp_real *)v->data + e;
     return e % c + n <= c ? gcpi_row_out(v, e / c) + e % c : NULL;
 }
-/* They, where they lie or in the buffer. */
-static const gcp_real *gcpi_pair_load(const gcp_view *v, size_t e, size_t step, size_t n, gcp_real *buffer)
+/* Element e, and how many of n lie side by side from it on. */
+static gcpi_data gcpi_pair_element(const gcp_view *v, size_t e, size_t n, size_t *run)
 {
     const size_t c = (size_t)v->shape.d[3];
-    const gcp_real *there = gcpi_pair_there(v, e, step ? n : 1);
-    if (step && there) return there;
-    if (step) for (size_t i = 0; i < n; i++) buffer[i] = gcpi_row(v, (e + i) / c)[(e + i) % c];
-    else for (size_t i = 0; i < n; i++) buffer[i] = *there;
+    *run = v->pitch == (ptrdiff_t)c ? n : GCPI_MIN(n, c - e % c);
+    return gcpi_elements(v, e / c, (int)(e % c));
+}
+/* They, where they lie or in the buffer. */
+static const gcp_real *gcpi_pair_load(const gcpi_halves *h, const gcp_view *v, size_t e, size_t step, size_t n,
+                                      gcp_real *buffer)
+{
+    const gcp_real *there = step ? gcpi_pair_there(v, e, n) : NULL;
+    size_t run;
+    if (there) return there;
+    for (size_t i = 0, all = step ? n : 1; i < all; i += run) {
+        const gcpi_data from = gcpi_pair_element(v, e + i, all - i, &run);
+        gcpi_data_load(h, from, 0, buffer + i, 0, 1, (ptrdiff_t)run);
+    }
+    for (size_t i = 1; !step && i < n; i++) buffer[i] = buffer[0];
     return buffer;
 }
-static void gcpi_pair_store(const gcp_view *v, size_t e, size_t n, const gcp_real *from)
+/* from: n values, at most GCPI_PAIR_RUN. */
+static void gcpi_pair_store(const gcpi_halves *h, const gcp_view *v, size_t e, size_t n, const gcp_real *from)
 {
-    const size_t c = (size_t)v->shape.d[3];
-    for (size_t i = 0; i < n; i++) {
-        gcp_real *to = gcpi_row_out(v, (e + i) / c) + (e + i) % c;
-        *to = v->accumulate ? *to + from[i] : from[i];
+    gcp_real sums[GCPI_PAIR_RUN];
+    size_t run;
+    for (size_t i = 0; i < n; i += run) {
+        const gcpi_data to = gcpi_pair_element(v, e + i, n - i, &run);
+        if (v->accumulate) gcpi_data_load(h, to, 0, sums, 0, 1, (ptrdiff_t)run);
+        for (size_t k = 0; k < run; k++) sums[k] = v->accumulate ? sums[k] + from[i + k] : from[i + k];
+        gcpi_data_store(h, to, 0, sums, 0, 1, (ptrdiff_t)run);
     }
 }
 
@@ -146,7 +162,7 @@ static void gcpi_pair_run_at(const gcpi_pair_job *j, const size_t *e, size_t n, 
     r->p = (gcp_real)gcpi_attr(c->attributes)->pair.p;
     for (int k = 0; k < 3; k++) {
         const int o = j->step->x[k];
-        r->x[k] = gcpi_pair_load(views[o], e[o], j->loops.step[o][0], n, hold[k]);
+        r->x[k] = gcpi_pair_load(gcpi_halves_of(c->target->isa), views[o], e[o], j->loops.step[o][0], n, hold[k]);
     }
 }
 static size_t gcpi_pair_run_length(const gcpi_pair_job *j, size_t run)
@@ -175,7 +191,7 @@ static void gcpi_pair_task(void *arg, int index, int worker)
         r.to = there && !j->to->accumulate ? there : hold[3];
         gcpi_pair_fns[j->step->loop](&r);
         if (r.to == there) continue;
-        if (!there) { gcpi_pair_store(j->to, e[0], n, hold[3]); continue; }
+        if (!there) { gcpi_pair_store(gcpi_halves_of(r.target->isa), j->to, e[0], n, hold[3]); continue; }
         r.x[0] = r.to = there; r.x[1] = r.x[2] = hold[3];
         gcpi_pair_sum(&r);
     }
@@ -231,7 +247,7 @@ static void gcpi_pair_sums_store(const gcpi_pair_job *j, size_t unit, double *su
     for (size_t i = 0; i < n; i++) values[i] = (gcp_real)sums[i];
     gcpi_pair_run_place(j, run, e);
     gcpi_pair_at(j, j->lanes ? unit : unit / j->runs, 0, e);
-    gcpi_pair_store(j->to, e[j->side], n, values);
+    gcpi_pair_store(gcpi_halves_of(j->call->target->isa), j->to, e[j->side], n, values);
 }
 static void gcpi_pair_sums_task(void *arg, int index, int worker)
 {
@@ -336,7 +352,7 @@ static void gcpi_pair_facts(const gcpi_op *op, gcpi_facts *f)
     static const gcpi_op_row gcpi_##name##_pair_row = {                                                     \
         GCP_OP_PAIR,                                                                                        \
         { #name, shape, gcpi_pair_forward, gcpi_pair_backward, gcpi_pair_cost, reads, 0,          \
-          GCPI_OVER | (flags), 1, NULL },                                                                   \
+          GCPI_OVER | GCP_FLAG_BF16 | (flags), 1, NULL },                                                                   \
         gcpi_pair_facts                                                                                     \
     };
 GCPI_PAIR_ROW(add, gcpi_pair_shape, 0, 0)

@@ -3,15 +3,15 @@
    was made is rounded when it is stored. */
 
 /* The row operands of a call, all of one width, as bits: those that are read, those that are made. typed: there is a
-   loop for halves alone, too; then blocks are for operands of both kinds. */
-typedef struct gcpi_used { unsigned reads, makes; int typed; } gcpi_used;
+   loop for halves alone, too; then blocks are for operands of both kinds. singles: operands of one value a row. */
+typedef struct gcpi_used { unsigned reads, makes; int typed; unsigned singles; } gcpi_used;
 enum { GCPI_USED_IN = 0, GCPI_USED_OUT = 8, GCPI_USED_DIN = 16, GCPI_USED_DOUT = 24 };
 #define GCPI_USES_IN(i)   (1u << (GCPI_USED_IN + (i)))
 #define GCPI_USES_OUT(i)  (1u << (GCPI_USED_OUT + (i)))
 #define GCPI_USES_DIN(i)  (1u << (GCPI_USED_DIN + (i)))
 #define GCPI_USES_DOUT(i) (1u << (GCPI_USED_DOUT + (i)))
-static const gcpi_used gcpi_uses_forward = { GCPI_USES_IN(0), GCPI_USES_OUT(0), 0 };
-static const gcpi_used gcpi_uses_backward = { GCPI_USES_IN(0) | GCPI_USES_DOUT(0), GCPI_USES_DIN(0), 0 };
+static const gcpi_used gcpi_uses_forward = { GCPI_USES_IN(0), GCPI_USES_OUT(0), 0, 0 };
+static const gcpi_used gcpi_uses_backward = { GCPI_USES_IN(0) | GCPI_USES_DOUT(0), GCPI_USES_DIN(0), 0, 0 };
 
 /* slots: row operands of a call, and one more for values in between. */
 enum { GCPI_BLOCK_VALUES = 2048, GCPI_BLOCK_SLOTS = 4, GCPI_BLOCK_INPUTS = 6, GCPI_BLOCK_OUTPUTS = 2 };
@@ -25,29 +25,34 @@ typedef struct gcpi_block_call {
     gcp_real *room;
 } gcpi_block_call;
 
-/* Rows of a block: a multiple of what makes whole bytes of a mask. */
-static size_t gcpi_block_rows(size_t width)
+/* Rows of a block; masked: a multiple of what makes whole bytes of a mask. */
+static size_t gcpi_block_rows(size_t width, int masked)
 {
-    const size_t bits = width & (~width + 1), step = bits >= 8 ? 1 : 8 / bits;
+    const size_t bits = width & (~width + 1), step = !masked || bits >= 8 ? 1 : 8 / bits;
     return GCPI_MAX((size_t)1, GCPI_BLOCK_VALUES / width / step) * step;
 }
-static size_t gcpi_block_values(size_t width) { return gcpi_block_rows(width) * width; }
-static size_t gcpi_block_room(size_t width)        /* bytes, of a worker */
+static size_t gcpi_block_values(size_t width, int masked) { return gcpi_block_rows(width, masked) * width; }
+static size_t gcpi_block_room(size_t width, int masked)        /* bytes, of a worker */
 {
-    return gcpi_round(GCPI_BLOCK_SLOTS * gcpi_block_values(width) * sizeof(gcp_real), 64);
+    return gcpi_round(GCPI_BLOCK_SLOTS * gcpi_block_values(width, masked) * sizeof(gcp_real), 64);
 }
 /* Bytes of all workers' rooms: first in a call's workspace, where a plan stores bfloat16. */
-static size_t gcpi_block_workspace(gcp_store store, gcp_shape s, const gcp_target *target)
+static size_t gcpi_block_workspace(gcp_store store, gcp_shape s, const gcp_target *target, int masked)
 {
-    return store ? gcpi_block_room((size_t)s.d[3]) * (size_t)target->threads : 0;
+    return store ? gcpi_block_room((size_t)s.d[3], masked) * (size_t)target->threads : 0;
 }
 
 /* The cost of an op that needs no other workspace. */
 static void gcpi_rows_cost(const gcp_cost_call *c, gcp_cost *cost)
 {
-    cost->workspace = gcpi_block_workspace(c->store, c->in[0], c->target);
+    cost->workspace = gcpi_block_workspace(c->store, c->in[0], c->target, 0);
 }
+static int gcpi_masks(gcpi_used used) { return used.makes & GCPI_USES_OUT(1) ? 1 : 0; }
 
+static void gcpi_block_single(const gcpi_block_call *b, const gcp_view *from, gcp_view *to)
+{
+    to->data = (unsigned char *)from->data + gcpi_row_bytes(from->dtype, b->first);
+}
 /* Visits the row operands: of the whole call, and beside them the block's. */
 typedef void gcpi_block_visit(gcpi_block_call *b, const gcp_view *whole, gcp_view *part, int reads, int makes);
 static void gcpi_block_each(gcpi_block_call *b, gcpi_block_visit *visit)
@@ -57,10 +62,11 @@ static void gcpi_block_each(gcpi_block_call *b, gcpi_block_visit *visit)
     whole[0] = b->whole->in; whole[1] = b->whole->out; whole[2] = b->whole->din; whole[3] = b->whole->dout;
     for (int bit = 0; bit < 32; bit++) {
         const int reads = b->used.reads >> bit & 1, makes = b->used.makes >> bit & 1,
-                  count = bit & GCPI_USED_OUT ? b->whole->outputs : b->whole->inputs;
+                  single = b->used.singles >> bit & 1, count = bit & GCPI_USED_OUT ? b->whole->outputs : b->whole->inputs;
         const gcp_view *from = &whole[bit / 8][bit % 8];
-        if ((reads || makes) && bit % 8 < count && from->data)
-            visit(b, from, &part[bit / 8][bit % 8], reads, makes);
+        if (bit % 8 >= count || !from->data) continue;
+        if (reads || makes) visit(b, from, &part[bit / 8][bit % 8], reads, makes);
+        else if (single) gcpi_block_single(b, from, &part[bit / 8][bit % 8]);
     }
 }
 /* Where rows lie side by side they are loaded and stored as one. */
@@ -74,7 +80,7 @@ static void gcpi_block_load(gcpi_block_call *b, const gcp_view *from, gcp_view *
         to->data = (unsigned char *)from->data + gcpi_row_bytes(from->dtype, b->first * width);
         return;
     }
-    gcp_real *at = b->room + (size_t)b->slots++ * gcpi_block_values(width);
+    gcp_real *at = b->room + (size_t)b->slots++ * gcpi_block_values(width, gcpi_masks(b->used));
     to->data = at; to->dtype = GCP_DTYPE_REAL; to->pitch = b->width;
     if (!reads && !(makes && from->accumulate)) return;
     const int one = from->pitch == b->width;
@@ -118,25 +124,37 @@ static int gcpi_by_blocks(const gcp_call *c, gcpi_used used)
 {
     gcpi_block_call b;
     if (!c->store) return 0;
-    b.whole = c; b.used = used; b.slots = 0;
+    b.whole = c; b.used = used; b.used.singles = 0; b.slots = 0;
     gcpi_block_each(&b, gcpi_block_found);
     return used.typed ? b.slots == 3 : b.slots & 1;
 }
 
 /* Passes by rows, chunk by chunk: a task of a job takes the rows from index * chunk on. means: of batch-norm's
-   backward, else NULL. */
-typedef struct gcpi_norm_job { const gcp_call *call; const gcp_real *means; size_t pixels, chunk; } gcpi_norm_job;
+   backward; share: of a loss's. */
+typedef struct gcpi_norm_job {
+    const gcp_call *call; const gcp_real *means; double share; size_t pixels, chunk;
+} gcpi_norm_job;
 typedef void gcpi_rows_task(void *arg, int index, int worker);
 typedef struct gcpi_block_job { gcpi_norm_job rows; gcpi_rows_task *task; gcpi_used used; int width; } gcpi_block_job;
+
+static gcpi_norm_job gcpi_norm_job_of(const gcp_call *c, gcp_shape shape)
+{
+    gcpi_norm_job job;
+    job.call = c; job.means = NULL; job.share = 0; job.pixels = gcpi_pixels(shape);
+    /* a multiple of 8: no two tasks share a byte of a mask */
+    job.chunk = (GCPI_MAX((size_t)1, GCPI_CHUNK / (size_t)shape.d[3]) + 7) / 8 * 8;
+    return job;
+}
 
 /* The same task, for a job of one block at a time. */
 static void gcpi_block_task(void *arg, int index, int worker)
 {
     const gcpi_block_job *job = (const gcpi_block_job *)arg;
-    const size_t width = (size_t)job->width, step = gcpi_block_rows(width), end = (size_t)index * job->rows.chunk;
-    const size_t last = GCPI_MIN(end + job->rows.chunk, job->rows.pixels);
-    unsigned char *room = (unsigned char *)job->rows.call->workspace + (size_t)worker * gcpi_block_room(width);
-    for (size_t first = end, n; first < last; first += n) {
+    const int masked = gcpi_masks(job->used);
+    const size_t width = (size_t)job->width, step = gcpi_block_rows(width, masked),
+                 start = (size_t)index * job->rows.chunk, last = GCPI_MIN(start + job->rows.chunk, job->rows.pixels);
+    unsigned char *room = (unsigned char *)job->rows.call->workspace + (size_t)worker * gcpi_block_room(width, masked);
+    for (size_t first = start, n; first < last; first += n) {
         gcpi_block_call b;
         gcpi_norm_job one = job->rows;
         n = GCPI_MIN(step, last - first);
@@ -147,19 +165,18 @@ static void gcpi_block_task(void *arg, int index, int worker)
     }
 }
 
-static void gcpi_block_rows_run(const gcp_call *c, gcp_shape shape, const gcp_real *means, gcpi_used used, int blocks,
-                                gcpi_rows_task *task)
+/* width: of a row. blocks: as gcpi_by_blocks says, or the task needs them. */
+static void gcpi_rows_run(const gcpi_norm_job *rows, int width, gcpi_used used, int blocks, gcpi_rows_task *task)
 {
     gcpi_block_job job;
-    job.rows.call = c; job.rows.means = means; job.rows.pixels = gcpi_pixels(shape);
-    job.task = task; job.used = used; job.width = shape.d[3];
-    /* a multiple of 8: no two tasks share a byte of a mask */
-    job.rows.chunk = (GCPI_MAX((size_t)1, GCPI_CHUNK / (size_t)shape.d[3]) + 7) / 8 * 8;
-    gcpi_parallel(c->target, (int)((job.rows.pixels + job.rows.chunk - 1) / job.rows.chunk),
+    job.rows = *rows; job.task = task; job.used = used; job.width = width;
+    gcpi_parallel(rows->call->target, (int)((rows->pixels + rows->chunk - 1) / rows->chunk),
                   blocks ? gcpi_block_task : task, &job);
 }
 static void gcpi_norm_rows(const gcp_call *c, gcp_shape shape, const gcp_real *means, gcpi_used used,
                            gcpi_rows_task *task)
 {
-    gcpi_block_rows_run(c, shape, means, used, gcpi_by_blocks(c, used), task);
+    gcpi_norm_job job = gcpi_norm_job_of(c, shape);
+    job.means = means;
+    gcpi_rows_run(&job, shape.d[3], used, gcpi_by_blocks(c, used), task);
 }

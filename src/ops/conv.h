@@ -67,7 +67,7 @@ static void gcpi_conv_cost(const gcp_cost_call *c, gcp_cost *cost, int forward, 
     cost->flops = gcpi_conv_flops(a) * (c->backward ? (c->wanted & 1) + (c->wanted >> 1 & 1) : 1);
     if (!c->backward) /* also of the apply that may follow in the same pass */
         cost->workspace = GCPI_MAX(gcpi_conv_workspace(a, forward, c->target, c->store),
-                                   gcpi_block_workspace(c->store, c->out[0], c->target));
+                                   gcpi_block_workspace(c->store, c->out[0], c->target, 1));
     if (c->backward && c->wanted & 1) cost->workspace = gcpi_conv_workspace(a, data, c->target, c->store);
     if (c->backward && c->wanted & 2)
         cost->workspace =

@@ -1,27 +1,50 @@
 /* Dropout: y = x / (1 - rate) or 0. A draw depends on seed, step, op, global sample and element only; with .per_sample
    on no element. */
-GCPI_LOOP void gcpi_dropout_walk(const gcp_call *c, const gcp_view *to, const gcp_view *from, int image, int accumulate)
+/* How the draws of a row go on: element by element. */
+typedef struct gcpi_draws {
+    const gcp_step_numbers *numbers;
+    uint64_t sample, key, element;
+    uint32_t limit;
+    gcpi_random r;
+    int whole;                                         /* element 0's draw is all elements' */
+    gcp_real gain;
+} gcpi_draws;
+/* n values of a row, the first of them if `begins`. */
+GCPI_LOOP void gcpi_dropout_run(gcpi_draws *d, const gcp_real *x, gcp_real *y, size_t n, int begins, int accumulate)
 {
-    double rate = gcpi_attr(c->attributes)->dropout.rate;
-    uint32_t limit = (uint32_t)(rate * 4294967296.0);
-    gcp_real gain = (gcp_real)(1.0 / (1.0 - rate));
-    uint64_t sample = c->numbers->first_sample + (uint64_t)image,
-             key = c->numbers->seed + 0x9E3779B97F4A7C15u * c->ordinal;
-    const int whole = gcpi_attr(c->attributes)->dropout.per_sample; /* element 0's draw is all elements' */
-    size_t per = (size_t)to->shape.d[1] * (size_t)to->shape.d[2], width = (size_t)to->shape.d[3];
-    uint64_t element = 0;
-    gcpi_random r = gcpi_philox(0, (uint32_t)sample, (uint32_t)c->numbers->step, (uint32_t)(sample >> 32), key);
-    for (size_t p = 0; p < per; p++) {
-        const gcp_real *x = gcpi_row(from, (size_t)image * per + p);
-        gcp_real *y = gcpi_row_out(to, (size_t)image * per + p);
-        for (size_t i = 0; i < width; i++, element++) {
-            if (!whole && (i == 0 || (element & 3) == 0))
-                r = gcpi_philox((uint32_t)(element >> 2), (uint32_t)sample, (uint32_t)c->numbers->step,
-                                (uint32_t)((element >> 34) ^ (sample >> 32)), key);
-            gcp_real v = r.x[whole ? 0 : element & 3] >= limit ? x[i] * gain : 0;
-            y[i] = accumulate ? y[i] + v : v;
-        }
+    for (size_t i = 0; i < n; i++, d->element++) {
+        if (!d->whole && ((begins && i == 0) || (d->element & 3) == 0))
+            d->r = gcpi_philox((uint32_t)(d->element >> 2), (uint32_t)d->sample, (uint32_t)d->numbers->step,
+                               (uint32_t)((d->element >> 34) ^ (d->sample >> 32)), d->key);
+        gcp_real v = d->r.x[d->whole ? 0 : d->element & 3] >= d->limit ? x[i] * d->gain : 0;
+        y[i] = accumulate ? y[i] + v : v;
     }
+}
+static void gcpi_dropout_walk(const gcp_call *c, const gcp_view *to, const gcp_view *from, int image, int accumulate)
+{
+    const double rate = gcpi_attr(c->attributes)->dropout.rate;
+    const gcpi_halves *h = gcpi_halves_of(c->target->isa);
+    const size_t per = (size_t)to->shape.d[1] * (size_t)to->shape.d[2], width = (size_t)to->shape.d[3];
+    gcp_real xs[GCPI_PIECE], ys[GCPI_PIECE];
+    gcpi_draws d;
+    d.numbers = c->numbers;
+    d.limit = (uint32_t)(rate * 4294967296.0);
+    d.gain = (gcp_real)(1.0 / (1.0 - rate));
+    d.sample = c->numbers->first_sample + (uint64_t)image;
+    d.key = c->numbers->seed + 0x9E3779B97F4A7C15u * c->ordinal;
+    d.whole = gcpi_attr(c->attributes)->dropout.per_sample;
+    d.element = 0;
+    d.r = gcpi_philox(0, (uint32_t)d.sample, (uint32_t)c->numbers->step, (uint32_t)(d.sample >> 32), d.key);
+    for (size_t p = (size_t)image * per; p < ((size_t)image + 1) * per; p++)
+        for (size_t first = 0, n; first < width; first += n) {
+            const gcpi_data x = gcpi_elements(from, p, (int)first), y = gcpi_elements(to, p, (int)first);
+            n = GCPI_MIN(width - first, (size_t)GCPI_PIECE);
+            if (x.half) gcpi_data_load(h, x, 0, xs, 0, 1, (ptrdiff_t)n);
+            if (y.half && accumulate) gcpi_data_load(h, y, 0, ys, 0, 1, (ptrdiff_t)n);
+            gcpi_dropout_run(&d, x.half ? xs : (const gcp_real *)x.at, y.half ? ys : (gcp_real *)y.at, n, first == 0,
+                             accumulate);
+            if (y.half) gcpi_data_store(h, y, 0, ys, 0, 1, (ptrdiff_t)n);
+        }
 }
 static void gcpi_dropout_image(const gcp_call *c, int image) { gcpi_dropout_walk(c, &c->out[0], &c->in[0], image, 0); }
 static void gcpi_dropout_image_back(const gcp_call *c, int image)
@@ -51,7 +74,7 @@ static void gcpi_dropout_facts(const gcpi_op *op, gcpi_facts *f)
 }
 static const gcpi_op_row gcpi_dropout_row = { GCP_OP_DROPOUT,
                                               { "dropout", gcpi_unary_shape, gcpi_dropout_forward,
-                                                gcpi_dropout_backward, NULL, 0, 0, GCPI_OVER, 1, NULL },
+                                                gcpi_dropout_backward, NULL, 0, 0, GCPI_OVER | GCP_FLAG_BF16, 1, NULL },
                                               gcpi_dropout_facts };
 GCPI_DEF gcp_tensor gcp_dropout_at(gcp_tensor x, gcp_dropout_opts o)
 {

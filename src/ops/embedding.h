@@ -20,8 +20,11 @@ static size_t gcpi_entry(const gcp_call *c, size_t i)
 }
 static void gcpi_embedding_forward(const gcp_call *c)
 {
-    size_t n = gcpi_count(c->in[0].shape), width = (size_t)c->in[1].shape.d[3] * sizeof(gcp_real);
-    for (size_t i = 0; i < n; i++) memcpy(gcpi_row_out(&c->out[0], i), gcpi_row(&c->in[1], gcpi_entry(c, i)), width);
+    const gcpi_halves *h = gcpi_halves_of(c->target->isa);
+    size_t n = gcpi_count(c->in[0].shape);
+    for (size_t i = 0; i < n; i++)
+        gcpi_data_store(h, gcpi_elements(&c->out[0], i, 0), 0, gcpi_row(&c->in[1], gcpi_entry(c, i)), 0, 1,
+                        c->in[1].shape.d[3]);
 }
 static void gcpi_embedding_backward(const gcp_call *c)
 {
@@ -30,9 +33,8 @@ static void gcpi_embedding_backward(const gcp_call *c)
     if (!d->data) return;
     if (!d->accumulate) memset(d->data, 0, gcpi_count(d->shape) * sizeof(gcp_real));
     for (size_t i = 0; i < n; i++) {
-        gcp_real *to = gcpi_row_out(d, gcpi_entry(c, i));
-        const gcp_real *dy = gcpi_row(&c->dout[0], i);
-        for (int k = 0; k < d->shape.d[3]; k++) to[k] += dy[k];
+        const gcpi_data to = gcpi_elements(d, gcpi_entry(c, i), 0), dy = gcpi_elements(&c->dout[0], i, 0);
+        gcpi_elements_copy(c, to, dy, (size_t)d->shape.d[3], 1);
     }
 }
 
@@ -54,13 +56,13 @@ static void gcpi_embedding_facts(const gcpi_op *op, gcpi_facts *f)
     (void)op;
     f->call = gcpi_embedding_call;
     f->channels = GCPI_CHANNELS_LOOKED_UP;
-    f->shared = GCPI_IN(1);
+    f->shared = f->floats = GCPI_IN(1);
     f->labels = gcpi_embedding_ids;
 }
 static const gcpi_op_row gcpi_embedding_row = {
     GCP_OP_EMBEDDING,
     { "embedding", gcpi_embedding_shape, gcpi_embedding_forward, gcpi_embedding_backward, NULL, GCPI_IN(0), 0,
-      GCP_FLAG_SAMPLES_APART, 1, NULL },
+      GCP_FLAG_SAMPLES_APART | GCP_FLAG_BF16, 1, NULL },
     gcpi_embedding_facts
 };
 

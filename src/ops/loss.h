@@ -5,30 +5,46 @@ typedef struct gcpi_loss_job {
     const gcp_call *call;
     double (*value)(const gcp_call *call, size_t pixel);
     size_t pixels, blocks;
+    gcpi_used used;
+    int halves;                       /* some of them: rows are read by blocks in floats */
+    double *sums;
 } gcpi_loss_job;
 static void gcpi_loss_task(void *arg, int index, int worker)
 {
     const gcpi_loss_job *job = (const gcpi_loss_job *)arg;
-    size_t first = job->pixels * (size_t)index / job->blocks, last = job->pixels * (size_t)(index + 1) / job->blocks;
+    const int width = job->call->in[0].shape.d[3];
+    const size_t first = job->pixels * (size_t)index / job->blocks,
+                 last = job->pixels * (size_t)(index + 1) / job->blocks, step = gcpi_block_rows((size_t)width, 0);
+    unsigned char *room = (unsigned char *)job->call->workspace + (size_t)worker * gcpi_block_room((size_t)width, 0);
     double sum = 0;
-    for (size_t p = first; p < last; p++) sum += job->value(job->call, p);
-    ((double *)job->call->workspace)[index] = sum;
-    (void)worker;
+    for (size_t p = first; !job->halves && p < last; p++) sum += job->value(job->call, p);
+    for (size_t p = first, n; job->halves && p < last; p += n) {
+        gcpi_block_call b;
+        n = GCPI_MIN(step, last - p);
+        gcpi_block_open(&b, job->call, job->used, width, p, n, room);
+        for (size_t i = 0; i < n; i++) sum += job->value(&b.call, i);
+    }
+    job->sums[index] = sum;
 }
 static size_t gcpi_loss_blocks(gcp_shape s) { return GCPI_MIN((size_t)64, (gcpi_pixels(s) + 15) / 16); }
-static void gcpi_loss(const gcp_call *c, double (*value)(const gcp_call *call, size_t pixel), double count)
+static void gcpi_loss(const gcp_call *c, double (*value)(const gcp_call *call, size_t pixel), gcpi_used used,
+                      double count)
 {
     gcpi_loss_job job;
     double sum = 0;
-    job.call = c; job.value = value; job.pixels = gcpi_pixels(c->in[0].shape);
+    job.call = c; job.value = value; job.used = used;
+    job.halves = gcpi_by_blocks(c, used);
+    job.sums = (double *)(void *)((unsigned char *)c->workspace +
+                                  gcpi_block_workspace(c->store, c->in[0].shape, c->target, 0)); job.pixels = gcpi_pixels(c->in[0].shape);
     job.blocks = gcpi_loss_blocks(c->in[0].shape);
     gcpi_parallel(c->target, (int)job.blocks, gcpi_loss_task, &job);
-    for (size_t b = 0; b < job.blocks; b++) sum += ((double *)c->workspace)[b];
+    for (size_t b = 0; b < job.blocks; b++) sum += job.sums[b];
     *(gcp_real *)c->out[0].data = (gcp_real)(sum / count);
 }
 static void gcpi_loss_cost(const gcp_cost_call *c, gcp_cost *cost)
 {
-    if (!c->backward) cost->workspace = gcpi_loss_blocks(c->in[0]) * sizeof(double);
+    gcpi_rows_cost(c, cost);
+    if (!c->backward) cost->workspace += gcpi_loss_blocks(c->in[0]) * sizeof(double);
 }
 
 /* ---- cross-entropy: of a pixel, weight times the sum over classes of target (log of the sum of exp(x) - x) ---- */
@@ -183,16 +199,22 @@ static double gcpi_cross_entropy_value(const gcp_call *c, size_t pixel)
     const gcpi_logits l = gcpi_logits_of(c, pixel);
     return l.label >= 0 || l.targets ? l.share * (l.weight * (log(l.sum) + (double)l.top) - l.all) : 0;
 }
+/* Logits and soft targets are rows; labels and weights of samples have a value a row. */
+static gcpi_used gcpi_cross_entropy_used(const gcp_call *c)
+{
+    const gcpi_attributes *a = gcpi_attr(c->attributes);
+    const gcpi_used used = { GCPI_USES_IN(0) | (a->labels.soft ? GCPI_USES_IN(1) : 0), 0, 0,
+                             (a->labels.soft ? 0 : GCPI_USES_IN(1)) |
+                                 (a->labels.samples ? GCPI_USES_IN(a->labels.samples) : 0) };
+    return used;
+}
 static void gcpi_cross_entropy_forward(const gcp_call *c)
 {
-    gcpi_loss(c, gcpi_cross_entropy_value, gcpi_pixels_count(c));
+    gcpi_loss(c, gcpi_cross_entropy_value, gcpi_cross_entropy_used(c), gcpi_pixels_count(c));
 }
-typedef struct gcpi_cross_entropy_job {
-    const gcp_call *call; double share; size_t pixels, chunk;
-} gcpi_cross_entropy_job;
 static void gcpi_cross_entropy_task_back(void *arg, int index, int worker)
 {
-    const gcpi_cross_entropy_job *job = (const gcpi_cross_entropy_job *)arg;
+    const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
     const gcp_view *d = &job->call->din[0];
     size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
     for (size_t p = first; p < last; p++) {
@@ -208,12 +230,13 @@ static void gcpi_cross_entropy_task_back(void *arg, int index, int worker)
 }
 static void gcpi_cross_entropy_backward(const gcp_call *c)
 {
-    gcpi_cross_entropy_job job;
+    gcpi_norm_job job = gcpi_norm_job_of(c, c->in[0].shape);
+    gcpi_used used = gcpi_cross_entropy_used(c);
     if (!c->din[0].data) return;
-    job.call = c; job.pixels = gcpi_pixels(c->in[0].shape);
+    used.makes = GCPI_USES_DIN(0);
     job.share = (double)*(const gcp_real *)c->dout[0].data / gcpi_pixels_count(c);
     job.chunk = GCPI_MAX((size_t)1, GCPI_CHUNK / (size_t)c->in[0].shape.d[3]);
-    gcpi_parallel(c->target, (int)((job.pixels + job.chunk - 1) / job.chunk), gcpi_cross_entropy_task_back, &job);
+    gcpi_rows_run(&job, c->in[0].shape.d[3], used, gcpi_by_blocks(c, used), gcpi_cross_entropy_task_back);
 }
 
 static int gcpi_mse_shape(gcp_shape_call *s)
@@ -230,17 +253,40 @@ static double gcpi_mse_value(const gcp_call *c, size_t pixel)
     for (int i = 0; i < c->in[0].shape.d[3]; i++) sum += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
     return sum;
 }
-static void gcpi_mse_forward(const gcp_call *c) { gcpi_loss(c, gcpi_mse_value, (double)gcpi_count(c->in[0].shape)); }
+static void gcpi_mse_forward(const gcp_call *c)
+{
+    static const gcpi_used used = { GCPI_USES_IN(0) | GCPI_USES_IN(1), 0, 0, 0 };
+    gcpi_loss(c, gcpi_mse_value, used, (double)gcpi_count(c->in[0].shape));
+}
+/* The gradient of the one input that the call makes one of. */
+static void gcpi_mse_task_back(void *arg, int index, int worker)
+{
+    const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
+    const gcp_call *c = job->call;
+    const int k = c->din[0].data ? 0 : 1;
+    const gcp_real share = (gcp_real)job->share;
+    const size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
+    for (size_t p = first; p < last; p++) {
+        const gcp_real *a = gcpi_row(&c->in[k], p), *b = gcpi_row(&c->in[1 - k], p);
+        gcp_real *d = gcpi_row_out(&c->din[k], p);
+        for (int i = 0; i < c->in[0].shape.d[3]; i++)
+            d[i] = (c->din[k].accumulate ? d[i] : 0) + (a[i] - b[i]) * share;
+    }
+    (void)worker;
+}
 static void gcpi_mse_backward(const gcp_call *c)
 {
-    gcp_real share = (gcp_real)(2.0 * (double)*(const gcp_real *)c->dout[0].data / (double)gcpi_count(c->in[0].shape));
-    for (int k = 0; k < 2; k++)
-        for (size_t p = 0; c->din[k].data && p < gcpi_pixels(c->in[0].shape); p++) {
-            const gcp_real *a = gcpi_row(&c->in[k], p), *b = gcpi_row(&c->in[1 - k], p);
-            gcp_real *d = gcpi_row_out(&c->din[k], p);
-            for (int i = 0; i < c->in[0].shape.d[3]; i++)
-                d[i] = (c->din[k].accumulate ? d[i] : 0) + (a[i] - b[i]) * share;
-        }
+    for (int k = 0; k < 2; k++) {
+        const gcpi_used used = { GCPI_USES_IN(0) | GCPI_USES_IN(1), GCPI_USES_DIN(k), 0, 0 };
+        gcp_call one = *c;
+        gcp_view din[2] = { c->din[0], c->din[1] };
+        gcpi_norm_job job = gcpi_norm_job_of(&one, c->in[0].shape);
+        if (!c->din[k].data) continue;
+        din[1 - k].data = NULL;
+        one.din = din;
+        job.share = 2.0 * (double)*(const gcp_real *)c->dout[0].data / (double)gcpi_count(c->in[0].shape);
+        gcpi_rows_run(&job, c->in[0].shape.d[3], used, gcpi_by_blocks(&one, used), gcpi_mse_task_back);
+    }
 }
 
 static int gcpi_mean_shape(gcp_shape_call *s) { s->out[0] = gcpi_scalar(); return gcpi_all_real(s); }
@@ -251,16 +297,31 @@ static double gcpi_mean_value(const gcp_call *c, size_t pixel)
     for (int i = 0; i < c->in[0].shape.d[3]; i++) sum += (double)x[i];
     return sum;
 }
-static void gcpi_mean_forward(const gcp_call *c) { gcpi_loss(c, gcpi_mean_value, (double)gcpi_count(c->in[0].shape)); }
-static void gcpi_mean_backward(const gcp_call *c)
+static void gcpi_mean_forward(const gcp_call *c)
 {
-    const gcp_view *d = &c->din[0];
-    if (!d->data) return;
-    gcp_real share = (gcp_real)((double)*(const gcp_real *)c->dout[0].data / (double)gcpi_count(d->shape));
-    for (size_t p = 0; p < gcpi_pixels(d->shape); p++) {
+    static const gcpi_used used = { GCPI_USES_IN(0), 0, 0, 0 };
+    gcpi_loss(c, gcpi_mean_value, used, (double)gcpi_count(c->in[0].shape));
+}
+static void gcpi_mean_task_back(void *arg, int index, int worker)
+{
+    const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
+    const gcp_view *d = &job->call->din[0];
+    const gcp_real share = (gcp_real)job->share;
+    const size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
+    for (size_t p = first; p < last; p++) {
         gcp_real *dx = gcpi_row_out(d, p);
         for (int i = 0; i < d->shape.d[3]; i++) dx[i] = (d->accumulate ? dx[i] : 0) + share;
     }
+    (void)worker;
+}
+static void gcpi_mean_backward(const gcp_call *c)
+{
+    static const gcpi_used used = { 0, GCPI_USES_DIN(0), 0, 0 };
+    const gcp_view *d = &c->din[0];
+    gcpi_norm_job job = gcpi_norm_job_of(c, d->shape);
+    if (!d->data) return;
+    job.share = (double)*(const gcp_real *)c->dout[0].data / (double)gcpi_count(d->shape);
+    gcpi_rows_run(&job, d->shape.d[3], used, gcpi_by_blocks(c, used), gcpi_mean_task_back);
 }
 
 static gcpi_label_range gcpi_cross_entropy_labels(const gcpi_attributes *a, gcp_shape logits)
@@ -289,23 +350,24 @@ static void gcpi_cross_entropy_facts(const gcpi_op *op, gcpi_facts *f)
     f->labels = op->attributes.labels.soft ? NULL : gcpi_cross_entropy_labels;
     f->leaves_out = !op->attributes.labels.soft;
     f->shared = classes ? GCPI_IN(classes) : 0;
-    f->dense = GCPI_IN(2) | GCPI_IN(3);
+    f->dense = f->floats = GCPI_IN(2) | GCPI_IN(3);
 }
 static const gcpi_op_row gcpi_cross_entropy_row = {
     GCP_OP_CROSS_ENTROPY,
     { "cross_entropy", gcpi_cross_entropy_shape, gcpi_cross_entropy_forward, gcpi_cross_entropy_backward,
-      gcpi_loss_cost, GCPI_IN(0) | GCPI_IN(1) | GCPI_IN(2) | GCPI_IN(3), 0, GCPI_LOSS, 1, NULL },
+      gcpi_loss_cost, GCPI_IN(0) | GCPI_IN(1) | GCPI_IN(2) | GCPI_IN(3), 0, GCPI_LOSS | GCP_FLAG_BF16, 1,
+      NULL },
     gcpi_cross_entropy_facts
 };
 static const gcpi_op_row gcpi_mse_row = {
     GCP_OP_MSE,
-    { "mse", gcpi_mse_shape, gcpi_mse_forward, gcpi_mse_backward, gcpi_loss_cost, GCPI_IN(0) | GCPI_IN(1), 0, GCPI_LOSS,
-      1, NULL },
+    { "mse", gcpi_mse_shape, gcpi_mse_forward, gcpi_mse_backward, gcpi_loss_cost, GCPI_IN(0) | GCPI_IN(1), 0,
+      GCPI_LOSS | GCP_FLAG_BF16, 1, NULL },
     NULL
 };
 static const gcpi_op_row gcpi_mean_row = {
     GCP_OP_MEAN,
-    { "mean", gcpi_mean_shape, gcpi_mean_forward, gcpi_mean_backward, gcpi_loss_cost, 0, 0, GCPI_LOSS, 1, NULL },
+    { "mean", gcpi_mean_shape, gcpi_mean_forward, gcpi_mean_backward, gcpi_loss_cost, 0, 0, GCPI_LOSS | GCP_FLAG_BF16, 1, NULL },
     NULL
 };
 

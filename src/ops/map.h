@@ -155,20 +155,6 @@ static gcp_view gcpi_channels(const gcp_view *v, int first, int count)
     return part;
 }
 
-/* One task per image of the batch, so that scattered sums keep one order. */
-typedef struct gcpi_image_job { const gcp_call *call; void (*fn)(const gcp_call *call, int image); } gcpi_image_job;
-static void gcpi_image_task(void *arg, int index, int worker)
-{
-    const gcpi_image_job *job = (const gcpi_image_job *)arg;
-    job->fn(job->call, index);
-    (void)worker;
-}
-static void gcpi_images(const gcp_call *c, int images, void (*fn)(const gcp_call *call, int image))
-{
-    gcpi_image_job job;
-    job.call = c; job.fn = fn;
-    gcpi_parallel(c->target, images, gcpi_image_task, &job);
-}
 static size_t gcpi_pixel(gcp_shape s, int n, int y, int x)
 {
     return ((size_t)n * (size_t)s.d[1] + (size_t)y) * (size_t)s.d[2] + (size_t)x;

@@ -37,7 +37,7 @@ GCPI_BODY void gcpi_sum_x_body(const gcp_call *c, size_t first, size_t last, dou
     else gcpi_sum_x_loop(c, first, last, sums, 0);
 }
 GCPI_WIDE_SUM(gcpi_sum_x)
-static const gcpi_used gcpi_sums_of_x = { GCPI_USES_IN(0), 0, 1 };
+static const gcpi_used gcpi_sums_of_x = { GCPI_USES_IN(0), 0, 1, 0 };
 static void gcpi_batch_stats_set(const gcp_call *c, const double *sums)      /* sums NULL: from the running values */
 {
     const gcpi_attributes *a = gcpi_attr(c->attributes);
@@ -178,7 +178,7 @@ static void gcpi_norm_rectify_back(gcp_call *c, size_t pixels)
 {
     const size_t n = pixels * (size_t)c->in[0].shape.d[3];
     const gcpi_halves *h = gcpi_halves_of(c->target->isa);
-    gcp_real *z = (gcp_real *)c->in[0].data + (GCPI_BLOCK_SLOTS - 1) * gcpi_block_values((size_t)c->in[0].shape.d[3]);
+    gcp_real *z = (gcp_real *)c->in[0].data + (GCPI_BLOCK_SLOTS - 1) * gcpi_block_values((size_t)c->in[0].shape.d[3], 0);
     gcp_call apply = *c;
     gcp_view in[6] = { c->in[0] }, out[2] = { c->in[0] };
     gcpi_span span = { { (gcp_real *)c->dout[0].data, (gcp_real *)c->dout[0].data, NULL, z }, NULL, n, 0, c->fused, 0 };
@@ -192,8 +192,8 @@ static void gcpi_norm_rectify_back(gcp_call *c, size_t pixels)
     h->settle(span.p[0], (ptrdiff_t)n);
     c->fused = NULL;
 }
-static const gcpi_used gcpi_sums_of_norm = { GCPI_USES_IN(0) | GCPI_USES_DOUT(0), 0, 1 };
-static const gcpi_used gcpi_uses_norm_back = { GCPI_USES_IN(0) | GCPI_USES_DOUT(0), GCPI_USES_DIN(0), 1 };
+static const gcpi_used gcpi_sums_of_norm = { GCPI_USES_IN(0) | GCPI_USES_DOUT(0), 0, 1, 0 };
+static const gcpi_used gcpi_uses_norm_back = { GCPI_USES_IN(0) | GCPI_USES_DOUT(0), GCPI_USES_DIN(0), 1, 0 };
 static void gcpi_sum_norm_rounded(const gcp_call *c, size_t first, size_t last, double *sums)
 {
     gcp_call own = *c;
@@ -232,7 +232,7 @@ static void gcpi_batch_norm_backward(const gcp_call *c)
 static void gcpi_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
 {
     if (c->backward) cost->workspace = gcpi_sum_workspace(c, c->in[0], 2);
-    else gcpi_rows_cost(c, cost);
+    else gcpi_apply_cost(c, cost);
 }
 
 /* Layer-norm over channels; RMS-norm is the same with a mean of 0 and without beta. Backward computes the mean and

@@ -145,7 +145,7 @@ static void gcpi_reduce_facts(const gcpi_op *op, gcpi_facts *f)
 }
 static const gcpi_op_row gcpi_sum_row = {
     GCP_OP_SUM,
-    { "sum", gcpi_reduce_shape, gcpi_sum_forward, gcpi_sum_backward, gcpi_sum_cost, 0, 0, 0, 1, NULL },
+    { "sum", gcpi_reduce_shape, gcpi_sum_forward, gcpi_sum_backward, gcpi_sum_cost, 0, 0, GCP_FLAG_BF16, 1, NULL },
     gcpi_reduce_facts
 };
 static const gcpi_op_row gcpi_max_row = {

@@ -56,10 +56,10 @@ static void gcpi_resize_image_back(const gcp_call *c, int image)
     if (!c->din[0].accumulate) gcpi_zero_image(&c->din[0], image);
     gcpi_resize_walk(c, image, &c->din[0], &c->dout[0], 1);
 }
-static void gcpi_resize_forward(const gcp_call *c) { gcpi_images(c, c->in[0].shape.d[0], gcpi_resize_image); }
+static void gcpi_resize_forward(const gcp_call *c) { gcpi_image_parts(c, gcpi_resize_image); }
 static void gcpi_resize_backward(const gcp_call *c)
 {
-    if (c->din[0].data) gcpi_images(c, c->din[0].shape.d[0], gcpi_resize_image_back);
+    if (c->din[0].data) gcpi_image_parts(c, gcpi_resize_image_back);
 }
 
 static void gcpi_resize_call(gcpi_code *c, const gcpi_op *op)
@@ -75,7 +75,8 @@ static void gcpi_resize_facts(const gcpi_op *op, gcpi_facts *f) { (void)op; f->c
 #define GCPI_RESIZE_ROW(NAME, name)                                                                                 \
     static const gcpi_op_row gcpi_##name##_row = {                                                                  \
         GCP_OP_##NAME,                                                                                              \
-        { #name, gcpi_resize_shape, gcpi_resize_forward, gcpi_resize_backward, NULL, 0, 0, GCPI_EACH_ONE, 1, NULL }, \
+        { #name, gcpi_resize_shape, gcpi_resize_forward, gcpi_resize_backward, gcpi_parts_cost, 0, 0,    \
+          GCPI_EACH_ONE | GCP_FLAG_BF16, 1, NULL },                                                                 \
         gcpi_resize_facts                                                                                          \
     };
 GCPI_RESIZE_ROW(UPSAMPLE, upsample)

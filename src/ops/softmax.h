@@ -93,7 +93,7 @@ GCPI_CALLS_END
 static void gcpi_softmax_forward(const gcp_call *c) { gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_uses_forward, gcpi_softmax_task); }
 static void gcpi_softmax_backward(const gcp_call *c)
 {
-    static const gcpi_used used = { GCPI_USES_OUT(0) | GCPI_USES_DOUT(0), GCPI_USES_DIN(0) };
+    static const gcpi_used used = { GCPI_USES_OUT(0) | GCPI_USES_DOUT(0), GCPI_USES_DIN(0), 0, 0 };
     if (c->din[0].data) gcpi_norm_rows(c, c->din[0].shape, NULL, used, gcpi_softmax_task_back);
 }
 #define GCPI_SOFTMAX_ROW(name)                                                                             \

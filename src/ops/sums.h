@@ -30,13 +30,13 @@ static gcpi_sum_job gcpi_sum_job_of(const gcp_call *call, gcp_shape shape, int s
     job.width = (size_t)shape.d[3] * (size_t)sums;
     job.blocks = gcpi_sum_blocks(job.pixels, job.width);
     job.rooms = gcpi_by_blocks(call, used) ? rooms : NULL;
-    job.partial = (double *)(void *)(rooms + gcpi_block_workspace(call->store, shape, call->target));
+    job.partial = (double *)(void *)(rooms + gcpi_block_workspace(call->store, shape, call->target, 0));
     return job;
 }
 static size_t gcpi_sum_workspace(const gcp_cost_call *c, gcp_shape s, int sums)
 {
     size_t width = (size_t)s.d[3] * (size_t)sums;
-    return gcpi_block_workspace(c->store, s, c->target) +
+    return gcpi_block_workspace(c->store, s, c->target, 0) +
            gcpi_sum_blocks(gcpi_pixels(s), width) * width * sizeof(double);
 }
 
@@ -46,14 +46,14 @@ static void gcpi_sum_task(void *arg, int index, int worker)
     const gcpi_sum_job *job = (const gcpi_sum_job *)arg;
     double *sums = job->partial + (size_t)index * job->width;
     const size_t first = gcpi_sum_first(job, (size_t)index), last = gcpi_sum_first(job, (size_t)index + 1),
-                 step = gcpi_block_rows((size_t)job->channels);
+                 step = gcpi_block_rows((size_t)job->channels, 0);
     memset(sums, 0, job->width * sizeof *sums);
     if (!job->rooms) job->fn(job->call, first, last, sums);
     for (size_t at = first, n; job->rooms && at < last; at += n) {
         gcpi_block_call b;
         n = GCPI_MIN(step, last - at);
         gcpi_block_open(&b, job->call, job->used, job->channels, at, n,
-                        job->rooms + (size_t)worker * gcpi_block_room((size_t)job->channels));
+                        job->rooms + (size_t)worker * gcpi_block_room((size_t)job->channels, 0));
         job->fn(&b.call, 0, n, sums);
         gcpi_block_close(&b);
     }
@@ -174,7 +174,7 @@ GCPI_WIDE_SUM(gcpi_sum_dout)
 
 static void gcpi_bias_gradient(const gcp_call *c, const gcp_view *db)
 {
-    static const gcpi_used used = { GCPI_USES_DOUT(0), 0, 1 };
+    static const gcpi_used used = { GCPI_USES_DOUT(0), 0, 1, 0 };
     if (db->data) gcpi_store_sums(db, gcpi_sums(c, c->dout[0].shape, 1, used, gcpi_sum_dout));
 }
 

@@ -148,7 +148,7 @@ static void gcpi_max_pool_forward(const gcp_call *c)
 {
     if (gcpi_pool_copies(&gcpi_attr(c->attributes)->conv) && !c->out[1].data)
         gcpi_view_copy(c, &c->out[0], &c->in[0], 0);
-    else gcpi_images(c, c->in[0].shape.d[0], gcpi_max_pool_image);
+    else gcpi_image_parts(c, gcpi_max_pool_image);
 }
 
 GCPI_BODY void gcpi_max_pool_run_back(const gcp_call *c, const gcpi_conv_attr *a, int image, gcpi_cells w, size_t o,
@@ -190,7 +190,7 @@ static void gcpi_max_pool_backward(const gcp_call *c)
     if (!c->din[0].data) return;
     if (gcpi_pool_copies(&gcpi_attr(c->attributes)->conv))
         gcpi_view_copy(c, &c->din[0], &c->dout[0], c->din[0].accumulate);
-    else gcpi_images(c, c->din[0].shape.d[0], gcpi_max_pool_image_back);
+    else gcpi_image_parts(c, gcpi_max_pool_image_back);
 }
 
 static gcp_real gcpi_cells_share(const gcpi_cells *w)
@@ -242,7 +242,7 @@ static void gcpi_avg_pool_image(const gcp_call *c, int image)
                 gcpi_avg_pool_large(c, image, &w, y, k, GCPI_MIN(GCPI_POOL_WIDE, a->co - k));
         }
 }
-static void gcpi_avg_pool_forward(const gcp_call *c) { gcpi_images(c, c->in[0].shape.d[0], gcpi_avg_pool_image); }
+static void gcpi_avg_pool_forward(const gcp_call *c) { gcpi_image_parts(c, gcpi_avg_pool_image); }
 
 GCPI_LOOP void gcpi_avg_pool_image_back(const gcp_call *c, int image)
 {
@@ -262,7 +262,7 @@ GCPI_LOOP void gcpi_avg_pool_image_back(const gcp_call *c, int image)
 }
 static void gcpi_avg_pool_backward(const gcp_call *c)
 {
-    if (c->din[0].data) gcpi_images(c, c->din[0].shape.d[0], gcpi_avg_pool_image_back);
+    if (c->din[0].data) gcpi_image_parts(c, gcpi_avg_pool_image_back);
 }
 
 static int gcpi_global_avg_pool_shape(gcp_shape_call *s)     /* the window is the image */
@@ -298,19 +298,20 @@ static void gcpi_avg_pool_facts(const gcpi_op *op, gcpi_facts *f)
 }
 static const gcpi_op_row gcpi_max_pool_row = {
     GCP_OP_MAX_POOL,
-    { "max_pool", gcpi_max_pool_shape, gcpi_max_pool_forward, gcpi_max_pool_backward, NULL, 0, GCPI_OUT(1), GCPI_OVER,
-      2, NULL },
+    { "max_pool", gcpi_max_pool_shape, gcpi_max_pool_forward, gcpi_max_pool_backward, gcpi_parts_cost, 0,
+      GCPI_OUT(1), GCPI_OVER | GCP_FLAG_BF16, 2, NULL },
     gcpi_max_pool_facts
 };
 static const gcpi_op_row gcpi_avg_pool_row = {
     GCP_OP_AVG_POOL,
-    { "avg_pool", gcpi_pool_shape, gcpi_avg_pool_forward, gcpi_avg_pool_backward, NULL, 0, 0, GCPI_EACH_ONE, 1, NULL },
+    { "avg_pool", gcpi_pool_shape, gcpi_avg_pool_forward, gcpi_avg_pool_backward, gcpi_parts_cost, 0, 0,
+      GCPI_EACH_ONE | GCP_FLAG_BF16, 1, NULL },
     gcpi_avg_pool_facts
 };
 static const gcpi_op_row gcpi_global_avg_pool_row = {
     GCP_OP_GLOBAL_AVG_POOL,
-    { "global_avg_pool", gcpi_global_avg_pool_shape, gcpi_avg_pool_forward, gcpi_avg_pool_backward, NULL, 0, 0,
-      GCPI_EACH_ONE, 1, NULL },
+    { "global_avg_pool", gcpi_global_avg_pool_shape, gcpi_avg_pool_forward, gcpi_avg_pool_backward, gcpi_parts_cost,
+      0, 0, GCPI_EACH_ONE | GCP_FLAG_BF16, 1, NULL },
     NULL
 };
 
