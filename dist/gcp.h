@@ -2936,7 +2936,8 @@ enum {
     GCPI_PLANAR_COLS = 64,                               /* planar: at most so many output channels */
     GCPI_PACK_ROWS = 8 * GCPI_LINE,                      /* rows of weights transposed at a time */
     GCPI_RESIDENT_MAX = 1310720 / (int)sizeof(gcp_real), /* packed weights of a panel, whole sum: kept */
-    GCPI_WINDOW_MAX = 786432 / (int)sizeof(gcp_real),    /* copied window of a worker */
+    GCPI_WINDOW_MAX = 786432 / (int)sizeof(gcp_real),    /* copied window of a worker; of one that is widened, as */
+    GCPI_WINDOW_WIDE = 1572864 / (int)sizeof(gcp_real),  /* nothing of it is read in place */
     GCPI_PARTIAL_MAX = 2097152 / (int)sizeof(gcp_real),  /* all private sums of dw together */
     GCPI_OUTER_PIXELS = 512,                             /* pixels summed in one pass for dw; up to twice as many */
     GCPI_OUTER_MAX = 1048576 / (int)sizeof(gcp_real),    /* while x and dy have at most so many values there */
@@ -3328,14 +3329,18 @@ typedef struct gcpi_halves {
     void (*narrow)(gcpi_half *to, ptrdiff_t to_pitch, const gcp_real *from, ptrdiff_t pitch, ptrdiff_t rows, ptrdiff_t n);
     void (*settle)(gcp_real *x, ptrdiff_t n);
 } gcpi_halves;
-/* A line at a time. Between two runs of a pass other work is done, so that the hardware prefetches too late. */
-enum { GCPI_HALVES_LINE = 32, GCPI_HALVES_AHEAD = 2048 };
+/* A line at a time, then a few: the last of them overlap the ones before. Between two runs of a pass other work is done, so that the hardware prefetches too late. */
+enum { GCPI_HALVES_LINE = 32, GCPI_HALVES_FEW = 8, GCPI_HALVES_AHEAD = 2048 };
 #define GCPI_HALVES_LOOP(n, halves, convert, fetch)                                                                    \
     {                                                                                                                  \
         ptrdiff_t first = 0;                                                                                           \
         for (; first + GCPI_HALVES_LINE <= n; first += GCPI_HALVES_LINE) {                                             \
             fetch(halves + first + GCPI_HALVES_AHEAD);                                                                 \
             for (ptrdiff_t i = first; i < first + GCPI_HALVES_LINE; i++) convert;                                      \
+        }                                                                                                              \
+        for (; first < n && n >= GCPI_HALVES_FEW; first += GCPI_HALVES_FEW) {                                          \
+            first = GCPI_MIN(first, n - GCPI_HALVES_FEW);                                                              \
+            for (ptrdiff_t i = first; i < first + GCPI_HALVES_FEW; i++) convert;                                       \
         }                                                                                                              \
         for (ptrdiff_t i = first; i < n; i++) convert;                                                                 \
     }
@@ -3548,6 +3553,7 @@ typedef struct gcpi_view {
     int oy, ox, sy, sx, ky, kx, dy, dx; /* row y reads source rows oy + y*sy + k*dy, k < ky */
     int ho, wo;
     int skips; /* what is not there is not read */
+    ptrdiff_t most; /* values of a window, if it can be cut */
     /* set by gcpi_view_cut */
     int bn, bh, bw, cn, ch, cw; /* images, rows, columns of a block; blocks along each of them */
     ptrdiff_t chunks;           /* blocks in all */
@@ -3620,7 +3626,7 @@ static void gcpi_view_cut(gcpi_view *v, int pixels, int place)
     v->bh = gcpi_even(v->ho, gcpi_max(1, pixels / v->wo));
     v->bn = v->bh < v->ho ? 1 : gcpi_even(v->n, gcpi_max(1, (int)(pixels / ((ptrdiff_t)v->ho * v->wo))));
     v->direct = place && (gcpi_view_inside(v) || (v->skips && v->channels >= GCPI_NR_MAX));
-    while (gcpi_view_window(v) > GCPI_WINDOW_MAX && !v->direct && v->bn * v->bh * v->bw > 1)
+    while (gcpi_view_window(v) > GCPI_MAX(v->most, (ptrdiff_t)GCPI_WINDOW_MAX) && !v->direct && v->bn * v->bh * v->bw > 1)
         if (v->bn > 1) v->bn = (v->bn + 1) / 2;
         else if (v->bh > 1) v->bh = (v->bh + 1) / 2;
         else v->bw = (v->bw + 1) / 2;
@@ -4006,6 +4012,7 @@ static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
 {
     g->simd = gcpi_simd_of(par->isa);
     g->halves = par->halves ? gcpi_halves_of(par->isa) : NULL;
+    g->v.most = g->halves ? GCPI_WINDOW_WIDE : GCPI_WINDOW_MAX;
     g->planar = gcpi_planar_pays(g, cols);
     if (g->planar) return gcpi_planar_plan(g, cols, par);
     g->columns = gcpi_columns_of(cols, &g->simd);
@@ -6096,22 +6103,24 @@ typedef struct gcpi_span {
     unsigned char *mask;
     size_t n, index;
     const gcp_call *call;
-    int accumulate;
+    int accumulate, half;              /* half: all operands are halves; only for a loop that is typed */
 } gcpi_span;
 typedef void (*gcpi_span_fn)(const gcpi_span *s);
 GCPI_BODY void gcpi_copy_span_body(const gcpi_span *s)                          /* p: to, from */
 {
     gcp_real *to = s->p[0];
     const gcp_real *from = s->p[1];
-    if (s->accumulate) GCPI_EACH for (size_t i = 0; i < s->n; i++) to[i] += from[i];
-    else if (to != from) memmove(to, from, s->n * sizeof *to);
+    if (s->accumulate && s->half)
+        GCPI_EACH for (size_t i = 0; i < s->n; i++) GCPI_PUT(1, to, i, GCPI_AT(1, to, i) + GCPI_AT(1, from, i))
+    else if (s->accumulate) GCPI_EACH for (size_t i = 0; i < s->n; i++) to[i] += from[i];
+    else if (to != from) memmove(to, from, s->n * (s->half ? sizeof(gcpi_half) : sizeof *to));
 }
 GCPI_WIDE_SPAN(gcpi_copy_span)
 
-/* out: the operand that is made. halves: some lie in two bytes; moved: both of a copy do. */
+/* out: the operand that is made. halves: some lie in two bytes; typed: all do, and the loop takes them. */
 typedef struct gcpi_map_job {
     const gcp_call *call; gcpi_span_fn fn;
-    gcp_view view[4]; unsigned char *mask; int out, dense, accumulate, halves, moved;
+    gcp_view view[4]; unsigned char *mask; int out, dense, accumulate, halves, typed;
     size_t pixels, chunk, width;
 } gcpi_map_job;
 
@@ -6123,25 +6132,40 @@ static gcpi_data gcpi_elements(const gcp_view *v, size_t pixel, int channel)
     return v->data ? gcpi_data_at(d, (ptrdiff_t)pixel * v->pitch + channel) : d;
 }
 
-/* A span of which some operands lie in two bytes: in pieces that stay in L1, in floats. What is made is rounded. */
-enum { GCPI_PIECE = 1024 };
-static void gcpi_map_pieces(const gcpi_map_job *job, const gcpi_span *whole, const gcpi_data *d)
+/* Where some operands lie in two bytes: in pieces that stay in L1, in floats. What is made is rounded. */
+enum { GCPI_PIECE = 1024, GCPI_ROW_LONG = 64 };
+typedef struct gcpi_pieces_room { gcp_real of[4][GCPI_PIECE]; } gcpi_pieces_room;
+/* So many rows of n values, from a channel of a pixel on. */
+static void gcpi_map_piece(const gcpi_map_job *job, size_t pixel, size_t channel, size_t rows, size_t n,
+                           gcpi_pieces_room *room)
 {
     const gcpi_halves *h = gcpi_halves_of(job->call->target->isa);
-    gcp_real room[4][GCPI_PIECE];
-    gcpi_span s = *whole;
-    for (size_t first = 0; first < whole->n; first += s.n) {
-        s.n = GCPI_MIN((size_t)GCPI_PIECE, whole->n - first);
-        s.index = whole->index + first;
-        for (int v = 0; v < 4; v++) {
-            gcpi_data from = d[v].at ? gcpi_data_at(d[v], (ptrdiff_t)first) : d[v];
-            s.p[v] = from.half && from.at ? room[v] : (gcp_real *)from.at;
-            if (from.half && from.at && (v != job->out || job->accumulate))
-                h->widen(room[v], 0, (const gcpi_half *)from.at, 0, 1, (ptrdiff_t)s.n);
+    gcpi_span s;
+    memset(&s, 0, sizeof s);
+    s.call = job->call; s.mask = job->mask; s.accumulate = job->accumulate;
+    s.n = rows * n; s.index = pixel * job->width + channel;
+    for (int v = 0; v < 4; v++) {
+        const gcp_view *from = &job->view[v];
+        if (!from->data) continue;
+        s.p[v] = room->of[v];
+        if (v != job->out || job->accumulate)
+            gcpi_data_load(h, gcpi_elements(from, pixel, (int)channel), from->pitch, s.p[v], (ptrdiff_t)n, (ptrdiff_t)rows,
+                           (ptrdiff_t)n);
+    }
+    job->fn(&s);
+    gcpi_data_store(h, gcpi_elements(&job->view[job->out], pixel, (int)channel), job->view[job->out].pitch,
+                    s.p[job->out], (ptrdiff_t)n, (ptrdiff_t)rows, (ptrdiff_t)n);
+}
+static void gcpi_map_pieces(const gcpi_map_job *job, size_t first, size_t last)
+{
+    const size_t most = GCPI_MAX((size_t)1, GCPI_PIECE / job->width), step = most < 8 ? most : most / 8 * 8;
+    gcpi_pieces_room room;
+    for (size_t pixel = first, rows; pixel < last; pixel += rows) {
+        rows = GCPI_MIN(step, last - pixel);
+        for (size_t channel = 0, n; channel < job->width; channel += n) {
+            n = GCPI_MIN((size_t)GCPI_PIECE, job->width - channel);
+            gcpi_map_piece(job, pixel, channel, rows, n, &room);
         }
-        job->fn(&s);
-        if (!d[job->out].half) continue;
-        h->narrow((gcpi_half *)d[job->out].at + first, 0, s.p[job->out], 0, 1, (ptrdiff_t)s.n);
     }
 }
 
@@ -6151,22 +6175,19 @@ static void gcpi_map_task(void *arg, int index, int worker)
     size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
     size_t step = job->dense ? last - first : 1;
     gcpi_span s;
-    s.call = job->call; s.mask = job->mask; s.accumulate = job->accumulate; s.n = step * job->width;
-    for (size_t pixel = first; pixel < last; pixel += step) {
-        gcpi_data d[4];
-        s.index = pixel * job->width;
-        for (int v = 0; v < 4; v++) {
-            d[v] = gcpi_elements(&job->view[v], pixel, 0);
-            s.p[v] = (gcp_real *)d[v].at;
-        }
-        if (job->moved) memmove(d[0].at, d[1].at, s.n * sizeof(gcpi_half));
-        else if (job->halves) gcpi_map_pieces(job, &s, d);
-        else job->fn(&s);
-    }
     (void)worker;
+    if (job->halves && !job->typed) { gcpi_map_pieces(job, first, last); return; }
+    s.call = job->call; s.mask = job->mask; s.accumulate = job->accumulate; s.n = step * job->width;
+    s.half = job->typed;
+    for (size_t pixel = first; pixel < last; pixel += step) {
+        s.index = pixel * job->width;
+        for (int v = 0; v < 4; v++) s.p[v] = (gcp_real *)gcpi_elements(&job->view[v], pixel, 0).at;
+        job->fn(&s);
+    }
 }
 
-static void gcpi_map(const gcp_call *call, gcpi_span_fn fn, const gcp_view *const *views, int count, int out,
+/* typed: the loop takes halves, too, where there is no mask. */
+static void gcpi_map(const gcp_call *call, gcpi_span_fn fn, int typed, const gcp_view *const *views, int count, int out,
                      unsigned char *mask, int accumulate)
 {
     gcpi_map_job job;
@@ -6174,30 +6195,33 @@ static void gcpi_map(const gcp_call *call, gcpi_span_fn fn, const gcp_view *cons
     job.call = call; job.fn = fn; job.mask = mask; job.dense = 1; job.out = out; job.accumulate = accumulate;
     job.pixels = gcpi_pixels(views[0]->shape);
     job.width = (size_t)views[0]->shape.d[3];
-    job.moved = fn == gcpi_copy_span && !accumulate;
+    job.typed = typed && !mask;
     for (int v = 0; v < count; v++) {
         job.view[v] = *views[v];
+        if (!views[v]->data) continue;
         job.halves |= views[v]->dtype == GCP_DTYPE_BF16;
-        job.moved &= views[v]->dtype == GCP_DTYPE_BF16;
+        job.typed &= views[v]->dtype == GCP_DTYPE_BF16;
         if (views[v]->data && views[v]->pitch != (ptrdiff_t)job.width) job.dense = 0;
     }
+    /* a loop over so few values takes longer than to widen many rows of them at once; to move them does not */
+    if (!job.dense && job.width < GCPI_ROW_LONG && (accumulate || fn != gcpi_copy_span)) job.typed = 0;
     job.chunk = (GCPI_MAX((size_t)1, GCPI_CHUNK / job.width) + 7) / 8 * 8;
     gcpi_parallel(call->target, (int)((job.pixels + job.chunk - 1) / job.chunk), gcpi_map_task, &job);
 }
 
-static void gcpi_map_forward(const gcp_call *c, gcpi_span_fn fn)          /* p: x, y */
+static void gcpi_map_forward(const gcp_call *c, gcpi_span_fn fn, int typed)          /* p: x, y */
 {
     const gcp_view *v[2];
     v[0] = &c->in[0]; v[1] = &c->out[0];
-    gcpi_map(c, fn, v, 2, 1, c->outputs > 1 ? (unsigned char *)c->out[1].data : NULL, 0);
+    gcpi_map(c, fn, typed, v, 2, 1, c->outputs > 1 ? (unsigned char *)c->out[1].data : NULL, 0);
 }
 
-static void gcpi_map_backward(const gcp_call *c, gcpi_span_fn fn)         /* p: dx, dy, x or NULL, y or NULL */
+static void gcpi_map_backward(const gcp_call *c, gcpi_span_fn fn, int typed)         /* p: dx, dy, x or NULL, y or NULL */
 {
     const gcp_view *v[4];
     if (!c->din[0].data) return;
     v[0] = &c->din[0]; v[1] = &c->dout[0]; v[2] = &c->in[0]; v[3] = &c->out[0];
-    gcpi_map(c, fn, v, 4, 0, c->outputs > 1 ? (unsigned char *)c->out[1].data : NULL, c->din[0].accumulate);
+    gcpi_map(c, fn, typed, v, 4, 0, c->outputs > 1 ? (unsigned char *)c->out[1].data : NULL, c->din[0].accumulate);
 }
 
 static void gcpi_view_copy(const gcp_call *c, const gcp_view *to, const gcp_view *from, int accumulate)
@@ -6205,13 +6229,12 @@ static void gcpi_view_copy(const gcp_call *c, const gcp_view *to, const gcp_view
     const gcp_view *v[2];
     if (to->data == from->data && to->pitch == from->pitch && !accumulate) return;
     v[0] = to; v[1] = from;
-    gcpi_map(c, gcpi_copy_span, v, 2, 0, NULL, accumulate);
+    gcpi_map(c, gcpi_copy_span, 1, v, 2, 0, NULL, accumulate);
 }
 
 /* n elements that lie side by side in both. */
 static void gcpi_elements_copy(const gcp_call *c, gcpi_data to, gcpi_data from, size_t n, int accumulate)
 {
-    const gcpi_data d[4] = { to, from, { NULL, 0 }, { NULL, 0 } };
     gcpi_map_job job;
     gcpi_span s;
     if (!accumulate && to.half == from.half) {
@@ -6220,10 +6243,13 @@ static void gcpi_elements_copy(const gcp_call *c, gcpi_data to, gcpi_data from, 
     }
     memset(&job, 0, sizeof job);
     memset(&s, 0, sizeof s);
-    job.call = s.call = c; job.fn = gcpi_copy_span;
-    job.accumulate = s.accumulate = accumulate;
-    s.n = n;
-    gcpi_map_pieces(&job, &s, d);
+    s.call = job.call = c; s.accumulate = job.accumulate = accumulate; s.half = to.half; s.n = job.width = n;
+    s.p[0] = (gcp_real *)to.at; s.p[1] = (gcp_real *)from.at;
+    if (to.half == from.half) { gcpi_copy_span(&s); return; }
+    job.fn = gcpi_copy_span;
+    job.view[0].data = to.at; job.view[0].dtype = to.half ? GCP_DTYPE_BF16 : GCP_DTYPE_REAL;
+    job.view[1].data = from.at; job.view[1].dtype = from.half ? GCP_DTYPE_BF16 : GCP_DTYPE_REAL;
+    gcpi_map_pieces(&job, 0, 1);
 }
 
 static const gcp_real *gcpi_row(const gcp_view *v, size_t pixel)
@@ -6294,10 +6320,11 @@ static size_t gcpi_part_room(gcp_shape in, gcp_shape out)
     const size_t n = (size_t)gcpi_part_channels(in, out), x = gcpi_image_pixels(in) * n, y = gcpi_image_pixels(out) * n;
     return gcpi_round((x + y) * sizeof(gcp_real) + y, 64);
 }
-static void gcpi_parts_cost(const gcp_cost_call *c, gcp_cost *cost)
+static void gcpi_parts_room(const gcp_cost_call *c, gcp_shape in, gcp_shape out, gcp_cost *cost)
 {
-    if (c->store) cost->workspace = gcpi_part_room(c->in[0], c->out[0]) * (size_t)c->target->threads;
+    if (c->store) cost->workspace = gcpi_part_room(in, out) * (size_t)c->target->threads;
 }
+static void gcpi_parts_cost(const gcp_cost_call *c, gcp_cost *cost) { gcpi_parts_room(c, c->in[0], c->out[0], cost); }
 
 /* A call of one image and some channels. */
 typedef struct gcpi_part_call { gcp_call call; gcpi_attributes attributes; gcp_view in, din, out[2], dout; } gcpi_part_call;
@@ -6311,11 +6338,11 @@ static void gcpi_part_view(const gcp_view *from, int channels, void *room, gcp_v
     to->pitch = channels;
     if (from->dtype == GCP_DTYPE_BF16) to->dtype = GCP_DTYPE_REAL;
 }
-/* Copies the part of an operand, to the room or back. */
+/* Copies the part of an operand, to the room or back; image: how many parts of as many pixels come before it. */
 static void gcpi_part_move(const gcp_call *c, const gcp_view *whole, int image, int first, const gcp_view *part, int back)
 {
     const gcpi_halves *h = gcpi_halves_of(c->target->isa);
-    const size_t pixels = gcpi_image_pixels(whole->shape), n = (size_t)part->shape.d[3];
+    const size_t pixels = gcpi_image_pixels(part->shape), n = (size_t)part->shape.d[3];
     if (!whole->data) return;
     if (whole->dtype == GCP_DTYPE_U8) {
         unsigned char *there = (unsigned char *)whole->data + (size_t)image * pixels * (size_t)whole->shape.d[3] + first,
@@ -6329,45 +6356,53 @@ static void gcpi_part_move(const gcp_call *c, const gcp_view *whole, int image, 
     else gcpi_data_load(h, at, whole->pitch, (gcp_real *)part->data, (ptrdiff_t)n, (ptrdiff_t)pixels, (ptrdiff_t)n);
 }
 
+/* The call of channels [first, first + count) of an image, in a worker's room: nothing is there yet. */
+static void gcpi_part_open(gcpi_part_call *p, const gcp_call *c, int first, int count, int worker)
+{
+    const size_t room = gcpi_part_room(c->in[0].shape, c->out[0].shape);
+    const int n = GCPI_MIN(count, c->in[0].shape.d[3] - first);
+    gcp_real *x = (gcp_real *)(void *)((unsigned char *)c->workspace + (size_t)worker * room),
+             *y = x + gcpi_image_pixels(c->in[0].shape) * (size_t)n,
+             *which = y + gcpi_image_pixels(c->out[0].shape) * (size_t)n;
+    p->call = *c;
+    gcpi_part_view(&c->in[0], n, x, &p->in);
+    gcpi_part_view(&c->din[0], n, x, &p->din);
+    gcpi_part_view(&c->out[0], n, y, &p->out[0]);
+    gcpi_part_view(&c->dout[0], n, y, &p->dout);
+    if (c->outputs > 1) gcpi_part_view(&c->out[1], n, which, &p->out[1]);
+    p->call.in = &p->in; p->call.din = &p->din; p->call.out = p->out; p->call.dout = &p->dout;
+    p->attributes = *gcpi_attr(c->attributes);
+    if (c->row != GCP_OP_RESIZE && c->row != GCP_OP_UPSAMPLE) p->attributes.conv.ci = p->attributes.conv.co = n;
+    p->call.attributes = &p->attributes;
+}
+
+/* A whole image at once. */
 static void gcpi_part_task(void *arg, int index, int worker)
 {
     const gcpi_image_job *job = (const gcpi_image_job *)arg;
     const gcp_call *c = job->call;
-    const int image = index / job->parts, first = index % job->parts * job->channels,
-              n = GCPI_MIN(job->channels, c->in[0].shape.d[3] - first), back = c->din[0].data != NULL;
-    gcp_real *x = (gcp_real *)(void *)((unsigned char *)c->workspace +
-                                       (size_t)worker * gcpi_part_room(c->in[0].shape, c->out[0].shape)),
-             *y = x + gcpi_image_pixels(c->in[0].shape) * (size_t)n, *which = y + gcpi_image_pixels(c->out[0].shape) * (size_t)n;
+    const int image = index / job->parts, first = index % job->parts * job->channels, back = c->din[0].data != NULL;
     gcpi_part_call p;
-    p.call = *c;
-    gcpi_part_view(&c->in[0], n, x, &p.in);
-    gcpi_part_view(&c->din[0], n, x, &p.din);
-    gcpi_part_view(&c->out[0], n, y, &p.out[0]);
-    gcpi_part_view(&c->dout[0], n, y, &p.dout);
-    if (c->outputs > 1) gcpi_part_view(&c->out[1], n, which, &p.out[1]);
-    p.call.in = &p.in; p.call.din = &p.din; p.call.out = p.out; p.call.dout = &p.dout;
-    p.attributes = *gcpi_attr(c->attributes);
-    if (c->row != GCP_OP_RESIZE && c->row != GCP_OP_UPSAMPLE) p.attributes.conv.ci = p.attributes.conv.co = n;
-    p.call.attributes = &p.attributes;
-    if (!back || c->in[0].data) gcpi_part_move(c, &c->in[0], image, first, &p.in, 0);
+    gcpi_part_open(&p, c, first, job->channels, worker);
     if (back) gcpi_part_move(c, &c->dout[0], image, first, &p.dout, 0);
+    else gcpi_part_move(c, &c->in[0], image, first, &p.in, 0);
     if (back && c->din[0].accumulate) gcpi_part_move(c, &c->din[0], image, first, &p.din, 0);
-    if (back && c->outputs > 1) gcpi_part_move(c, &c->out[1], image, first, &p.out[1], 0);
     job->fn(&p.call, 0);
     if (back) gcpi_part_move(c, &c->din[0], image, first, &p.din, 1);
     else gcpi_part_move(c, &c->out[0], image, first, &p.out[0], 1);
-    if (!back && c->outputs > 1) gcpi_part_move(c, &c->out[1], image, first, &p.out[1], 1);
 }
-/* An op whose channels do not meet. Backward reads no value but the index. */
-static void gcpi_image_parts(const gcp_call *c, gcpi_image_fn *fn)
+/* An op whose channels do not meet, and whose backward reads no value but the index. in, out: what a part holds of an
+   image; task: what runs it. */
+static void gcpi_image_parts(const gcp_call *c, gcp_shape in, gcp_shape out, gcpi_image_fn *fn,
+                             void (*task)(void *arg, int index, int worker))
 {
     const int halves = c->in[0].dtype == GCP_DTYPE_BF16 || c->out[0].dtype == GCP_DTYPE_BF16;
     gcpi_image_job job;
     job.call = c; job.fn = fn;
-    job.channels = gcpi_part_channels(c->in[0].shape, c->out[0].shape);
-    job.parts = (c->in[0].shape.d[3] + job.channels - 1) / job.channels;
-    if (!halves) gcpi_images(c, c->in[0].shape.d[0], fn);
-    else gcpi_parallel(c->target, c->in[0].shape.d[0] * job.parts, gcpi_part_task, &job);
+    job.channels = gcpi_part_channels(in, out);
+    job.parts = (in.d[3] + job.channels - 1) / job.channels;
+    if (!halves) gcpi_images(c, in.d[0], fn);
+    else gcpi_parallel(c->target, in.d[0] * job.parts, task, &job);
 }
 
 /* ==== src/ops/blocks.h ==== */
@@ -6823,8 +6858,8 @@ static void gcpi_pointwise_back(const gcpi_span *s, gcpi_span_fn back)
     GCPI_FUSED_SPAN(gcpi_##name##_span)                                              \
     GCPI_FUSED_SPAN(gcpi_##name##_slope)                                             \
     static void gcpi_##name##_span_back(const gcpi_span *s) { gcpi_pointwise_back(s, gcpi_##name##_slope); } \
-    static void gcpi_##name##_forward(const gcp_call *c) { gcpi_map_forward(c, gcpi_##name##_span); } \
-    static void gcpi_##name##_backward(const gcp_call *c) { gcpi_map_backward(c, gcpi_##name##_span_back); }
+    static void gcpi_##name##_forward(const gcp_call *c) { gcpi_map_forward(c, gcpi_##name##_span, 0); } \
+    static void gcpi_##name##_backward(const gcp_call *c) { gcpi_map_backward(c, gcpi_##name##_span_back, 0); }
 
 /* ---- recording ---- */
 
@@ -7019,6 +7054,12 @@ GCPI_BODY void gcpi_rectify_span_body(const gcpi_span *s)
 {
     const gcpi_rectifier r = gcpi_rectifier_of(gcpi_attr(s->call->attributes), s->call->store);
     enum { PART = 1024 };                                   /* x is still in L1 when it is read again */
+    if (s->half) {
+        const gcp_real *x = s->p[0];
+        gcp_real *y = s->p[1];
+        GCPI_EACH for (size_t i = 0; i < s->n; i++) GCPI_PUT_SETTLED(1, y, i, gcpi_bounded(&r, GCPI_AT(1, x, i)))
+        return;
+    }
     for (size_t first = 0, n; first < s->n; first += n) {
         const gcp_real *x = s->p[0] + first;
         gcp_real *y = s->p[1] + first;
@@ -7050,11 +7091,23 @@ GCPI_BODY void gcpi_rectify_mask_back(const gcpi_span *s, gcp_real *dx, const gc
     }
 }
 
+GCPI_BODY void gcpi_rectify_halves_back(const gcpi_span *s, const gcpi_rectifier *r)
+{
+    gcp_real *dx = s->p[0];
+    const gcp_real *dy = s->p[1], *y = s->p[3];
+    if (s->accumulate)
+        GCPI_EACH for (size_t i = 0; i < s->n; i++)
+            GCPI_PUT(1, dx, i, GCPI_AT(1, dx, i) + (gcpi_within(r, GCPI_AT(1, y, i)) ? GCPI_AT(1, dy, i) : 0 * GCPI_AT(1, dy, i)))
+    else
+        GCPI_EACH for (size_t i = 0; i < s->n; i++)
+            GCPI_PUT_SETTLED(1, dx, i, gcpi_within(r, GCPI_AT(1, y, i)) ? GCPI_AT(1, dy, i) : 0 * GCPI_AT(1, dy, i))
+}
 GCPI_BODY void gcpi_rectify_span_back_body(const gcpi_span *s)
 {
     gcp_real *dx = s->p[0];
     const gcpi_rectifier r = gcpi_rectifier_of(gcpi_attr(s->call->attributes), s->call->store);
     const gcp_real *dy = s->p[1], *y = s->p[3], slope = r.slope;
+    if (s->half) { gcpi_rectify_halves_back(s, &r); return; }
     if (s->mask && s->accumulate) gcpi_rectify_mask_back(s, dx, dy, slope, 1);
     else if (s->mask) gcpi_rectify_mask_back(s, dx, dy, slope, 0);
     else if (s->accumulate)
@@ -7063,8 +7116,10 @@ GCPI_BODY void gcpi_rectify_span_back_body(const gcpi_span *s)
 }
 GCPI_WIDE_SPAN(gcpi_rectify_span_back)
 
-static void gcpi_rectify_forward(const gcp_call *c) { gcpi_map_forward(c, gcpi_rectify_span); }
-static void gcpi_rectify_backward(const gcp_call *c) { gcpi_map_backward(c, gcpi_rectify_span_back); }
+/* Without a slope: then a loop for halves rounds no value but a sum. */
+static int gcpi_straight(const gcp_call *c) { return gcpi_attr(c->attributes)->rectifier.slope == 0; }
+static void gcpi_rectify_forward(const gcp_call *c) { gcpi_map_forward(c, gcpi_rectify_span, gcpi_straight(c)); }
+static void gcpi_rectify_backward(const gcp_call *c) { gcpi_map_backward(c, gcpi_rectify_span_back, gcpi_straight(c)); }
 
 static int gcpi_rectify_shape(gcp_shape_call *s)
 {
@@ -7577,14 +7632,15 @@ GCPI_BODY void gcpi_add_span_body(const gcpi_span *s)
 {
     const gcp_real *a = s->p[0], *b = s->p[1];
     gcp_real *y = s->p[2];
-    GCPI_EACH for (size_t i = 0; i < s->n; i++) y[i] = a[i] + b[i];
+    if (s->half) GCPI_EACH for (size_t i = 0; i < s->n; i++) GCPI_PUT(1, y, i, GCPI_AT(1, a, i) + GCPI_AT(1, b, i))
+    else GCPI_EACH for (size_t i = 0; i < s->n; i++) y[i] = a[i] + b[i];
 }
 GCPI_WIDE_SPAN(gcpi_add_span)
 static void gcpi_add_forward(const gcp_call *c)
 {
     const gcp_view *v[3];
     v[0] = &c->in[0]; v[1] = &c->in[1]; v[2] = &c->out[0];
-    gcpi_map(c, gcpi_add_span, v, 3, 2, NULL, 0);
+    gcpi_map(c, gcpi_add_span, 1, v, 3, 2, NULL, 0);
 }
 static void gcpi_add_backward(const gcp_call *c)
 {
@@ -7940,7 +7996,7 @@ GCPI_BODY void gcpi_apply_loop(const gcp_call *c, const gcpi_apply_span *s, cons
         gcpi_apply_run(&v, x, other, y, s->first, count, norm, add, half);
         if (!masked) continue;
         gcpi_span span = { { (gcp_real *)y, (gcp_real *)y }, (unsigned char *)c->out[1].data, (size_t)count,
-                           p * (size_t)width + (size_t)s->first, c, 0 };
+                           p * (size_t)width + (size_t)s->first, c, 0, 0 };
         gcpi_rectify_span(&span);
     }
 }
@@ -8212,7 +8268,7 @@ static void gcpi_norm_rectify_back(gcp_call *c, size_t pixels)
     gcp_real *z = (gcp_real *)c->in[0].data + (GCPI_BLOCK_SLOTS - 1) * gcpi_block_values((size_t)c->in[0].shape.d[3], 0);
     gcp_call apply = *c;
     gcp_view in[6] = { c->in[0] }, out[2] = { c->in[0] };
-    gcpi_span span = { { (gcp_real *)c->dout[0].data, (gcp_real *)c->dout[0].data, NULL, z }, NULL, n, 0, c->fused, 0 };
+    gcpi_span span = { { (gcp_real *)c->dout[0].data, (gcp_real *)c->dout[0].data, NULL, z }, NULL, n, 0, c->fused, 0, 0 };
     if (!c->fused) return;
     memcpy(in + 2, c->in + 1, 4 * sizeof *in);
     out[0].data = z;
@@ -9137,6 +9193,8 @@ static int gcpi_pool_tiles(const gcpi_conv_attr *a)
 }
 static int gcpi_one_cell(gcpi_cells c) { return c.y1 - c.y0 == 1 && c.x1 - c.x0 == 1; }
 
+static void gcpi_pool_run(const gcp_call *c, gcpi_image_fn *fn);
+
 enum { GCPI_POOL_RUN = 64 };        /* channels at a time: for each, the largest value so far and its cell */
 
 GCPI_BODY void gcpi_max_pool_run(const gcp_call *c, const gcpi_conv_attr *a, int image, gcpi_cells w, size_t o,
@@ -9177,7 +9235,7 @@ static void gcpi_max_pool_forward(const gcp_call *c)
 {
     if (gcpi_pool_copies(&gcpi_attr(c->attributes)->conv) && !c->out[1].data)
         gcpi_view_copy(c, &c->out[0], &c->in[0], 0);
-    else gcpi_image_parts(c, gcpi_max_pool_image);
+    else gcpi_pool_run(c, gcpi_max_pool_image);
 }
 
 GCPI_BODY void gcpi_max_pool_run_back(const gcp_call *c, const gcpi_conv_attr *a, int image, gcpi_cells w, size_t o,
@@ -9219,7 +9277,7 @@ static void gcpi_max_pool_backward(const gcp_call *c)
     if (!c->din[0].data) return;
     if (gcpi_pool_copies(&gcpi_attr(c->attributes)->conv))
         gcpi_view_copy(c, &c->din[0], &c->dout[0], c->din[0].accumulate);
-    else gcpi_image_parts(c, gcpi_max_pool_image_back);
+    else gcpi_pool_run(c, gcpi_max_pool_image_back);
 }
 
 static gcp_real gcpi_cells_share(const gcpi_cells *w)
@@ -9271,7 +9329,7 @@ static void gcpi_avg_pool_image(const gcp_call *c, int image)
                 gcpi_avg_pool_large(c, image, &w, y, k, GCPI_MIN(GCPI_POOL_WIDE, a->co - k));
         }
 }
-static void gcpi_avg_pool_forward(const gcp_call *c) { gcpi_image_parts(c, gcpi_avg_pool_image); }
+static void gcpi_avg_pool_forward(const gcp_call *c) { gcpi_pool_run(c, gcpi_avg_pool_image); }
 
 GCPI_LOOP void gcpi_avg_pool_image_back(const gcp_call *c, int image)
 {
@@ -9291,7 +9349,104 @@ GCPI_LOOP void gcpi_avg_pool_image_back(const gcp_call *c, int image)
 }
 static void gcpi_avg_pool_backward(const gcp_call *c)
 {
-    if (c->din[0].data) gcpi_image_parts(c, gcpi_avg_pool_image_back);
+    if (c->din[0].data) gcpi_pool_run(c, gcpi_avg_pool_image_back);
+}
+
+/* ---- pools of halves: a task is an image, or some channels of it; in floats row by row of the output ---- */
+
+/* Of backward: x's gradient from row `from` on to `end` is in the room, which begins with row `from`. */
+typedef struct gcpi_pool_rows {
+    const gcp_call *call;
+    gcpi_part_call p;
+    int image, first, from, end;
+} gcpi_pool_rows;
+
+/* Rows [from, to) of x or its gradient between its place and the room. */
+static void gcpi_pool_move(gcpi_pool_rows *r, const gcp_view *whole, const gcp_view *part, int from, int to, int back)
+{
+    const gcpi_halves *h = gcpi_halves_of(r->call->target->isa);
+    const ptrdiff_t n = part->shape.d[3], w = whole->shape.d[2], rows = (ptrdiff_t)(to - from) * w;
+    const gcpi_data at = gcpi_elements(whole, gcpi_pixel(whole->shape, r->image, from, 0), r->first);
+    gcp_real *here = (gcp_real *)part->data + (ptrdiff_t)(from - r->from) * w * n;
+    if (rows <= 0) return;
+    if (back) gcpi_data_store(h, at, whole->pitch, here, n, rows, n);
+    else gcpi_data_load(h, at, whole->pitch, here, n, rows, n);
+}
+/* The gradient's rows before `to` are finished; rows up to `end` begin. Those that no window covers get nothing. */
+static void gcpi_pool_advance(gcpi_pool_rows *r, int to, int end)
+{
+    const gcp_view *d = &r->call->din[0];
+    const size_t row = (size_t)d->shape.d[2] * (size_t)r->p.din.shape.d[3];
+    gcp_real *room = (gcp_real *)r->p.din.data;
+    const int done = GCPI_MIN(to, r->end);
+    gcpi_pool_move(r, d, &r->p.din, r->from, done, 1);
+    memmove(room, room + (size_t)(done - r->from) * row, (size_t)(r->end - done) * row * sizeof *room);
+    r->from = done;
+    for (; r->end < to; r->from = ++r->end) {
+        memset(room, 0, row * sizeof *room);
+        if (!d->accumulate) gcpi_pool_move(r, d, &r->p.din, r->end, r->end + 1, 1);
+    }
+    if (end <= r->end) return;
+    if (d->accumulate) gcpi_pool_move(r, d, &r->p.din, r->end, end, 0);
+    else memset(room + (size_t)(r->end - r->from) * row, 0, (size_t)(end - r->end) * row * sizeof *room);
+    r->end = end;
+}
+/* One row of the output: the call of an image of as many rows as its windows have. */
+static void gcpi_pool_row(gcpi_pool_rows *r, gcpi_image_fn *fn, int oy)
+{
+    const gcp_call *c = r->call;
+    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
+    gcpi_conv_attr *own = &r->p.attributes.conv;
+    const int top = oy * a->sh - a->pt, y0 = GCPI_MAX(top, 0), y1 = GCPI_MIN(top + a->kh, a->h),
+              back = c->din[0].data != NULL, at = r->image * a->ho + oy;
+    own->h = y1 - y0; own->ho = 1; own->pt = y0 - top;
+    if (!back) r->from = y0;
+    if (!back) gcpi_pool_move(r, &c->in[0], &r->p.in, y0, y1, 0);
+    else gcpi_pool_advance(r, y0, y1);
+    r->p.in.shape.d[1] = r->p.din.shape.d[1] = own->h;
+    if (back) gcpi_part_move(c, &c->dout[0], at, r->first, &r->p.dout, 0);
+    if (back && c->outputs > 1) gcpi_part_move(c, &c->out[1], at, r->first, &r->p.out[1], 0);
+    r->p.din.accumulate = !(gcpi_pool_tiles(own) && !c->din[0].accumulate);        /* else each cell is written once */
+    fn(&r->p.call, 0);
+    if (!back) gcpi_part_move(c, &c->out[0], at, r->first, &r->p.out[0], 1);
+    if (!back && c->outputs > 1) gcpi_part_move(c, &c->out[1], at, r->first, &r->p.out[1], 1);
+}
+/* Shapes as a part has them: rows of a window, a row of the output. */
+static void gcpi_pool_shapes(const gcpi_conv_attr *a, gcp_shape *in, gcp_shape *out)
+{
+    in->d[1] = GCPI_MIN(a->kh, a->h);
+    out->d[1] = 1;
+}
+static void gcpi_pool_task(void *arg, int index, int worker)
+{
+    const gcpi_image_job *job = (const gcpi_image_job *)arg;
+    const gcp_call *c = job->call;
+    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
+    gcp_call row = *c;
+    gcp_view in = c->in[0], din = c->din[0], out[2] = { c->out[0] }, dout = c->dout[0];
+    gcpi_pool_rows r;
+    gcp_shape x = in.shape, y = dout.shape;
+    gcpi_pool_shapes(a, &x, &y);
+    in.shape = din.shape = x;
+    out[0].shape = dout.shape = y;
+    if (c->outputs > 1) { out[1] = c->out[1]; out[1].shape.d[1] = 1; }
+    row.in = &in; row.din = &din; row.out = out; row.dout = &dout;
+    r.call = c; r.image = index / job->parts; r.first = index % job->parts * job->channels; r.from = r.end = 0;
+    gcpi_part_open(&r.p, &row, r.first, job->channels, worker);
+    for (int oy = 0; oy < a->ho; oy++) gcpi_pool_row(&r, job->fn, oy);
+    if (c->din[0].data) gcpi_pool_advance(&r, a->h, a->h);
+}
+static void gcpi_pool_run(const gcp_call *c, gcpi_image_fn *fn)
+{
+    gcp_shape in = c->in[0].shape, out = c->out[0].shape;
+    gcpi_pool_shapes(&gcpi_attr(c->attributes)->conv, &in, &out);
+    gcpi_image_parts(c, in, out, fn, gcpi_pool_task);
+}
+static void gcpi_pool_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    gcp_shape in = c->in[0], out = c->out[0];
+    gcpi_pool_shapes(&gcpi_attr(c->attributes)->conv, &in, &out);
+    gcpi_parts_room(c, in, out, cost);
 }
 
 static int gcpi_global_avg_pool_shape(gcp_shape_call *s)     /* the window is the image */
@@ -9327,19 +9482,19 @@ static void gcpi_avg_pool_facts(const gcpi_op *op, gcpi_facts *f)
 }
 static const gcpi_op_row gcpi_max_pool_row = {
     GCP_OP_MAX_POOL,
-    { "max_pool", gcpi_max_pool_shape, gcpi_max_pool_forward, gcpi_max_pool_backward, gcpi_parts_cost, 0,
+    { "max_pool", gcpi_max_pool_shape, gcpi_max_pool_forward, gcpi_max_pool_backward, gcpi_pool_cost, 0,
       GCPI_OUT(1), GCPI_OVER | GCP_FLAG_BF16, 2, NULL },
     gcpi_max_pool_facts
 };
 static const gcpi_op_row gcpi_avg_pool_row = {
     GCP_OP_AVG_POOL,
-    { "avg_pool", gcpi_pool_shape, gcpi_avg_pool_forward, gcpi_avg_pool_backward, gcpi_parts_cost, 0, 0,
+    { "avg_pool", gcpi_pool_shape, gcpi_avg_pool_forward, gcpi_avg_pool_backward, gcpi_pool_cost, 0, 0,
       GCPI_EACH_ONE | GCP_FLAG_BF16, 1, NULL },
     gcpi_avg_pool_facts
 };
 static const gcpi_op_row gcpi_global_avg_pool_row = {
     GCP_OP_GLOBAL_AVG_POOL,
-    { "global_avg_pool", gcpi_global_avg_pool_shape, gcpi_avg_pool_forward, gcpi_avg_pool_backward, gcpi_parts_cost,
+    { "global_avg_pool", gcpi_global_avg_pool_shape, gcpi_avg_pool_forward, gcpi_avg_pool_backward, gcpi_pool_cost,
       0, 0, GCPI_EACH_ONE | GCP_FLAG_BF16, 1, NULL },
     NULL
 };
@@ -9427,10 +9582,10 @@ static void gcpi_resize_image_back(const gcp_call *c, int image)
     if (!c->din[0].accumulate) gcpi_zero_image(&c->din[0], image);
     gcpi_resize_walk(c, image, &c->din[0], &c->dout[0], 1);
 }
-static void gcpi_resize_forward(const gcp_call *c) { gcpi_image_parts(c, gcpi_resize_image); }
+static void gcpi_resize_forward(const gcp_call *c) { gcpi_image_parts(c, c->in[0].shape, c->out[0].shape, gcpi_resize_image, gcpi_part_task); }
 static void gcpi_resize_backward(const gcp_call *c)
 {
-    if (c->din[0].data) gcpi_image_parts(c, gcpi_resize_image_back);
+    if (c->din[0].data) gcpi_image_parts(c, c->in[0].shape, c->out[0].shape, gcpi_resize_image_back, gcpi_part_task);
 }
 
 static void gcpi_resize_call(gcpi_code *c, const gcpi_op *op)
@@ -24091,7 +24246,7 @@ static void gcpi_round_results(const gcpi_plan *core, const gcpi_task *t, int n,
         gcpi_view_empty(core, &v, x->tensor, x->kind == GCPI_GRADIENT_ITEM);
         v.data = gcpi_item_data(core, o->item, core->placed[n + k].offset);
         v.pitch = x->pitch;
-        if (v.data) gcpi_map(c, gcpi_settle_span, views, 1, 0, NULL, 0);
+        if (v.data) gcpi_map(c, gcpi_settle_span, 0, views, 1, 0, NULL, 0);
     }
 }
 

@@ -47,14 +47,18 @@ typedef struct gcpi_halves {
     void (*narrow)(gcpi_half *to, ptrdiff_t to_pitch, const gcp_real *from, ptrdiff_t pitch, ptrdiff_t rows, ptrdiff_t n);
     void (*settle)(gcp_real *x, ptrdiff_t n);
 } gcpi_halves;
-/* A line at a time. Between two runs of a pass other work is done, so that the hardware prefetches too late. */
-enum { GCPI_HALVES_LINE = 32, GCPI_HALVES_AHEAD = 2048 };
+/* A line at a time, then a few: the last of them overlap the ones before. Between two runs of a pass other work is done, so that the hardware prefetches too late. */
+enum { GCPI_HALVES_LINE = 32, GCPI_HALVES_FEW = 8, GCPI_HALVES_AHEAD = 2048 };
 #define GCPI_HALVES_LOOP(n, halves, convert, fetch)                                                                    \
     {                                                                                                                  \
         ptrdiff_t first = 0;                                                                                           \
         for (; first + GCPI_HALVES_LINE <= n; first += GCPI_HALVES_LINE) {                                             \
             fetch(halves + first + GCPI_HALVES_AHEAD);                                                                 \
             for (ptrdiff_t i = first; i < first + GCPI_HALVES_LINE; i++) convert;                                      \
+        }                                                                                                              \
+        for (; first < n && n >= GCPI_HALVES_FEW; first += GCPI_HALVES_FEW) {                                          \
+            first = GCPI_MIN(first, n - GCPI_HALVES_FEW);                                                              \
+            for (ptrdiff_t i = first; i < first + GCPI_HALVES_FEW; i++) convert;                                       \
         }                                                                                                              \
         for (ptrdiff_t i = first; i < n; i++) convert;                                                                 \
     }

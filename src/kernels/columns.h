@@ -140,6 +140,7 @@ typedef struct gcpi_view {
     int oy, ox, sy, sx, ky, kx, dy, dx; /* row y reads source rows oy + y*sy + k*dy, k < ky */
     int ho, wo;
     int skips; /* what is not there is not read */
+    ptrdiff_t most; /* values of a window, if it can be cut */
     /* set by gcpi_view_cut */
     int bn, bh, bw, cn, ch, cw; /* images, rows, columns of a block; blocks along each of them */
     ptrdiff_t chunks;           /* blocks in all */
@@ -212,7 +213,7 @@ static void gcpi_view_cut(gcpi_view *v, int pixels, int place)
     v->bh = gcpi_even(v->ho, gcpi_max(1, pixels / v->wo));
     v->bn = v->bh < v->ho ? 1 : gcpi_even(v->n, gcpi_max(1, (int)(pixels / ((ptrdiff_t)v->ho * v->wo))));
     v->direct = place && (gcpi_view_inside(v) || (v->skips && v->channels >= GCPI_NR_MAX));
-    while (gcpi_view_window(v) > GCPI_WINDOW_MAX && !v->direct && v->bn * v->bh * v->bw > 1)
+    while (gcpi_view_window(v) > GCPI_MAX(v->most, (ptrdiff_t)GCPI_WINDOW_MAX) && !v->direct && v->bn * v->bh * v->bw > 1)
         if (v->bn > 1) v->bn = (v->bn + 1) / 2;
         else if (v->bh > 1) v->bh = (v->bh + 1) / 2;
         else v->bw = (v->bw + 1) / 2;

@@ -82,7 +82,8 @@ enum {
     GCPI_PLANAR_COLS = 64,                               /* planar: at most so many output channels */
     GCPI_PACK_ROWS = 8 * GCPI_LINE,                      /* rows of weights transposed at a time */
     GCPI_RESIDENT_MAX = 1310720 / (int)sizeof(gcp_real), /* packed weights of a panel, whole sum: kept */
-    GCPI_WINDOW_MAX = 786432 / (int)sizeof(gcp_real),    /* copied window of a worker */
+    GCPI_WINDOW_MAX = 786432 / (int)sizeof(gcp_real),    /* copied window of a worker; of one that is widened, as */
+    GCPI_WINDOW_WIDE = 1572864 / (int)sizeof(gcp_real),  /* nothing of it is read in place */
     GCPI_PARTIAL_MAX = 2097152 / (int)sizeof(gcp_real),  /* all private sums of dw together */
     GCPI_OUTER_PIXELS = 512,                             /* pixels summed in one pass for dw; up to twice as many */
     GCPI_OUTER_MAX = 1048576 / (int)sizeof(gcp_real),    /* while x and dy have at most so many values there */

@@ -63,7 +63,7 @@ GCPI_BODY void gcpi_apply_loop(const gcp_call *c, const gcpi_apply_span *s, cons
         gcpi_apply_run(&v, x, other, y, s->first, count, norm, add, half);
         if (!masked) continue;
         gcpi_span span = { { (gcp_real *)y, (gcp_real *)y }, (unsigned char *)c->out[1].data, (size_t)count,
-                           p * (size_t)width + (size_t)s->first, c, 0 };
+                           p * (size_t)width + (size_t)s->first, c, 0, 0 };
         gcpi_rectify_span(&span);
     }
 }

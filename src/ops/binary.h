@@ -386,14 +386,15 @@ GCPI_BODY void gcpi_add_span_body(const gcpi_span *s)
 {
     const gcp_real *a = s->p[0], *b = s->p[1];
     gcp_real *y = s->p[2];
-    GCPI_EACH for (size_t i = 0; i < s->n; i++) y[i] = a[i] + b[i];
+    if (s->half) GCPI_EACH for (size_t i = 0; i < s->n; i++) GCPI_PUT(1, y, i, GCPI_AT(1, a, i) + GCPI_AT(1, b, i))
+    else GCPI_EACH for (size_t i = 0; i < s->n; i++) y[i] = a[i] + b[i];
 }
 GCPI_WIDE_SPAN(gcpi_add_span)
 static void gcpi_add_forward(const gcp_call *c)
 {
     const gcp_view *v[3];
     v[0] = &c->in[0]; v[1] = &c->in[1]; v[2] = &c->out[0];
-    gcpi_map(c, gcpi_add_span, v, 3, 2, NULL, 0);
+    gcpi_map(c, gcpi_add_span, 1, v, 3, 2, NULL, 0);
 }
 static void gcpi_add_backward(const gcp_call *c)
 {

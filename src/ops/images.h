@@ -36,10 +36,11 @@ static size_t gcpi_part_room(gcp_shape in, gcp_shape out)
     const size_t n = (size_t)gcpi_part_channels(in, out), x = gcpi_image_pixels(in) * n, y = gcpi_image_pixels(out) * n;
     return gcpi_round((x + y) * sizeof(gcp_real) + y, 64);
 }
-static void gcpi_parts_cost(const gcp_cost_call *c, gcp_cost *cost)
+static void gcpi_parts_room(const gcp_cost_call *c, gcp_shape in, gcp_shape out, gcp_cost *cost)
 {
-    if (c->store) cost->workspace = gcpi_part_room(c->in[0], c->out[0]) * (size_t)c->target->threads;
+    if (c->store) cost->workspace = gcpi_part_room(in, out) * (size_t)c->target->threads;
 }
+static void gcpi_parts_cost(const gcp_cost_call *c, gcp_cost *cost) { gcpi_parts_room(c, c->in[0], c->out[0], cost); }
 
 /* A call of one image and some channels. */
 typedef struct gcpi_part_call { gcp_call call; gcpi_attributes attributes; gcp_view in, din, out[2], dout; } gcpi_part_call;
@@ -53,11 +54,11 @@ static void gcpi_part_view(const gcp_view *from, int channels, void *room, gcp_v
     to->pitch = channels;
     if (from->dtype == GCP_DTYPE_BF16) to->dtype = GCP_DTYPE_REAL;
 }
-/* Copies the part of an operand, to the room or back. */
+/* Copies the part of an operand, to the room or back; image: how many parts of as many pixels come before it. */
 static void gcpi_part_move(const gcp_call *c, const gcp_view *whole, int image, int first, const gcp_view *part, int back)
 {
     const gcpi_halves *h = gcpi_halves_of(c->target->isa);
-    const size_t pixels = gcpi_image_pixels(whole->shape), n = (size_t)part->shape.d[3];
+    const size_t pixels = gcpi_image_pixels(part->shape), n = (size_t)part->shape.d[3];
     if (!whole->data) return;
     if (whole->dtype == GCP_DTYPE_U8) {
         unsigned char *there = (unsigned char *)whole->data + (size_t)image * pixels * (size_t)whole->shape.d[3] + first,
@@ -71,43 +72,51 @@ static void gcpi_part_move(const gcp_call *c, const gcp_view *whole, int image, 
     else gcpi_data_load(h, at, whole->pitch, (gcp_real *)part->data, (ptrdiff_t)n, (ptrdiff_t)pixels, (ptrdiff_t)n);
 }
 
+/* The call of channels [first, first + count) of an image, in a worker's room: nothing is there yet. */
+static void gcpi_part_open(gcpi_part_call *p, const gcp_call *c, int first, int count, int worker)
+{
+    const size_t room = gcpi_part_room(c->in[0].shape, c->out[0].shape);
+    const int n = GCPI_MIN(count, c->in[0].shape.d[3] - first);
+    gcp_real *x = (gcp_real *)(void *)((unsigned char *)c->workspace + (size_t)worker * room),
+             *y = x + gcpi_image_pixels(c->in[0].shape) * (size_t)n,
+             *which = y + gcpi_image_pixels(c->out[0].shape) * (size_t)n;
+    p->call = *c;
+    gcpi_part_view(&c->in[0], n, x, &p->in);
+    gcpi_part_view(&c->din[0], n, x, &p->din);
+    gcpi_part_view(&c->out[0], n, y, &p->out[0]);
+    gcpi_part_view(&c->dout[0], n, y, &p->dout);
+    if (c->outputs > 1) gcpi_part_view(&c->out[1], n, which, &p->out[1]);
+    p->call.in = &p->in; p->call.din = &p->din; p->call.out = p->out; p->call.dout = &p->dout;
+    p->attributes = *gcpi_attr(c->attributes);
+    if (c->row != GCP_OP_RESIZE && c->row != GCP_OP_UPSAMPLE) p->attributes.conv.ci = p->attributes.conv.co = n;
+    p->call.attributes = &p->attributes;
+}
+
+/* A whole image at once. */
 static void gcpi_part_task(void *arg, int index, int worker)
 {
     const gcpi_image_job *job = (const gcpi_image_job *)arg;
     const gcp_call *c = job->call;
-    const int image = index / job->parts, first = index % job->parts * job->channels,
-              n = GCPI_MIN(job->channels, c->in[0].shape.d[3] - first), back = c->din[0].data != NULL;
-    gcp_real *x = (gcp_real *)(void *)((unsigned char *)c->workspace +
-                                       (size_t)worker * gcpi_part_room(c->in[0].shape, c->out[0].shape)),
-             *y = x + gcpi_image_pixels(c->in[0].shape) * (size_t)n, *which = y + gcpi_image_pixels(c->out[0].shape) * (size_t)n;
+    const int image = index / job->parts, first = index % job->parts * job->channels, back = c->din[0].data != NULL;
     gcpi_part_call p;
-    p.call = *c;
-    gcpi_part_view(&c->in[0], n, x, &p.in);
-    gcpi_part_view(&c->din[0], n, x, &p.din);
-    gcpi_part_view(&c->out[0], n, y, &p.out[0]);
-    gcpi_part_view(&c->dout[0], n, y, &p.dout);
-    if (c->outputs > 1) gcpi_part_view(&c->out[1], n, which, &p.out[1]);
-    p.call.in = &p.in; p.call.din = &p.din; p.call.out = p.out; p.call.dout = &p.dout;
-    p.attributes = *gcpi_attr(c->attributes);
-    if (c->row != GCP_OP_RESIZE && c->row != GCP_OP_UPSAMPLE) p.attributes.conv.ci = p.attributes.conv.co = n;
-    p.call.attributes = &p.attributes;
-    if (!back || c->in[0].data) gcpi_part_move(c, &c->in[0], image, first, &p.in, 0);
+    gcpi_part_open(&p, c, first, job->channels, worker);
     if (back) gcpi_part_move(c, &c->dout[0], image, first, &p.dout, 0);
+    else gcpi_part_move(c, &c->in[0], image, first, &p.in, 0);
     if (back && c->din[0].accumulate) gcpi_part_move(c, &c->din[0], image, first, &p.din, 0);
-    if (back && c->outputs > 1) gcpi_part_move(c, &c->out[1], image, first, &p.out[1], 0);
     job->fn(&p.call, 0);
     if (back) gcpi_part_move(c, &c->din[0], image, first, &p.din, 1);
     else gcpi_part_move(c, &c->out[0], image, first, &p.out[0], 1);
-    if (!back && c->outputs > 1) gcpi_part_move(c, &c->out[1], image, first, &p.out[1], 1);
 }
-/* An op whose channels do not meet. Backward reads no value but the index. */
-static void gcpi_image_parts(const gcp_call *c, gcpi_image_fn *fn)
+/* An op whose channels do not meet, and whose backward reads no value but the index. in, out: what a part holds of an
+   image; task: what runs it. */
+static void gcpi_image_parts(const gcp_call *c, gcp_shape in, gcp_shape out, gcpi_image_fn *fn,
+                             void (*task)(void *arg, int index, int worker))
 {
     const int halves = c->in[0].dtype == GCP_DTYPE_BF16 || c->out[0].dtype == GCP_DTYPE_BF16;
     gcpi_image_job job;
     job.call = c; job.fn = fn;
-    job.channels = gcpi_part_channels(c->in[0].shape, c->out[0].shape);
-    job.parts = (c->in[0].shape.d[3] + job.channels - 1) / job.channels;
-    if (!halves) gcpi_images(c, c->in[0].shape.d[0], fn);
-    else gcpi_parallel(c->target, c->in[0].shape.d[0] * job.parts, gcpi_part_task, &job);
+    job.channels = gcpi_part_channels(in, out);
+    job.parts = (in.d[3] + job.channels - 1) / job.channels;
+    if (!halves) gcpi_images(c, in.d[0], fn);
+    else gcpi_parallel(c->target, in.d[0] * job.parts, task, &job);
 }

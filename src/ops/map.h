@@ -8,22 +8,24 @@ typedef struct gcpi_span {
     unsigned char *mask;
     size_t n, index;
     const gcp_call *call;
-    int accumulate;
+    int accumulate, half;              /* half: all operands are halves; only for a loop that is typed */
 } gcpi_span;
 typedef void (*gcpi_span_fn)(const gcpi_span *s);
 GCPI_BODY void gcpi_copy_span_body(const gcpi_span *s)                          /* p: to, from */
 {
     gcp_real *to = s->p[0];
     const gcp_real *from = s->p[1];
-    if (s->accumulate) GCPI_EACH for (size_t i = 0; i < s->n; i++) to[i] += from[i];
-    else if (to != from) memmove(to, from, s->n * sizeof *to);
+    if (s->accumulate && s->half)
+        GCPI_EACH for (size_t i = 0; i < s->n; i++) GCPI_PUT(1, to, i, GCPI_AT(1, to, i) + GCPI_AT(1, from, i))
+    else if (s->accumulate) GCPI_EACH for (size_t i = 0; i < s->n; i++) to[i] += from[i];
+    else if (to != from) memmove(to, from, s->n * (s->half ? sizeof(gcpi_half) : sizeof *to));
 }
 GCPI_WIDE_SPAN(gcpi_copy_span)
 
-/* out: the operand that is made. halves: some lie in two bytes; moved: both of a copy do. */
+/* out: the operand that is made. halves: some lie in two bytes; typed: all do, and the loop takes them. */
 typedef struct gcpi_map_job {
     const gcp_call *call; gcpi_span_fn fn;
-    gcp_view view[4]; unsigned char *mask; int out, dense, accumulate, halves, moved;
+    gcp_view view[4]; unsigned char *mask; int out, dense, accumulate, halves, typed;
     size_t pixels, chunk, width;
 } gcpi_map_job;
 
@@ -35,25 +37,40 @@ static gcpi_data gcpi_elements(const gcp_view *v, size_t pixel, int channel)
     return v->data ? gcpi_data_at(d, (ptrdiff_t)pixel * v->pitch + channel) : d;
 }
 
-/* A span of which some operands lie in two bytes: in pieces that stay in L1, in floats. What is made is rounded. */
-enum { GCPI_PIECE = 1024 };
-static void gcpi_map_pieces(const gcpi_map_job *job, const gcpi_span *whole, const gcpi_data *d)
+/* Where some operands lie in two bytes: in pieces that stay in L1, in floats. What is made is rounded. */
+enum { GCPI_PIECE = 1024, GCPI_ROW_LONG = 64 };
+typedef struct gcpi_pieces_room { gcp_real of[4][GCPI_PIECE]; } gcpi_pieces_room;
+/* So many rows of n values, from a channel of a pixel on. */
+static void gcpi_map_piece(const gcpi_map_job *job, size_t pixel, size_t channel, size_t rows, size_t n,
+                           gcpi_pieces_room *room)
 {
     const gcpi_halves *h = gcpi_halves_of(job->call->target->isa);
-    gcp_real room[4][GCPI_PIECE];
-    gcpi_span s = *whole;
-    for (size_t first = 0; first < whole->n; first += s.n) {
-        s.n = GCPI_MIN((size_t)GCPI_PIECE, whole->n - first);
-        s.index = whole->index + first;
-        for (int v = 0; v < 4; v++) {
-            gcpi_data from = d[v].at ? gcpi_data_at(d[v], (ptrdiff_t)first) : d[v];
-            s.p[v] = from.half && from.at ? room[v] : (gcp_real *)from.at;
-            if (from.half && from.at && (v != job->out || job->accumulate))
-                h->widen(room[v], 0, (const gcpi_half *)from.at, 0, 1, (ptrdiff_t)s.n);
+    gcpi_span s;
+    memset(&s, 0, sizeof s);
+    s.call = job->call; s.mask = job->mask; s.accumulate = job->accumulate;
+    s.n = rows * n; s.index = pixel * job->width + channel;
+    for (int v = 0; v < 4; v++) {
+        const gcp_view *from = &job->view[v];
+        if (!from->data) continue;
+        s.p[v] = room->of[v];
+        if (v != job->out || job->accumulate)
+            gcpi_data_load(h, gcpi_elements(from, pixel, (int)channel), from->pitch, s.p[v], (ptrdiff_t)n, (ptrdiff_t)rows,
+                           (ptrdiff_t)n);
+    }
+    job->fn(&s);
+    gcpi_data_store(h, gcpi_elements(&job->view[job->out], pixel, (int)channel), job->view[job->out].pitch,
+                    s.p[job->out], (ptrdiff_t)n, (ptrdiff_t)rows, (ptrdiff_t)n);
+}
+static void gcpi_map_pieces(const gcpi_map_job *job, size_t first, size_t last)
+{
+    const size_t most = GCPI_MAX((size_t)1, GCPI_PIECE / job->width), step = most < 8 ? most : most / 8 * 8;
+    gcpi_pieces_room room;
+    for (size_t pixel = first, rows; pixel < last; pixel += rows) {
+        rows = GCPI_MIN(step, last - pixel);
+        for (size_t channel = 0, n; channel < job->width; channel += n) {
+            n = GCPI_MIN((size_t)GCPI_PIECE, job->width - channel);
+            gcpi_map_piece(job, pixel, channel, rows, n, &room);
         }
-        job->fn(&s);
-        if (!d[job->out].half) continue;
-        h->narrow((gcpi_half *)d[job->out].at + first, 0, s.p[job->out], 0, 1, (ptrdiff_t)s.n);
     }
 }
 
@@ -63,22 +80,19 @@ static void gcpi_map_task(void *arg, int index, int worker)
     size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
     size_t step = job->dense ? last - first : 1;
     gcpi_span s;
-    s.call = job->call; s.mask = job->mask; s.accumulate = job->accumulate; s.n = step * job->width;
-    for (size_t pixel = first; pixel < last; pixel += step) {
-        gcpi_data d[4];
-        s.index = pixel * job->width;
-        for (int v = 0; v < 4; v++) {
-            d[v] = gcpi_elements(&job->view[v], pixel, 0);
-            s.p[v] = (gcp_real *)d[v].at;
-        }
-        if (job->moved) memmove(d[0].at, d[1].at, s.n * sizeof(gcpi_half));
-        else if (job->halves) gcpi_map_pieces(job, &s, d);
-        else job->fn(&s);
-    }
     (void)worker;
+    if (job->halves && !job->typed) { gcpi_map_pieces(job, first, last); return; }
+    s.call = job->call; s.mask = job->mask; s.accumulate = job->accumulate; s.n = step * job->width;
+    s.half = job->typed;
+    for (size_t pixel = first; pixel < last; pixel += step) {
+        s.index = pixel * job->width;
+        for (int v = 0; v < 4; v++) s.p[v] = (gcp_real *)gcpi_elements(&job->view[v], pixel, 0).at;
+        job->fn(&s);
+    }
 }
 
-static void gcpi_map(const gcp_call *call, gcpi_span_fn fn, const gcp_view *const *views, int count, int out,
+/* typed: the loop takes halves, too, where there is no mask. */
+static void gcpi_map(const gcp_call *call, gcpi_span_fn fn, int typed, const gcp_view *const *views, int count, int out,
                      unsigned char *mask, int accumulate)
 {
     gcpi_map_job job;
@@ -86,30 +100,33 @@ static void gcpi_map(const gcp_call *call, gcpi_span_fn fn, const gcp_view *cons
     job.call = call; job.fn = fn; job.mask = mask; job.dense = 1; job.out = out; job.accumulate = accumulate;
     job.pixels = gcpi_pixels(views[0]->shape);
     job.width = (size_t)views[0]->shape.d[3];
-    job.moved = fn == gcpi_copy_span && !accumulate;
+    job.typed = typed && !mask;
     for (int v = 0; v < count; v++) {
         job.view[v] = *views[v];
+        if (!views[v]->data) continue;
         job.halves |= views[v]->dtype == GCP_DTYPE_BF16;
-        job.moved &= views[v]->dtype == GCP_DTYPE_BF16;
+        job.typed &= views[v]->dtype == GCP_DTYPE_BF16;
         if (views[v]->data && views[v]->pitch != (ptrdiff_t)job.width) job.dense = 0;
     }
+    /* a loop over so few values takes longer than to widen many rows of them at once; to move them does not */
+    if (!job.dense && job.width < GCPI_ROW_LONG && (accumulate || fn != gcpi_copy_span)) job.typed = 0;
     job.chunk = (GCPI_MAX((size_t)1, GCPI_CHUNK / job.width) + 7) / 8 * 8;
     gcpi_parallel(call->target, (int)((job.pixels + job.chunk - 1) / job.chunk), gcpi_map_task, &job);
 }
 
-static void gcpi_map_forward(const gcp_call *c, gcpi_span_fn fn)          /* p: x, y */
+static void gcpi_map_forward(const gcp_call *c, gcpi_span_fn fn, int typed)          /* p: x, y */
 {
     const gcp_view *v[2];
     v[0] = &c->in[0]; v[1] = &c->out[0];
-    gcpi_map(c, fn, v, 2, 1, c->outputs > 1 ? (unsigned char *)c->out[1].data : NULL, 0);
+    gcpi_map(c, fn, typed, v, 2, 1, c->outputs > 1 ? (unsigned char *)c->out[1].data : NULL, 0);
 }
 
-static void gcpi_map_backward(const gcp_call *c, gcpi_span_fn fn)         /* p: dx, dy, x or NULL, y or NULL */
+static void gcpi_map_backward(const gcp_call *c, gcpi_span_fn fn, int typed)         /* p: dx, dy, x or NULL, y or NULL */
 {
     const gcp_view *v[4];
     if (!c->din[0].data) return;
     v[0] = &c->din[0]; v[1] = &c->dout[0]; v[2] = &c->in[0]; v[3] = &c->out[0];
-    gcpi_map(c, fn, v, 4, 0, c->outputs > 1 ? (unsigned char *)c->out[1].data : NULL, c->din[0].accumulate);
+    gcpi_map(c, fn, typed, v, 4, 0, c->outputs > 1 ? (unsigned char *)c->out[1].data : NULL, c->din[0].accumulate);
 }
 
 static void gcpi_view_copy(const gcp_call *c, const gcp_view *to, const gcp_view *from, int accumulate)
@@ -117,13 +134,12 @@ static void gcpi_view_copy(const gcp_call *c, const gcp_view *to, const gcp_view
     const gcp_view *v[2];
     if (to->data == from->data && to->pitch == from->pitch && !accumulate) return;
     v[0] = to; v[1] = from;
-    gcpi_map(c, gcpi_copy_span, v, 2, 0, NULL, accumulate);
+    gcpi_map(c, gcpi_copy_span, 1, v, 2, 0, NULL, accumulate);
 }
 
 /* n elements that lie side by side in both. */
 static void gcpi_elements_copy(const gcp_call *c, gcpi_data to, gcpi_data from, size_t n, int accumulate)
 {
-    const gcpi_data d[4] = { to, from, { NULL, 0 }, { NULL, 0 } };
     gcpi_map_job job;
     gcpi_span s;
     if (!accumulate && to.half == from.half) {
@@ -132,10 +148,13 @@ static void gcpi_elements_copy(const gcp_call *c, gcpi_data to, gcpi_data from, 
     }
     memset(&job, 0, sizeof job);
     memset(&s, 0, sizeof s);
-    job.call = s.call = c; job.fn = gcpi_copy_span;
-    job.accumulate = s.accumulate = accumulate;
-    s.n = n;
-    gcpi_map_pieces(&job, &s, d);
+    s.call = job.call = c; s.accumulate = job.accumulate = accumulate; s.half = to.half; s.n = job.width = n;
+    s.p[0] = (gcp_real *)to.at; s.p[1] = (gcp_real *)from.at;
+    if (to.half == from.half) { gcpi_copy_span(&s); return; }
+    job.fn = gcpi_copy_span;
+    job.view[0].data = to.at; job.view[0].dtype = to.half ? GCP_DTYPE_BF16 : GCP_DTYPE_REAL;
+    job.view[1].data = from.at; job.view[1].dtype = from.half ? GCP_DTYPE_BF16 : GCP_DTYPE_REAL;
+    gcpi_map_pieces(&job, 0, 1);
 }
 
 static const gcp_real *gcpi_row(const gcp_view *v, size_t pixel)

@@ -181,7 +181,7 @@ static void gcpi_norm_rectify_back(gcp_call *c, size_t pixels)
     gcp_real *z = (gcp_real *)c->in[0].data + (GCPI_BLOCK_SLOTS - 1) * gcpi_block_values((size_t)c->in[0].shape.d[3], 0);
     gcp_call apply = *c;
     gcp_view in[6] = { c->in[0] }, out[2] = { c->in[0] };
-    gcpi_span span = { { (gcp_real *)c->dout[0].data, (gcp_real *)c->dout[0].data, NULL, z }, NULL, n, 0, c->fused, 0 };
+    gcpi_span span = { { (gcp_real *)c->dout[0].data, (gcp_real *)c->dout[0].data, NULL, z }, NULL, n, 0, c->fused, 0, 0 };
     if (!c->fused) return;
     memcpy(in + 2, c->in + 1, 4 * sizeof *in);
     out[0].data = z;

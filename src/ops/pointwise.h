@@ -42,8 +42,8 @@ static void gcpi_pointwise_back(const gcpi_span *s, gcpi_span_fn back)
     GCPI_FUSED_SPAN(gcpi_##name##_span)                                              \
     GCPI_FUSED_SPAN(gcpi_##name##_slope)                                             \
     static void gcpi_##name##_span_back(const gcpi_span *s) { gcpi_pointwise_back(s, gcpi_##name##_slope); } \
-    static void gcpi_##name##_forward(const gcp_call *c) { gcpi_map_forward(c, gcpi_##name##_span); } \
-    static void gcpi_##name##_backward(const gcp_call *c) { gcpi_map_backward(c, gcpi_##name##_span_back); }
+    static void gcpi_##name##_forward(const gcp_call *c) { gcpi_map_forward(c, gcpi_##name##_span, 0); } \
+    static void gcpi_##name##_backward(const gcp_call *c) { gcpi_map_backward(c, gcpi_##name##_span_back, 0); }
 
 /* ---- recording ---- */
 

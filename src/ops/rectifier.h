@@ -108,6 +108,12 @@ GCPI_BODY void gcpi_rectify_span_body(const gcpi_span *s)
 {
     const gcpi_rectifier r = gcpi_rectifier_of(gcpi_attr(s->call->attributes), s->call->store);
     enum { PART = 1024 };                                   /* x is still in L1 when it is read again */
+    if (s->half) {
+        const gcp_real *x = s->p[0];
+        gcp_real *y = s->p[1];
+        GCPI_EACH for (size_t i = 0; i < s->n; i++) GCPI_PUT_SETTLED(1, y, i, gcpi_bounded(&r, GCPI_AT(1, x, i)))
+        return;
+    }
     for (size_t first = 0, n; first < s->n; first += n) {
         const gcp_real *x = s->p[0] + first;
         gcp_real *y = s->p[1] + first;
@@ -139,11 +145,23 @@ GCPI_BODY void gcpi_rectify_mask_back(const gcpi_span *s, gcp_real *dx, const gc
     }
 }
 
+GCPI_BODY void gcpi_rectify_halves_back(const gcpi_span *s, const gcpi_rectifier *r)
+{
+    gcp_real *dx = s->p[0];
+    const gcp_real *dy = s->p[1], *y = s->p[3];
+    if (s->accumulate)
+        GCPI_EACH for (size_t i = 0; i < s->n; i++)
+            GCPI_PUT(1, dx, i, GCPI_AT(1, dx, i) + (gcpi_within(r, GCPI_AT(1, y, i)) ? GCPI_AT(1, dy, i) : 0 * GCPI_AT(1, dy, i)))
+    else
+        GCPI_EACH for (size_t i = 0; i < s->n; i++)
+            GCPI_PUT_SETTLED(1, dx, i, gcpi_within(r, GCPI_AT(1, y, i)) ? GCPI_AT(1, dy, i) : 0 * GCPI_AT(1, dy, i))
+}
 GCPI_BODY void gcpi_rectify_span_back_body(const gcpi_span *s)
 {
     gcp_real *dx = s->p[0];
     const gcpi_rectifier r = gcpi_rectifier_of(gcpi_attr(s->call->attributes), s->call->store);
     const gcp_real *dy = s->p[1], *y = s->p[3], slope = r.slope;
+    if (s->half) { gcpi_rectify_halves_back(s, &r); return; }
     if (s->mask && s->accumulate) gcpi_rectify_mask_back(s, dx, dy, slope, 1);
     else if (s->mask) gcpi_rectify_mask_back(s, dx, dy, slope, 0);
     else if (s->accumulate)
@@ -152,8 +170,10 @@ GCPI_BODY void gcpi_rectify_span_back_body(const gcpi_span *s)
 }
 GCPI_WIDE_SPAN(gcpi_rectify_span_back)
 
-static void gcpi_rectify_forward(const gcp_call *c) { gcpi_map_forward(c, gcpi_rectify_span); }
-static void gcpi_rectify_backward(const gcp_call *c) { gcpi_map_backward(c, gcpi_rectify_span_back); }
+/* Without a slope: then a loop for halves rounds no value but a sum. */
+static int gcpi_straight(const gcp_call *c) { return gcpi_attr(c->attributes)->rectifier.slope == 0; }
+static void gcpi_rectify_forward(const gcp_call *c) { gcpi_map_forward(c, gcpi_rectify_span, gcpi_straight(c)); }
+static void gcpi_rectify_backward(const gcp_call *c) { gcpi_map_backward(c, gcpi_rectify_span_back, gcpi_straight(c)); }
 
 static int gcpi_rectify_shape(gcp_shape_call *s)
 {

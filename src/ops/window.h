@@ -108,6 +108,8 @@ static int gcpi_pool_tiles(const gcpi_conv_attr *a)
 }
 static int gcpi_one_cell(gcpi_cells c) { return c.y1 - c.y0 == 1 && c.x1 - c.x0 == 1; }
 
+static void gcpi_pool_run(const gcp_call *c, gcpi_image_fn *fn);
+
 enum { GCPI_POOL_RUN = 64 };        /* channels at a time: for each, the largest value so far and its cell */
 
 GCPI_BODY void gcpi_max_pool_run(const gcp_call *c, const gcpi_conv_attr *a, int image, gcpi_cells w, size_t o,
@@ -148,7 +150,7 @@ static void gcpi_max_pool_forward(const gcp_call *c)
 {
     if (gcpi_pool_copies(&gcpi_attr(c->attributes)->conv) && !c->out[1].data)
         gcpi_view_copy(c, &c->out[0], &c->in[0], 0);
-    else gcpi_image_parts(c, gcpi_max_pool_image);
+    else gcpi_pool_run(c, gcpi_max_pool_image);
 }
 
 GCPI_BODY void gcpi_max_pool_run_back(const gcp_call *c, const gcpi_conv_attr *a, int image, gcpi_cells w, size_t o,
@@ -190,7 +192,7 @@ static void gcpi_max_pool_backward(const gcp_call *c)
     if (!c->din[0].data) return;
     if (gcpi_pool_copies(&gcpi_attr(c->attributes)->conv))
         gcpi_view_copy(c, &c->din[0], &c->dout[0], c->din[0].accumulate);
-    else gcpi_image_parts(c, gcpi_max_pool_image_back);
+    else gcpi_pool_run(c, gcpi_max_pool_image_back);
 }
 
 static gcp_real gcpi_cells_share(const gcpi_cells *w)
@@ -242,7 +244,7 @@ static void gcpi_avg_pool_image(const gcp_call *c, int image)
                 gcpi_avg_pool_large(c, image, &w, y, k, GCPI_MIN(GCPI_POOL_WIDE, a->co - k));
         }
 }
-static void gcpi_avg_pool_forward(const gcp_call *c) { gcpi_image_parts(c, gcpi_avg_pool_image); }
+static void gcpi_avg_pool_forward(const gcp_call *c) { gcpi_pool_run(c, gcpi_avg_pool_image); }
 
 GCPI_LOOP void gcpi_avg_pool_image_back(const gcp_call *c, int image)
 {
@@ -262,7 +264,104 @@ GCPI_LOOP void gcpi_avg_pool_image_back(const gcp_call *c, int image)
 }
 static void gcpi_avg_pool_backward(const gcp_call *c)
 {
-    if (c->din[0].data) gcpi_image_parts(c, gcpi_avg_pool_image_back);
+    if (c->din[0].data) gcpi_pool_run(c, gcpi_avg_pool_image_back);
+}
+
+/* ---- pools of halves: a task is an image, or some channels of it; in floats row by row of the output ---- */
+
+/* Of backward: x's gradient from row `from` on to `end` is in the room, which begins with row `from`. */
+typedef struct gcpi_pool_rows {
+    const gcp_call *call;
+    gcpi_part_call p;
+    int image, first, from, end;
+} gcpi_pool_rows;
+
+/* Rows [from, to) of x or its gradient between its place and the room. */
+static void gcpi_pool_move(gcpi_pool_rows *r, const gcp_view *whole, const gcp_view *part, int from, int to, int back)
+{
+    const gcpi_halves *h = gcpi_halves_of(r->call->target->isa);
+    const ptrdiff_t n = part->shape.d[3], w = whole->shape.d[2], rows = (ptrdiff_t)(to - from) * w;
+    const gcpi_data at = gcpi_elements(whole, gcpi_pixel(whole->shape, r->image, from, 0), r->first);
+    gcp_real *here = (gcp_real *)part->data + (ptrdiff_t)(from - r->from) * w * n;
+    if (rows <= 0) return;
+    if (back) gcpi_data_store(h, at, whole->pitch, here, n, rows, n);
+    else gcpi_data_load(h, at, whole->pitch, here, n, rows, n);
+}
+/* The gradient's rows before `to` are finished; rows up to `end` begin. Those that no window covers get nothing. */
+static void gcpi_pool_advance(gcpi_pool_rows *r, int to, int end)
+{
+    const gcp_view *d = &r->call->din[0];
+    const size_t row = (size_t)d->shape.d[2] * (size_t)r->p.din.shape.d[3];
+    gcp_real *room = (gcp_real *)r->p.din.data;
+    const int done = GCPI_MIN(to, r->end);
+    gcpi_pool_move(r, d, &r->p.din, r->from, done, 1);
+    memmove(room, room + (size_t)(done - r->from) * row, (size_t)(r->end - done) * row * sizeof *room);
+    r->from = done;
+    for (; r->end < to; r->from = ++r->end) {
+        memset(room, 0, row * sizeof *room);
+        if (!d->accumulate) gcpi_pool_move(r, d, &r->p.din, r->end, r->end + 1, 1);
+    }
+    if (end <= r->end) return;
+    if (d->accumulate) gcpi_pool_move(r, d, &r->p.din, r->end, end, 0);
+    else memset(room + (size_t)(r->end - r->from) * row, 0, (size_t)(end - r->end) * row * sizeof *room);
+    r->end = end;
+}
+/* One row of the output: the call of an image of as many rows as its windows have. */
+static void gcpi_pool_row(gcpi_pool_rows *r, gcpi_image_fn *fn, int oy)
+{
+    const gcp_call *c = r->call;
+    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
+    gcpi_conv_attr *own = &r->p.attributes.conv;
+    const int top = oy * a->sh - a->pt, y0 = GCPI_MAX(top, 0), y1 = GCPI_MIN(top + a->kh, a->h),
+              back = c->din[0].data != NULL, at = r->image * a->ho + oy;
+    own->h = y1 - y0; own->ho = 1; own->pt = y0 - top;
+    if (!back) r->from = y0;
+    if (!back) gcpi_pool_move(r, &c->in[0], &r->p.in, y0, y1, 0);
+    else gcpi_pool_advance(r, y0, y1);
+    r->p.in.shape.d[1] = r->p.din.shape.d[1] = own->h;
+    if (back) gcpi_part_move(c, &c->dout[0], at, r->first, &r->p.dout, 0);
+    if (back && c->outputs > 1) gcpi_part_move(c, &c->out[1], at, r->first, &r->p.out[1], 0);
+    r->p.din.accumulate = !(gcpi_pool_tiles(own) && !c->din[0].accumulate);        /* else each cell is written once */
+    fn(&r->p.call, 0);
+    if (!back) gcpi_part_move(c, &c->out[0], at, r->first, &r->p.out[0], 1);
+    if (!back && c->outputs > 1) gcpi_part_move(c, &c->out[1], at, r->first, &r->p.out[1], 1);
+}
+/* Shapes as a part has them: rows of a window, a row of the output. */
+static void gcpi_pool_shapes(const gcpi_conv_attr *a, gcp_shape *in, gcp_shape *out)
+{
+    in->d[1] = GCPI_MIN(a->kh, a->h);
+    out->d[1] = 1;
+}
+static void gcpi_pool_task(void *arg, int index, int worker)
+{
+    const gcpi_image_job *job = (const gcpi_image_job *)arg;
+    const gcp_call *c = job->call;
+    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
+    gcp_call row = *c;
+    gcp_view in = c->in[0], din = c->din[0], out[2] = { c->out[0] }, dout = c->dout[0];
+    gcpi_pool_rows r;
+    gcp_shape x = in.shape, y = dout.shape;
+    gcpi_pool_shapes(a, &x, &y);
+    in.shape = din.shape = x;
+    out[0].shape = dout.shape = y;
+    if (c->outputs > 1) { out[1] = c->out[1]; out[1].shape.d[1] = 1; }
+    row.in = &in; row.din = &din; row.out = out; row.dout = &dout;
+    r.call = c; r.image = index / job->parts; r.first = index % job->parts * job->channels; r.from = r.end = 0;
+    gcpi_part_open(&r.p, &row, r.first, job->channels, worker);
+    for (int oy = 0; oy < a->ho; oy++) gcpi_pool_row(&r, job->fn, oy);
+    if (c->din[0].data) gcpi_pool_advance(&r, a->h, a->h);
+}
+static void gcpi_pool_run(const gcp_call *c, gcpi_image_fn *fn)
+{
+    gcp_shape in = c->in[0].shape, out = c->out[0].shape;
+    gcpi_pool_shapes(&gcpi_attr(c->attributes)->conv, &in, &out);
+    gcpi_image_parts(c, in, out, fn, gcpi_pool_task);
+}
+static void gcpi_pool_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    gcp_shape in = c->in[0], out = c->out[0];
+    gcpi_pool_shapes(&gcpi_attr(c->attributes)->conv, &in, &out);
+    gcpi_parts_room(c, in, out, cost);
 }
 
 static int gcpi_global_avg_pool_shape(gcp_shape_call *s)     /* the window is the image */
@@ -298,19 +397,19 @@ static void gcpi_avg_pool_facts(const gcpi_op *op, gcpi_facts *f)
 }
 static const gcpi_op_row gcpi_max_pool_row = {
     GCP_OP_MAX_POOL,
-    { "max_pool", gcpi_max_pool_shape, gcpi_max_pool_forward, gcpi_max_pool_backward, gcpi_parts_cost, 0,
+    { "max_pool", gcpi_max_pool_shape, gcpi_max_pool_forward, gcpi_max_pool_backward, gcpi_pool_cost, 0,
       GCPI_OUT(1), GCPI_OVER | GCP_FLAG_BF16, 2, NULL },
     gcpi_max_pool_facts
 };
 static const gcpi_op_row gcpi_avg_pool_row = {
     GCP_OP_AVG_POOL,
-    { "avg_pool", gcpi_pool_shape, gcpi_avg_pool_forward, gcpi_avg_pool_backward, gcpi_parts_cost, 0, 0,
+    { "avg_pool", gcpi_pool_shape, gcpi_avg_pool_forward, gcpi_avg_pool_backward, gcpi_pool_cost, 0, 0,
       GCPI_EACH_ONE | GCP_FLAG_BF16, 1, NULL },
     gcpi_avg_pool_facts
 };
 static const gcpi_op_row gcpi_global_avg_pool_row = {
     GCP_OP_GLOBAL_AVG_POOL,
-    { "global_avg_pool", gcpi_global_avg_pool_shape, gcpi_avg_pool_forward, gcpi_avg_pool_backward, gcpi_parts_cost,
+    { "global_avg_pool", gcpi_global_avg_pool_shape, gcpi_avg_pool_forward, gcpi_avg_pool_backward, gcpi_pool_cost,
       0, 0, GCPI_EACH_ONE | GCP_FLAG_BF16, 1, NULL },
     NULL
 };

@@ -120,7 +120,7 @@ static void gcpi_round_results(const gcpi_plan *core, const gcpi_task *t, int n,
         gcpi_view_empty(core, &v, x->tensor, x->kind == GCPI_GRADIENT_ITEM);
         v.data = gcpi_item_data(core, o->item, core->placed[n + k].offset);
         v.pitch = x->pitch;
-        if (v.data) gcpi_map(c, gcpi_settle_span, views, 1, 0, NULL, 0);
+        if (v.data) gcpi_map(c, gcpi_settle_span, 0, views, 1, 0, NULL, 0);
     }
 }
 
