@@ -1458,6 +1458,8 @@ GCPI_WARM                              /* again at the user's level of optimisat
 #include "src/kernels/simd.h"          /* What a kernel needs of the target: threads and the instruction set */
 #include "src/kernels/bf16.h"          /* bfloat16: the upper half of a float */
 #include "src/kernels/columns.h"       /* What all products share: columns, cut into panels; windows of pixels */
+#include "src/kernels/gather_plan.h"   /* The gather product's plan: how it is cut, and how x and w are read */
+#include "src/kernels/planar.h"        /* The gather product of planes: where few output channels would leave lanes empty, a vector holds pixels of a row */
 #include "src/kernels/gather.h"        /* The gather product: convolution forward and backward data, A times B */
 #include "src/kernels/outer_plan.h"    /* The outer product's plan: how it is cut, and how x and e are read */
 #include "src/kernels/outer.h"         /* The outer product: convolution backward weights, transposed A times B */
@@ -1481,7 +1483,8 @@ GCPI_WARM
 #include "src/ops/binary.h"            /* Two operands, element by element: add, sub, mul, div, and so on */
 #include "src/ops/sums.h"              /* Sums over pixels, and the op whose backward is one: bias */
 #include "src/ops/apply.h"             /* Batch-norm, addition and rectifier in one pass */
-#include "src/ops/norm.h"              /* Normalisation: batch_norm, layer_norm, rms_norm */
+#include "src/ops/batch_norm.h"        /* Batch-norm: two ops, its statistics and their application */
+#include "src/ops/layer_norm.h"        /* Norms over the channels of a pixel: layer_norm, rms_norm */
 #include "src/ops/group_norm.h"        /* Group-norm: a group of a sample's channels has mean 0 and variance 1 */
 #include "src/ops/softmax.h"           /* Softmax and its logarithm, over channels */
 #include "src/ops/reductions.h"        /* Sums, means and largest values over chosen axes */
@@ -1490,6 +1493,7 @@ GCPI_WARM
 #include "src/ops/conv.h"              /* Convolutions and transposed convolutions */
 #include "src/ops/dense.h"             /* A product with weights: linear */
 #include "src/ops/matmul.h"            /* Products of matrices: matmul */
+#include "src/ops/attention_blocks.h"  /* Blocks of attention: sizes of a call, a worker's room, and what is done to the rows of a block of scores */
 #include "src/ops/attention.h"         /* Attention: softmax(scale q k' + bias) v, a head at a time */
 #include "src/ops/shape.h"             /* Views: concat, slice, reshape, stop_gradient */
 #include "src/ops/axes.h"              /* Along any axis: concat and slice that are no views, pad, transpose */

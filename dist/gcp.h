@@ -3547,6 +3547,40 @@ GCPI_BODY void gcpi_run_tile(gcpi_kernel *kernel, const gcpi_tile *t, const gcpi
     else gcpi_run_padded(kernel, t, p);
 }
 
+/* out[r][c] = w[r*rs + c*cs], rows padded with zeros to `width`; rs or cs is 1. */
+GCPI_FAST static void gcpi_pack_rows(const gcpi_simd *simd, gcp_real *out, int width, int cols, const gcp_real *w,
+                                     int rows, ptrdiff_t rs, ptrdiff_t cs)
+{
+    for (int r0 = 0; r0 < rows; r0 += GCPI_PACK_ROWS) {
+        int r1 = gcpi_min(rows, r0 + GCPI_PACK_ROWS);
+        if (cs != 1) simd->turn(out + (ptrdiff_t)r0 * width, width, r1 - r0, cols, w + r0, cs);
+        if (cs == 1 && cols == width && cols >= simd->lanes) {
+            simd->copy(out + (ptrdiff_t)r0 * width, w + r0 * rs, r1 - r0, rs, cols);
+            continue;
+        }
+        for (int r = r0; r < r1 && (cs == 1 || cols < width); r++) {
+            if (cs == 1) memcpy(out + (ptrdiff_t)r * width, w + r * rs, (size_t)cols * sizeof *out);
+            memset(out + (ptrdiff_t)r * width + cols, 0, (size_t)(width - cols) * sizeof *out);
+        }
+    }
+}
+
+/* The same of halves: rs or cs is 1. turned: room for GCPI_PACK_ROWS rows of a panel. */
+GCPI_FAST static void gcpi_pack_halves(const gcpi_simd *simd, const gcpi_halves *halves, gcp_real *out, int width, int cols,
+                                       gcpi_data w, int rows, ptrdiff_t rs, ptrdiff_t cs, gcp_real *turned)
+{
+    for (int r = 0, n; r < rows; r += n, out += (ptrdiff_t)n * width) {
+        n = gcpi_min(rows - r, GCPI_PACK_ROWS);
+        if (cs != 1) {
+            gcpi_data_load(halves, gcpi_data_at(w, r), cs, turned, n, cols, n);
+            simd->turn(out, width, n, cols, turned, n);
+        }
+        else gcpi_data_load(halves, gcpi_data_at(w, r * rs), rs, out, width, n, cols);
+        for (int i = 0; i < n && cols < width; i++)
+            memset(out + (ptrdiff_t)i * width + cols, 0, (size_t)(width - cols) * sizeof *out);
+    }
+}
+
 typedef struct gcpi_view {
     int n, h, w, channels;              /* source images; channels of one group */
     ptrdiff_t xs[3], xc;                /* steps to the next image, row, pixel, and channel */
@@ -3698,9 +3732,9 @@ GCPI_FAST static const gcp_real *gcpi_view_load(const gcpi_view *v, const gcpi_h
     return window;
 }
 
-/* ==== src/kernels/gather.h ==== */
+/* ==== src/kernels/gather_plan.h ==== */
 
-/* The gather product: convolution forward and backward data, A times B. */
+/* The gather product's plan: how it is cut, and how x and w are read. */
 
 /* Called with finished pixels of a row of y, `count` channels from `first` on, while they are in cache. */
 typedef struct gcpi_end {
@@ -3737,40 +3771,6 @@ typedef struct gcpi_gather {
     gcp_real *scratch;
 } gcpi_gather;
 
-/* out[r][c] = w[r*rs + c*cs], rows padded with zeros to `width`; rs or cs is 1. */
-GCPI_FAST static void gcpi_pack_rows(const gcpi_simd *simd, gcp_real *out, int width, int cols, const gcp_real *w,
-                                     int rows, ptrdiff_t rs, ptrdiff_t cs)
-{
-    for (int r0 = 0; r0 < rows; r0 += GCPI_PACK_ROWS) {
-        int r1 = gcpi_min(rows, r0 + GCPI_PACK_ROWS);
-        if (cs != 1) simd->turn(out + (ptrdiff_t)r0 * width, width, r1 - r0, cols, w + r0, cs);
-        if (cs == 1 && cols == width && cols >= simd->lanes) {
-            simd->copy(out + (ptrdiff_t)r0 * width, w + r0 * rs, r1 - r0, rs, cols);
-            continue;
-        }
-        for (int r = r0; r < r1 && (cs == 1 || cols < width); r++) {
-            if (cs == 1) memcpy(out + (ptrdiff_t)r * width, w + r * rs, (size_t)cols * sizeof *out);
-            memset(out + (ptrdiff_t)r * width + cols, 0, (size_t)(width - cols) * sizeof *out);
-        }
-    }
-}
-
-/* The same of halves: rs or cs is 1. turned: room for GCPI_PACK_ROWS rows of a panel. */
-GCPI_FAST static void gcpi_pack_halves(const gcpi_simd *simd, const gcpi_halves *halves, gcp_real *out, int width, int cols,
-                                       gcpi_data w, int rows, ptrdiff_t rs, ptrdiff_t cs, gcp_real *turned)
-{
-    for (int r = 0, n; r < rows; r += n, out += (ptrdiff_t)n * width) {
-        n = gcpi_min(rows - r, GCPI_PACK_ROWS);
-        if (cs != 1) {
-            gcpi_data_load(halves, gcpi_data_at(w, r), cs, turned, n, cols, n);
-            simd->turn(out, width, n, cols, turned, n);
-        }
-        else gcpi_data_load(halves, gcpi_data_at(w, r * rs), rs, out, width, n, cols);
-        for (int i = 0; i < n && cols < width; i++)
-            memset(out + (ptrdiff_t)i * width + cols, 0, (size_t)(width - cols) * sizeof *out);
-    }
-}
-
 /* Planar: where few output channels would leave vector lanes empty, a vector holds pixels of a row
  * instead. The window is copied as [row][channel][x], so (ky, channel) is one evenly spaced run,
  * and output channels are the rows of the tile. */
@@ -3805,122 +3805,6 @@ static size_t gcpi_planar_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     g->shared = g->weights + (cols + GCPI_MR_MAX) * GCPI_NR_MAX;
     return gcpi_scratch_bytes(g->shared, g->worker, par);
 }
-
-/* The pixels of a row in floats: where they lie, or in room. *step: from pixel to pixel. */
-static const gcp_real *gcpi_planar_pixels(const gcpi_gather *g, gcpi_data x, ptrdiff_t pitch, ptrdiff_t pixels,
-                                          int channels, gcp_real *room, ptrdiff_t *step)
-{
-    *step = x.half ? channels : pitch;
-    if (!x.half) return (const gcp_real *)x.at;
-    gcpi_data_load(g->halves, x, pitch, room, channels, pixels, channels);
-    return room;
-}
-GCPI_FAST static void gcpi_planar_load(const gcpi_gather *g, const gcpi_block *k, gcp_real *window, gcp_real *room)
-{
-    const gcpi_view *v = &g->v;
-    ptrdiff_t y0 = v->oy + (ptrdiff_t)k->y * v->sy, x0 = v->ox + k->x, row = (ptrdiff_t)v->channels * v->ww;
-    ptrdiff_t left = x0 < 0 ? -x0 : 0, end = v->w - x0 < v->ww ? v->w - x0 : v->ww;
-    for (ptrdiff_t y = 0; y < v->wh; y++) {
-        gcp_real *to = window + y * row;
-        int exists = y0 + y >= 0 && y0 + y < v->h && end > left;
-        if (!exists || left > 0 || end < v->ww) memset(to, 0, (size_t)row * sizeof *to);
-        if (!exists) continue;
-        gcpi_data x = gcpi_data_at(g->x, k->b * v->xs[0] + (y0 + y) * v->xs[1] + (x0 + left) * v->xs[2]);
-        ptrdiff_t step;
-        const gcp_real *pixels = gcpi_planar_pixels(g, x, v->xs[2], end - left, v->channels, room, &step);
-        g->simd.turn(to + left, v->ww, v->channels, (int)(end - left), pixels, step);
-    }
-    memset(window + v->wh * row, 0, GCPI_NR_MAX * sizeof *window); /* kernels read past the end */
-}
-
-/* One output row of the block of pixels, into the planes at `out`: one plane per output channel. */
-static void gcpi_planar_row(const gcpi_gather *g, const gcp_real *window, gcp_real *out, ptrdiff_t plane)
-{
-    const gcpi_view *v = &g->v;
-    const gcp_real *start = g->scratch + g->weights, *w = g->scratch;
-    ptrdiff_t terms = (ptrdiff_t)v->ky * v->kx * v->channels;
-    const gcp_real *a[GCPI_MR_MAX];
-    gcp_real *c[GCPI_MR_MAX];
-    gcpi_tile t;
-    t.a = a, t.c = c, t.ahead = t.pace = 0, t.burst = 0;
-    /* ky and channels make one run, unless reuse across kx in L1 is worth more */
-    int whole = v->dy == 1 && (ptrdiff_t)v->ky * v->channels * v->ww <= GCPI_L1_HALF;
-    t.n[0] = whole ? 1 : v->ky, t.n[1] = v->kx, t.n[2] = whole ? v->ky * v->channels : v->channels;
-    t.bs[2] = v->ww, t.bs[1] = v->dx, t.bs[0] = (ptrdiff_t)v->dy * v->channels * v->ww;
-    t.ss = GCPI_NR_MAX;
-    for (int p = 0; p < g->columns.panels; p++) {
-        gcpi_panel panel = gcpi_panel_of(&g->columns, p);
-        int mr;
-        gcpi_kernel *kernel = gcpi_kernel_of(&g->simd, panel.nv, g->cols, &mr);
-        t.b = window + panel.first;
-        t.first = panel.first;
-        for (int r = 0; r < g->cols; r += mr) {
-            int side = r % g->tile, from = r - side;
-            t.rows = gcpi_min(mr, g->cols - r);
-            t.as[2] = gcpi_min(g->tile, g->cols - from), t.as[0] = t.as[2] * v->channels, t.as[1] = t.as[0] * v->ky;
-            t.start = g->accumulate ? NULL : start + r * GCPI_NR_MAX;
-            for (int i = 0; i < mr; i++) {
-                int row = i < t.rows ? i : 0;
-                a[i] = w + from * terms + side + row;
-                c[i] = out + (r + row) * plane;
-            }
-            kernel(&t);
-        }
-    }
-}
-
-static void gcpi_gather_end(const gcpi_gather *g, const gcpi_block *k, int first, int count, int worker)
-{
-    for (int b = k->b; g->end && b < k->b + k->n; b++)
-        for (int y = k->y; y < k->y + k->h; y++)
-            g->end->run(g->end->arg, ((size_t)b * (size_t)g->v.ho + (size_t)y) * (size_t)g->v.wo + (size_t)k->x,
-                        (size_t)k->w, first, count, worker);
-}
-
-static void gcpi_planar_task(void *arg, int index, int worker)
-{
-    const gcpi_gather *g = (const gcpi_gather *)arg;
-    const gcpi_view *v = &g->v;
-    gcpi_block k = gcpi_view_block(v, g->base + index);
-    gcp_real *window = g->scratch + g->shared + worker * g->worker;
-    gcp_real *out = window + g->pack, *room = window + g->worker - g->rows;
-    ptrdiff_t plane = (ptrdiff_t)g->columns.vectors * g->simd.lanes;
-    gcpi_planar_load(g, &k, window, room);
-    for (int py = 0; py < k.h; py++) {
-        gcpi_data y = gcpi_data_at(g->y, g->yfirst + k.b * g->ys[0] + (k.y + py) * g->ys[1] + k.x * g->ys[2]);
-        ptrdiff_t step;
-        if (g->accumulate) {
-            const gcp_real *pixels = gcpi_planar_pixels(g, y, g->ys[2], k.w, g->cols, room, &step);
-            g->simd.turn(out, plane, g->cols, k.w, pixels, step);
-        }
-        gcpi_planar_row(g, window + (ptrdiff_t)py * v->sy * v->channels * v->ww, out, plane);
-        if (!y.half) { g->simd.turn((gcp_real *)y.at, g->ys[2], k.w, g->cols, out, plane); continue; }
-        g->simd.turn(room, g->cols, k.w, g->cols, out, plane);
-        gcpi_data_store(g->halves, y, g->ys[2], room, g->cols, k.w, g->cols);
-    }
-    gcpi_gather_end(g, &k, 0, g->cols, worker);
-}
-
-static void gcpi_planar_run(gcpi_gather *g, const gcpi_par *par)
-{
-    gcp_real *out = g->scratch;
-    for (int first = 0, n; first < g->cols; first += n) {
-        n = gcpi_min(g->tile, g->cols - first);
-        for (int t = 0; t < g->v.kx * g->v.ky; t++, out += (ptrdiff_t)g->v.channels * n)
-            gcpi_pack_rows(&g->simd, out, n, n,
-                           (const gcp_real *)g->w.at + g->wfirst + t % g->v.ky * g->ws[0] + t / g->v.ky * g->ws[1] +
-                               first * g->ws[3],
-                           g->v.channels, g->ws[2], g->ws[3]);
-    }
-    out = g->scratch + g->weights;
-    for (ptrdiff_t i = 0; i < g->shared - g->weights; i++)
-        out[i] = g->bias && i / GCPI_NR_MAX < g->cols ? g->bias[i / GCPI_NR_MAX] : 0;
-    gcpi_par_run(par, g->v.chunks, &g->base, gcpi_planar_task, g);
-}
-
-typedef struct gcpi_kblock {
-    int y, x, j, ny, nx, nj;
-} gcpi_kblock;
 
 /* Whether x may be read without a window. Where it may be halves, several taps read the same pixel of a window: it is
    widened once. */
@@ -4039,6 +3923,132 @@ static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     g->worker = GCPI_LINE + g->pack + g->rows + g->sums + g->v.window;
     return gcpi_scratch_bytes(0, g->worker, par);
 }
+
+/* ==== src/kernels/planar.h ==== */
+
+/* The gather product of planes: where few output channels would leave lanes empty, a vector holds pixels of a row. The
+   window is copied as [row][channel][x], so (ky, channel) is one evenly spaced run, and output channels are the rows of
+   the tile. */
+
+/* The pixels of a row in floats: where they lie, or in room. *step: from pixel to pixel. */
+static const gcp_real *gcpi_planar_pixels(const gcpi_gather *g, gcpi_data x, ptrdiff_t pitch, ptrdiff_t pixels,
+                                          int channels, gcp_real *room, ptrdiff_t *step)
+{
+    *step = x.half ? channels : pitch;
+    if (!x.half) return (const gcp_real *)x.at;
+    gcpi_data_load(g->halves, x, pitch, room, channels, pixels, channels);
+    return room;
+}
+GCPI_FAST static void gcpi_planar_load(const gcpi_gather *g, const gcpi_block *k, gcp_real *window, gcp_real *room)
+{
+    const gcpi_view *v = &g->v;
+    ptrdiff_t y0 = v->oy + (ptrdiff_t)k->y * v->sy, x0 = v->ox + k->x, row = (ptrdiff_t)v->channels * v->ww;
+    ptrdiff_t left = x0 < 0 ? -x0 : 0, end = v->w - x0 < v->ww ? v->w - x0 : v->ww;
+    for (ptrdiff_t y = 0; y < v->wh; y++) {
+        gcp_real *to = window + y * row;
+        int exists = y0 + y >= 0 && y0 + y < v->h && end > left;
+        if (!exists || left > 0 || end < v->ww) memset(to, 0, (size_t)row * sizeof *to);
+        if (!exists) continue;
+        gcpi_data x = gcpi_data_at(g->x, k->b * v->xs[0] + (y0 + y) * v->xs[1] + (x0 + left) * v->xs[2]);
+        ptrdiff_t step;
+        const gcp_real *pixels = gcpi_planar_pixels(g, x, v->xs[2], end - left, v->channels, room, &step);
+        g->simd.turn(to + left, v->ww, v->channels, (int)(end - left), pixels, step);
+    }
+    memset(window + v->wh * row, 0, GCPI_NR_MAX * sizeof *window); /* kernels read past the end */
+}
+
+/* One output row of the block of pixels, into the planes at `out`: one plane per output channel. */
+static void gcpi_planar_row(const gcpi_gather *g, const gcp_real *window, gcp_real *out, ptrdiff_t plane)
+{
+    const gcpi_view *v = &g->v;
+    const gcp_real *start = g->scratch + g->weights, *w = g->scratch;
+    ptrdiff_t terms = (ptrdiff_t)v->ky * v->kx * v->channels;
+    const gcp_real *a[GCPI_MR_MAX];
+    gcp_real *c[GCPI_MR_MAX];
+    gcpi_tile t;
+    t.a = a, t.c = c, t.ahead = t.pace = 0, t.burst = 0;
+    /* ky and channels make one run, unless reuse across kx in L1 is worth more */
+    int whole = v->dy == 1 && (ptrdiff_t)v->ky * v->channels * v->ww <= GCPI_L1_HALF;
+    t.n[0] = whole ? 1 : v->ky, t.n[1] = v->kx, t.n[2] = whole ? v->ky * v->channels : v->channels;
+    t.bs[2] = v->ww, t.bs[1] = v->dx, t.bs[0] = (ptrdiff_t)v->dy * v->channels * v->ww;
+    t.ss = GCPI_NR_MAX;
+    for (int p = 0; p < g->columns.panels; p++) {
+        gcpi_panel panel = gcpi_panel_of(&g->columns, p);
+        int mr;
+        gcpi_kernel *kernel = gcpi_kernel_of(&g->simd, panel.nv, g->cols, &mr);
+        t.b = window + panel.first;
+        t.first = panel.first;
+        for (int r = 0; r < g->cols; r += mr) {
+            int side = r % g->tile, from = r - side;
+            t.rows = gcpi_min(mr, g->cols - r);
+            t.as[2] = gcpi_min(g->tile, g->cols - from), t.as[0] = t.as[2] * v->channels, t.as[1] = t.as[0] * v->ky;
+            t.start = g->accumulate ? NULL : start + r * GCPI_NR_MAX;
+            for (int i = 0; i < mr; i++) {
+                int row = i < t.rows ? i : 0;
+                a[i] = w + from * terms + side + row;
+                c[i] = out + (r + row) * plane;
+            }
+            kernel(&t);
+        }
+    }
+}
+
+static void gcpi_gather_end(const gcpi_gather *g, const gcpi_block *k, int first, int count, int worker)
+{
+    for (int b = k->b; g->end && b < k->b + k->n; b++)
+        for (int y = k->y; y < k->y + k->h; y++)
+            g->end->run(g->end->arg, ((size_t)b * (size_t)g->v.ho + (size_t)y) * (size_t)g->v.wo + (size_t)k->x,
+                        (size_t)k->w, first, count, worker);
+}
+
+static void gcpi_planar_task(void *arg, int index, int worker)
+{
+    const gcpi_gather *g = (const gcpi_gather *)arg;
+    const gcpi_view *v = &g->v;
+    gcpi_block k = gcpi_view_block(v, g->base + index);
+    gcp_real *window = g->scratch + g->shared + worker * g->worker;
+    gcp_real *out = window + g->pack, *room = window + g->worker - g->rows;
+    ptrdiff_t plane = (ptrdiff_t)g->columns.vectors * g->simd.lanes;
+    gcpi_planar_load(g, &k, window, room);
+    for (int py = 0; py < k.h; py++) {
+        gcpi_data y = gcpi_data_at(g->y, g->yfirst + k.b * g->ys[0] + (k.y + py) * g->ys[1] + k.x * g->ys[2]);
+        ptrdiff_t step;
+        if (g->accumulate) {
+            const gcp_real *pixels = gcpi_planar_pixels(g, y, g->ys[2], k.w, g->cols, room, &step);
+            g->simd.turn(out, plane, g->cols, k.w, pixels, step);
+        }
+        gcpi_planar_row(g, window + (ptrdiff_t)py * v->sy * v->channels * v->ww, out, plane);
+        if (!y.half) { g->simd.turn((gcp_real *)y.at, g->ys[2], k.w, g->cols, out, plane); continue; }
+        g->simd.turn(room, g->cols, k.w, g->cols, out, plane);
+        gcpi_data_store(g->halves, y, g->ys[2], room, g->cols, k.w, g->cols);
+    }
+    gcpi_gather_end(g, &k, 0, g->cols, worker);
+}
+
+static void gcpi_planar_run(gcpi_gather *g, const gcpi_par *par)
+{
+    gcp_real *out = g->scratch;
+    for (int first = 0, n; first < g->cols; first += n) {
+        n = gcpi_min(g->tile, g->cols - first);
+        for (int t = 0; t < g->v.kx * g->v.ky; t++, out += (ptrdiff_t)g->v.channels * n)
+            gcpi_pack_rows(&g->simd, out, n, n,
+                           (const gcp_real *)g->w.at + g->wfirst + t % g->v.ky * g->ws[0] + t / g->v.ky * g->ws[1] +
+                               first * g->ws[3],
+                           g->v.channels, g->ws[2], g->ws[3]);
+    }
+    out = g->scratch + g->weights;
+    for (ptrdiff_t i = 0; i < g->shared - g->weights; i++)
+        out[i] = g->bias && i / GCPI_NR_MAX < g->cols ? g->bias[i / GCPI_NR_MAX] : 0;
+    gcpi_par_run(par, g->v.chunks, &g->base, gcpi_planar_task, g);
+}
+
+/* ==== src/kernels/gather.h ==== */
+
+/* The gather product: convolution forward and backward data, A times B. */
+
+typedef struct gcpi_kblock {
+    int y, x, j, ny, nx, nj;
+} gcpi_kblock;
 
 /* Packs one panel of one block of the sum. */
 static void gcpi_gather_pack(const gcpi_gather *g, gcpi_data w, const gcpi_kblock *k, const gcpi_panel *p,
@@ -8083,9 +8093,9 @@ static const gcpi_op_row gcpi_apply_row = {
                       GCP_FLAG_IN_PLACE | GCP_FLAG_BF16, 2, NULL }, NULL
 };
 
-/* ==== src/ops/norm.h ==== */
+/* ==== src/ops/batch_norm.h ==== */
 
-/* Normalisation: batch_norm, layer_norm, rms_norm. */
+/* Batch-norm: two ops, its statistics and their application. */
 
 /* Batch-norm is two ops. Statistics: in: x, running mean, running variance; out: mean, scale = 1 / sqrt(variance +
    epsilon). It runs once a step and commits the running values (PyTorch's rule: unbiased variance). Application: in: x,
@@ -8322,6 +8332,123 @@ static void gcpi_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
     else gcpi_apply_cost(c, cost);
 }
 
+static void gcpi_batch_norm_call(gcpi_code *c, const gcpi_op *op)
+{
+    gcpi_say(c->w, gcpi_code_makes(c->t, op, 3) ? "gcp_batch_norm(" : "gcp_batch_norm_op(");
+    gcpi_code_input(c, op, 0);
+    for (int i = 3; i < 5 && !gcpi_code_makes(c->t, op, i); i++) {
+        gcpi_say(c->w, ", ");
+        gcpi_code_input(c, op, i);
+    }
+    gcpi_code_real(c, "epsilon", op->attributes.norm.epsilon, 1e-5);
+    gcpi_code_real(c, "momentum", op->attributes.norm.momentum, 0.1);
+    gcpi_code_int(c, "frozen", op->attributes.norm.frozen, 0);
+}
+
+static void gcpi_batch_stats_facts(const gcpi_op *op, gcpi_facts *f)
+{
+    f->silent = 1;
+    f->stats = 1;
+    f->floats = GCPI_IN(1) | GCPI_IN(2);
+    f->fixed = op->attributes.norm.frozen;
+}
+static void gcpi_batch_norm_facts(const gcpi_op *op, gcpi_facts *f)
+{
+    f->call = gcpi_batch_norm_call;
+    f->fixed = op->attributes.norm.frozen;
+    f->part = GCPI_PART_NORM;
+    f->early = GCPI_IN(3) | GCPI_IN(GCPI_NORM_BETA);
+    f->shared = f->dense = f->floats = GCPI_IN(1) | GCPI_IN(2) | f->early;
+}
+static const gcpi_op_row gcpi_batch_stats_row = {
+    GCP_OP_BATCH_STATS,
+    { "batch_stats", gcpi_batch_stats_shape, gcpi_batch_stats_forward, NULL, gcpi_batch_stats_cost, 0, 0,
+      GCP_FLAG_ONCE | GCP_FLAG_NO_GRADIENT | GCP_FLAG_SAME_CHANNELS | GCP_FLAG_BF16, 2, NULL },
+    gcpi_batch_stats_facts
+};
+static const gcpi_op_row gcpi_batch_norm_row = {
+    GCP_OP_BATCH_NORM,
+    { "batch_norm", gcpi_norm_shape, gcpi_batch_norm_forward, gcpi_batch_norm_backward, gcpi_norm_cost,
+      GCPI_IN(0) | GCPI_IN(1) | GCPI_IN(2) | GCPI_IN(3), 0, GCPI_OVER | GCP_FLAG_BF16, 1, NULL },
+    gcpi_batch_norm_facts
+};
+
+GCPI_COLD
+
+static int gcpi_norm_options(gcp_tensor x, const char *what, gcp_norm_opts *o)
+{
+    if (o->frozen && o->momentum != 0) {
+        gcpi_bad_option(x, o->at, what, ".momentum", o->momentum, "with .frozen it changes nothing");
+        return 0;
+    }
+    o->epsilon = gcpi_option(o->epsilon, 1e-5);
+    o->momentum = gcpi_option(o->momentum, 0.1);
+    if (!(o->epsilon > 0) || !gcpi_finite(o->epsilon))
+        gcpi_bad_option(x, o->at, what, ".epsilon", o->epsilon, "above 0");
+    else if (!(o->momentum >= 0 && o->momentum <= 1))
+        gcpi_bad_option(x, o->at, what, ".momentum", o->momentum, "in [0, 1]");
+    else return gcpi_enter(x, o->at, what);
+    return 0;
+}
+
+/* Whether gamma or beta has one value per channel. Checked before the first of the two ops is recorded. */
+static int gcpi_channels_ok(gcp_tensor x, gcp_tensor values, gcp_at at)
+{
+    gcp_tape *t = x.tape;
+    if (!gcpi_usable(t, values, at, "batch_norm")) return 0;
+    const gcpi_tensor *e = gcpi_get(values);
+    const int channels = gcpi_get(x)->shape.d[3];
+    if (e->dtype != GCP_DTYPE_REAL)
+        gcpi_fail(t, GCP_E_DTYPE, at, "batch_norm", "gamma and beta are real numbers, not integers");
+    else if (gcpi_count(e->shape) != (size_t)channels)
+        gcpi_fail(t, GCP_E_SHAPE, at, "batch_norm", "%zu values of gamma or beta for the %d channels of %s",
+                  gcpi_count(e->shape), channels, GCPI_SHAPE_TEXT(gcpi_get(x)->shape));
+    return t->code == GCP_OK;
+}
+
+/* Two ops under one name: statistics, and their application. gamma and beta are given, or made. Where the second op is
+   refused, the first is taken back, too. */
+static gcp_tensor gcpi_batch_norm(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, int given, gcp_norm_opts o)
+{
+    gcp_tape *t = x.tape;
+    gcp_tensor stats[3], apply[5];
+    const gcpi_before before = gcpi_before_ops(x);
+    gcpi_attributes a = gcpi_no_attributes();
+    if (!gcpi_norm_options(x, "batch_norm", &o)) return gcpi_all_or_none(x, before, 2, gcpi_nil(t));
+    if (given && (!gcpi_channels_ok(x, gamma, o.at) || !gcpi_channels_ok(x, beta, o.at))) return gcpi_nil(t);
+    a.norm.epsilon = o.epsilon; a.norm.momentum = o.momentum; a.norm.frozen = o.frozen != 0;
+    gcp_shape channels = gcpi_raw(1, gcpi_get(x)->shape.d[3], 0, 0, 0);
+    gcp_param_opts ones = gcpi_weight_options(GCP_INIT_ONES, GCP_INIT_ONES, 1, 1, o.at),
+                   zeros = gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at);
+    int name = gcpi_op_name(t, "batch_norm", o.name, o.at);
+    int statistics = name ? gcpi_name_new(t, name, "statistics", "statistics", o.at) : 0;
+    if (!statistics) return gcpi_nil(t);
+    stats[0] = apply[0] = x;
+    stats[1] = gcpi_parameter_of(t, GCPI_STATISTIC, name, "running_mean", channels, zeros);
+    stats[2] = gcpi_parameter_of(t, GCPI_STATISTIC, name, "running_var", channels, ones);
+    apply[3] = given ? gamma : gcpi_weight(t, name, "gamma", channels, ones);
+    apply[4] = given ? beta : gcpi_weight(t, name, "beta", channels, zeros);
+    if (t->code) return gcpi_nil(t);
+    apply[1] = gcpi_record(t, &gcpi_batch_stats_row, statistics, stats, 3, &a, o.at);
+    if (gcp_is_nil(apply[1])) return gcpi_all_or_none(x, before, 2, apply[1]);
+    apply[2] = gcpi_handle(t, apply[1].id + 1);
+    gcp_tensor y = gcpi_record(t, &gcpi_batch_norm_row, name, apply, 5, &a, o.at);
+    return gcpi_all_or_none(x, before, 2, y);
+}
+GCPI_DEF gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts o)
+{
+    return gcpi_batch_norm(x, gcpi_nil(NULL), gcpi_nil(NULL), 0, o);
+}
+GCPI_DEF gcp_tensor gcp_batch_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, gcp_norm_opts o)
+{
+    return gcpi_batch_norm(x, gamma, beta, 1, o);
+}
+GCPI_WARM
+
+/* ==== src/ops/layer_norm.h ==== */
+
+/* Norms over the channels of a pixel: layer_norm, rms_norm. */
+
 /* Layer-norm over channels; RMS-norm is the same with a mean of 0 and without beta. Backward computes the mean and
    scale of a pixel again. */
 GCPI_BODY void gcpi_pixel_moments(const gcp_call *c, const gcp_real *x, int width, double *mean, double *scale)
@@ -8423,39 +8550,11 @@ static void gcpi_layer_norm_backward(const gcp_call *c)
         gcpi_norm_rows(c, c->din[0].shape, NULL, gcpi_uses_backward, gcpi_layer_norm_task_back);
 }
 
-static void gcpi_batch_norm_call(gcpi_code *c, const gcpi_op *op)
-{
-    gcpi_say(c->w, gcpi_code_makes(c->t, op, 3) ? "gcp_batch_norm(" : "gcp_batch_norm_op(");
-    gcpi_code_input(c, op, 0);
-    for (int i = 3; i < 5 && !gcpi_code_makes(c->t, op, i); i++) {
-        gcpi_say(c->w, ", ");
-        gcpi_code_input(c, op, i);
-    }
-    gcpi_code_real(c, "epsilon", op->attributes.norm.epsilon, 1e-5);
-    gcpi_code_real(c, "momentum", op->attributes.norm.momentum, 0.1);
-    gcpi_code_int(c, "frozen", op->attributes.norm.frozen, 0);
-}
 static void gcpi_layer_norm_call(gcpi_code *c, const gcpi_op *op)
 {
     gcpi_code_layer(c, op, op->inputs);
     gcpi_code_int(c, "groups", op->attributes.norm.groups, 0);
     gcpi_code_real(c, "epsilon", op->attributes.norm.epsilon, 1e-5);
-}
-
-static void gcpi_batch_stats_facts(const gcpi_op *op, gcpi_facts *f)
-{
-    f->silent = 1;
-    f->stats = 1;
-    f->floats = GCPI_IN(1) | GCPI_IN(2);
-    f->fixed = op->attributes.norm.frozen;
-}
-static void gcpi_batch_norm_facts(const gcpi_op *op, gcpi_facts *f)
-{
-    f->call = gcpi_batch_norm_call;
-    f->fixed = op->attributes.norm.frozen;
-    f->part = GCPI_PART_NORM;
-    f->early = GCPI_IN(3) | GCPI_IN(GCPI_NORM_BETA);
-    f->shared = f->dense = f->floats = GCPI_IN(1) | GCPI_IN(2) | f->early;
 }
 static void gcpi_layer_norm_facts(const gcpi_op *op, gcpi_facts *f)
 {
@@ -8463,18 +8562,6 @@ static void gcpi_layer_norm_facts(const gcpi_op *op, gcpi_facts *f)
     f->call = gcpi_layer_norm_call;
     f->shared = f->dense = f->early = f->floats = GCPI_IN(1) | GCPI_IN(2);
 }
-static const gcpi_op_row gcpi_batch_stats_row = {
-    GCP_OP_BATCH_STATS,
-    { "batch_stats", gcpi_batch_stats_shape, gcpi_batch_stats_forward, NULL, gcpi_batch_stats_cost, 0, 0,
-      GCP_FLAG_ONCE | GCP_FLAG_NO_GRADIENT | GCP_FLAG_SAME_CHANNELS | GCP_FLAG_BF16, 2, NULL },
-    gcpi_batch_stats_facts
-};
-static const gcpi_op_row gcpi_batch_norm_row = {
-    GCP_OP_BATCH_NORM,
-    { "batch_norm", gcpi_norm_shape, gcpi_batch_norm_forward, gcpi_batch_norm_backward, gcpi_norm_cost,
-      GCPI_IN(0) | GCPI_IN(1) | GCPI_IN(2) | GCPI_IN(3), 0, GCPI_OVER | GCP_FLAG_BF16, 1, NULL },
-    gcpi_batch_norm_facts
-};
 #define GCPI_LAYER_NORM_ROW(name)                                                                                   \
     static const gcpi_op_row gcpi_##name##_row = {                                                                  \
         GCP_OP_LAYER_NORM,                                                                                          \
@@ -8486,75 +8573,6 @@ GCPI_LAYER_NORM_ROW(layer_norm)
 GCPI_LAYER_NORM_ROW(rms_norm)
 
 GCPI_COLD
-
-static int gcpi_norm_options(gcp_tensor x, const char *what, gcp_norm_opts *o)
-{
-    if (o->frozen && o->momentum != 0) {
-        gcpi_bad_option(x, o->at, what, ".momentum", o->momentum, "with .frozen it changes nothing");
-        return 0;
-    }
-    o->epsilon = gcpi_option(o->epsilon, 1e-5);
-    o->momentum = gcpi_option(o->momentum, 0.1);
-    if (!(o->epsilon > 0) || !gcpi_finite(o->epsilon))
-        gcpi_bad_option(x, o->at, what, ".epsilon", o->epsilon, "above 0");
-    else if (!(o->momentum >= 0 && o->momentum <= 1))
-        gcpi_bad_option(x, o->at, what, ".momentum", o->momentum, "in [0, 1]");
-    else return gcpi_enter(x, o->at, what);
-    return 0;
-}
-
-/* Whether gamma or beta has one value per channel. Checked before the first of the two ops is recorded. */
-static int gcpi_channels_ok(gcp_tensor x, gcp_tensor values, gcp_at at)
-{
-    gcp_tape *t = x.tape;
-    if (!gcpi_usable(t, values, at, "batch_norm")) return 0;
-    const gcpi_tensor *e = gcpi_get(values);
-    const int channels = gcpi_get(x)->shape.d[3];
-    if (e->dtype != GCP_DTYPE_REAL)
-        gcpi_fail(t, GCP_E_DTYPE, at, "batch_norm", "gamma and beta are real numbers, not integers");
-    else if (gcpi_count(e->shape) != (size_t)channels)
-        gcpi_fail(t, GCP_E_SHAPE, at, "batch_norm", "%zu values of gamma or beta for the %d channels of %s",
-                  gcpi_count(e->shape), channels, GCPI_SHAPE_TEXT(gcpi_get(x)->shape));
-    return t->code == GCP_OK;
-}
-
-/* Two ops under one name: statistics, and their application. gamma and beta are given, or made. Where the second op is
-   refused, the first is taken back, too. */
-static gcp_tensor gcpi_batch_norm(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, int given, gcp_norm_opts o)
-{
-    gcp_tape *t = x.tape;
-    gcp_tensor stats[3], apply[5];
-    const gcpi_before before = gcpi_before_ops(x);
-    gcpi_attributes a = gcpi_no_attributes();
-    if (!gcpi_norm_options(x, "batch_norm", &o)) return gcpi_all_or_none(x, before, 2, gcpi_nil(t));
-    if (given && (!gcpi_channels_ok(x, gamma, o.at) || !gcpi_channels_ok(x, beta, o.at))) return gcpi_nil(t);
-    a.norm.epsilon = o.epsilon; a.norm.momentum = o.momentum; a.norm.frozen = o.frozen != 0;
-    gcp_shape channels = gcpi_raw(1, gcpi_get(x)->shape.d[3], 0, 0, 0);
-    gcp_param_opts ones = gcpi_weight_options(GCP_INIT_ONES, GCP_INIT_ONES, 1, 1, o.at),
-                   zeros = gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at);
-    int name = gcpi_op_name(t, "batch_norm", o.name, o.at);
-    int statistics = name ? gcpi_name_new(t, name, "statistics", "statistics", o.at) : 0;
-    if (!statistics) return gcpi_nil(t);
-    stats[0] = apply[0] = x;
-    stats[1] = gcpi_parameter_of(t, GCPI_STATISTIC, name, "running_mean", channels, zeros);
-    stats[2] = gcpi_parameter_of(t, GCPI_STATISTIC, name, "running_var", channels, ones);
-    apply[3] = given ? gamma : gcpi_weight(t, name, "gamma", channels, ones);
-    apply[4] = given ? beta : gcpi_weight(t, name, "beta", channels, zeros);
-    if (t->code) return gcpi_nil(t);
-    apply[1] = gcpi_record(t, &gcpi_batch_stats_row, statistics, stats, 3, &a, o.at);
-    if (gcp_is_nil(apply[1])) return gcpi_all_or_none(x, before, 2, apply[1]);
-    apply[2] = gcpi_handle(t, apply[1].id + 1);
-    gcp_tensor y = gcpi_record(t, &gcpi_batch_norm_row, name, apply, 5, &a, o.at);
-    return gcpi_all_or_none(x, before, 2, y);
-}
-GCPI_DEF gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts o)
-{
-    return gcpi_batch_norm(x, gcpi_nil(NULL), gcpi_nil(NULL), 0, o);
-}
-GCPI_DEF gcp_tensor gcp_batch_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, gcp_norm_opts o)
-{
-    return gcpi_batch_norm(x, gamma, beta, 1, o);
-}
 
 /* An op with a value a channel each of gamma and, but for RMS-norm, beta: given, or made. */
 static gcp_tensor gcpi_norm_record(const gcpi_op_row *row, gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, int given,
@@ -10279,11 +10297,9 @@ GCPI_DEF gcp_tensor gcp_matmul_at(gcp_tensor a, gcp_tensor b, gcp_matmul_opts o)
 }
 GCPI_WARM
 
-/* ==== src/ops/attention.h ==== */
+/* ==== src/ops/attention_blocks.h ==== */
 
-/* Attention: softmax(scale q k' + bias) v, a head at a time. Scores are made block by block and never kept: of each
-   row only the logarithm of its sum is (output 1), and backward makes the scores again (Rabe and Staats 2021, "Self-
-   attention does not need O(n^2) memory"; Dao et al. 2022, "FlashAttention"). Blocks depend on the shapes alone. */
+/* Blocks of attention: sizes of a call, a worker's room, and what is done to the rows of a block of scores. */
 
 enum { GCPI_ATTENTION_ROWS = 64, GCPI_ATTENTION_KEYS = 256, GCPI_ATTENTION_WHOLE = 65536 };
 
@@ -10428,6 +10444,12 @@ GCPI_CALLS
 GCPI_ATTENTION_LOOP(gcpi_attention_weigh)
 GCPI_ATTENTION_LOOP(gcpi_attention_again)
 GCPI_CALLS_END
+
+/* ==== src/ops/attention.h ==== */
+
+/* Attention: softmax(scale q k' + bias) v, a head at a time. Scores are made block by block and never kept: of each
+   row only the logarithm of its sum is (output 1), and backward makes the scores again (Rabe and Staats 2021, "Self-
+   attention does not need O(n^2) memory"; Dao et al. 2022, "FlashAttention"). Blocks depend on the shapes alone. */
 
 /* ---- tasks ---- */
 

@@ -134,6 +134,40 @@ GCPI_BODY void gcpi_run_tile(gcpi_kernel *kernel, const gcpi_tile *t, const gcpi
     else gcpi_run_padded(kernel, t, p);
 }
 
+/* out[r][c] = w[r*rs + c*cs], rows padded with zeros to `width`; rs or cs is 1. */
+GCPI_FAST static void gcpi_pack_rows(const gcpi_simd *simd, gcp_real *out, int width, int cols, const gcp_real *w,
+                                     int rows, ptrdiff_t rs, ptrdiff_t cs)
+{
+    for (int r0 = 0; r0 < rows; r0 += GCPI_PACK_ROWS) {
+        int r1 = gcpi_min(rows, r0 + GCPI_PACK_ROWS);
+        if (cs != 1) simd->turn(out + (ptrdiff_t)r0 * width, width, r1 - r0, cols, w + r0, cs);
+        if (cs == 1 && cols == width && cols >= simd->lanes) {
+            simd->copy(out + (ptrdiff_t)r0 * width, w + r0 * rs, r1 - r0, rs, cols);
+            continue;
+        }
+        for (int r = r0; r < r1 && (cs == 1 || cols < width); r++) {
+            if (cs == 1) memcpy(out + (ptrdiff_t)r * width, w + r * rs, (size_t)cols * sizeof *out);
+            memset(out + (ptrdiff_t)r * width + cols, 0, (size_t)(width - cols) * sizeof *out);
+        }
+    }
+}
+
+/* The same of halves: rs or cs is 1. turned: room for GCPI_PACK_ROWS rows of a panel. */
+GCPI_FAST static void gcpi_pack_halves(const gcpi_simd *simd, const gcpi_halves *halves, gcp_real *out, int width, int cols,
+                                       gcpi_data w, int rows, ptrdiff_t rs, ptrdiff_t cs, gcp_real *turned)
+{
+    for (int r = 0, n; r < rows; r += n, out += (ptrdiff_t)n * width) {
+        n = gcpi_min(rows - r, GCPI_PACK_ROWS);
+        if (cs != 1) {
+            gcpi_data_load(halves, gcpi_data_at(w, r), cs, turned, n, cols, n);
+            simd->turn(out, width, n, cols, turned, n);
+        }
+        else gcpi_data_load(halves, gcpi_data_at(w, r * rs), rs, out, width, n, cols);
+        for (int i = 0; i < n && cols < width; i++)
+            memset(out + (ptrdiff_t)i * width + cols, 0, (size_t)(width - cols) * sizeof *out);
+    }
+}
+
 typedef struct gcpi_view {
     int n, h, w, channels;              /* source images; channels of one group */
     ptrdiff_t xs[3], xc;                /* steps to the next image, row, pixel, and channel */

@@ -1,0 +1,189 @@
+/* The gather product's plan: how it is cut, and how x and w are read. */
+
+/* Called with finished pixels of a row of y, `count` channels from `first` on, while they are in cache. */
+typedef struct gcpi_end {
+    void (*run)(void *arg, size_t pixel, size_t pixels, int first, int count, int worker);
+    void *arg;
+} gcpi_end;
+
+typedef struct gcpi_gather {
+    gcpi_view v;
+    gcpi_data x, w, y;
+    const gcp_real *bias;
+    int accumulate, groups;
+    ptrdiff_t ws[4], wfirst;          /* steps of w: ky, kx, channel, column; its start */
+    ptrdiff_t ys[3], yfirst;          /* steps of y: image, row, pixel */
+    ptrdiff_t xgroup, wgroup, ygroup; /* steps to the next group */
+    const gcpi_end *end;              /* may be NULL; counts pixels of the view's output */
+    int windowed;                     /* x is copied, wherever it lies */
+    /* set by gcpi_gather_plan */
+    const gcpi_halves *halves;        /* NULL: x and y are gcp_real */
+    gcpi_simd simd;
+    gcpi_columns columns; /* output channels; planar: pixels of a row */
+    /* planar: values of packed w; shared: these, and a panel of starting values for each row of the tiles */
+    ptrdiff_t weights, shared;
+    /* cols: output channels; tile: so many are packed side by side: a kernel's rows, or all where kernels differ */
+    int planar, cols, tile;
+    int by, bx, bj;           /* a block of the sum: kernel rows, runs, terms of a run */
+    int panels, sets;         /* panels packed together (a set); how many sets */
+    int resident;             /* a set is packed for the whole sum, and kept for the next tasks */
+    int place;                /* panels of w that are full are read in place */
+    /* values: packed; with halves: rows of x, sums for y, in floats; in all of a worker's scratch */
+    ptrdiff_t pack, rows, sums, worker;
+    int blocks;               /* of the sum */
+    ptrdiff_t base;           /* number of the task at index 0 (gcpi_par_run) */
+    gcp_real *scratch;
+} gcpi_gather;
+
+/* Planar: where few output channels would leave vector lanes empty, a vector holds pixels of a row
+ * instead. The window is copied as [row][channel][x], so (ky, channel) is one evenly spaced run,
+ * and output channels are the rows of the tile. */
+
+/* Whether it fills enough lanes to pay for transposing x and y. */
+static int gcpi_planar_pays(const gcpi_gather *g, int cols)
+{
+    int lanes = g->simd.lanes, mr;
+    gcpi_kernel_of(&g->simd, g->simd.nv, cols, &mr);
+    double across = cols / ((double)gcpi_ceil(cols, lanes) * lanes);
+    double along = g->v.wo / ((double)gcpi_ceil(g->v.wo, lanes) * lanes) * cols / ((double)gcpi_ceil(cols, mr) * mr);
+    return g->groups == 1 && g->v.sx == 1 && g->v.xc == 1 && g->v.wo > lanes && g->v.ky * g->v.kx >= 9 &&
+           g->v.channels > 0 && cols <= GCPI_PLANAR_COLS && along > 1.05 * across;
+}
+
+static size_t gcpi_planar_plan(gcpi_gather *g, int cols, const gcpi_par *par)
+{
+    gcpi_view_cut(&g->v, 1024, 0);
+    g->v.bn = 1;
+    g->v.cn = g->v.n;
+    g->v.chunks = (ptrdiff_t)g->v.cn * g->v.ch * g->v.cw;
+    g->sets = 1;
+    g->cols = cols;
+    g->columns = gcpi_columns_of(g->v.bw, &g->simd);
+    gcpi_kernel_of(&g->simd, gcpi_panel_of(&g->columns, 0).nv, cols, &g->tile);
+    if (g->columns.vectors % g->columns.panels) g->tile = cols;
+    g->pack = gcpi_line((ptrdiff_t)g->v.wh * g->v.ww * g->v.channels) + GCPI_NR_MAX;
+    g->rows = g->halves ? gcpi_line(GCPI_MAX((ptrdiff_t)g->v.ww * g->v.channels, (ptrdiff_t)g->v.bw * cols)) : 0;
+    g->worker = g->pack + gcpi_line((ptrdiff_t)cols * g->columns.vectors * g->simd.lanes) + GCPI_LINE + g->rows;
+    g->weights = gcpi_line((ptrdiff_t)g->v.ky * g->v.kx * g->v.channels * cols);
+    /* starting values also for rows of the last tile that are not stored */
+    g->shared = g->weights + (cols + GCPI_MR_MAX) * GCPI_NR_MAX;
+    return gcpi_scratch_bytes(g->shared, g->worker, par);
+}
+
+/* Whether x may be read without a window. Where it may be halves, several taps read the same pixel of a window: it is
+   widened once. */
+static int gcpi_gather_direct(const gcpi_gather *g)
+{
+    return !g->windowed && !(g->halves && g->v.ky * g->v.kx > 1);
+}
+
+/* Cuts the pixels into tasks: enough of them, so that threads neither wait for the last ones nor sweep many tiles that
+   are not full (about 4 rows of a task). Several sets are packed again by each worker, and for each chunk of theirs:
+   they are cut as little as may be. */
+static void gcpi_gather_cut(gcpi_gather *g, const gcpi_par *par)
+{
+    const double sets = (double)g->sets * g->groups, enough = sets > 1 ? gcpi_par_tasks(par) : GCPI_TASKS,
+                 pixels_in_all = (double)g->v.n * g->v.ho * g->v.wo;
+    double best = 0;
+    int chosen = GCPI_GATHER_PIXELS;
+    for (int pixels = chosen; pixels >= GCPI_GATHER_LEAST && pixels_in_all > GCPI_GATHER_LEAST; pixels -= pixels / 4) {
+        gcpi_view_cut(&g->v, pixels, gcpi_gather_direct(g));
+        double tasks = (double)g->v.chunks * sets, rest = 4.0 / ((double)g->v.bn * g->v.bh * g->v.bw),
+               cost = ceil(tasks / par->threads) * par->threads / tasks * (1 + rest) + 0.02 * (tasks < enough);
+        if (best > 0 && cost >= best) continue;
+        best = cost, chosen = pixels;
+        if (tasks >= enough && cost < 1.05) break;
+    }
+    gcpi_view_cut(&g->v, chosen, gcpi_gather_direct(g));
+}
+
+/* Whether it pays to skip padding: what the last tiles of each kind of pixels leave empty, and what a tile and a kind
+   take beside their terms, may cost more. By the shape, not by how it is cut for the threads: a sum of terms that are 0
+   may differ from none in the sign of zero. */
+static int gcpi_gather_skips(const gcpi_gather *g)
+{
+    const gcpi_view *v = &g->v;
+    const gcpi_side ys = gcpi_view_rows(v), xs = gcpi_view_columns(v);
+    int mr = g->simd.mr[gcpi_ceil(g->columns.vectors, g->columns.panels) - 1];
+    const double images = gcpi_min(v->n, gcpi_max(1, (int)(GCPI_GATHER_PIXELS / ((int64_t)v->ho * v->wo)))),
+                 all = (double)v->ky * v->kx * v->channels + GCPI_TILE_TERMS;
+    double some = 0;
+    if (gcpi_view_inside(v) || gcpi_max(v->ho, v->wo) > GCPI_SKIPS_MAX || gcpi_max(v->ky, v->kx) > GCPI_SKIPS_TAPS)
+        return 0;
+    for (int y = 0, h; y < v->ho; y += h) {
+        gcpi_range rows = gcpi_taps_at(&ys, y);
+        h = gcpi_same_taps(&ys, y, v->ho);
+        for (int x = 0, w; x < v->wo; x += w) {
+            gcpi_range columns = gcpi_taps_at(&xs, x);
+            w = gcpi_same_taps(&xs, x, v->wo);
+            double terms = (double)(rows.end - rows.begin) * (columns.end - columns.begin) * v->channels;
+            some += ceil(images * h * w / mr) * (terms + GCPI_TILE_TERMS) + GCPI_KIND_TERMS;
+        }
+    }
+    return some < 0.995 * ceil(images * v->ho * v->wo / mr) * all;
+}
+
+/* Whether rows of w compete for the same sets of a cache: of L2, if a panel is so wide that each line is read whole;
+   else of L1. */
+static int gcpi_gather_crowded(const gcpi_gather *g, ptrdiff_t terms)
+{
+    ptrdiff_t pitch = g->ws[2] * (ptrdiff_t)sizeof(gcp_real), power = GCPI_MAX(pitch & -pitch, 1); /* of two */
+    if (g->simd.nv * g->simd.lanes < GCPI_NR_MAX) return power >= GCPI_L1_CROWDED;
+    return terms > GCPI_L2_MIN / GCPI_MIN(power, (ptrdiff_t)GCPI_L2_WAY);
+}
+
+/* Few pixels do not pay for packing w where its columns lie side by side. */
+static int gcpi_gather_place(const gcpi_gather *g, ptrdiff_t terms)
+{
+    const gcpi_view *v = &g->v;
+    int few = g->simd.nv * g->simd.lanes < GCPI_NR_MAX ? GCPI_PLACE_FEW / 4 : GCPI_PLACE_FEW,
+        most = gcpi_gather_crowded(g, terms) ? few : GCPI_PLACE_PIXELS;
+    return g->ws[3] == 1 && v->runs == v->kx && !g->w.half && (double)v->n * v->ho * v->wo <= most;
+}
+
+/* Whether a panel of w is read in place: kernels read whole vectors. */
+static int gcpi_panel_place(const gcpi_gather *g, const gcpi_panel *p) { return g->place && p->cols == p->width; }
+
+/* Room for floats in place of halves: rows of x, or of a panel of w that is turned; the sums of a block where its terms
+   are summed in several goes, else of the rows that are walked together. */
+static void gcpi_gather_floats(gcpi_gather *g, int width)
+{
+    const gcpi_view *v = &g->v;
+    g->blocks = gcpi_ceil(v->ky, g->by) * gcpi_ceil(v->runs, g->bx) * gcpi_max(1, gcpi_ceil(v->len, g->bj));
+    g->rows = gcpi_line(GCPI_MAX((ptrdiff_t)(v->direct ? GCPI_ROWS * g->bj : 0), (ptrdiff_t)GCPI_PACK_ROWS * width)) +
+              GCPI_LINE;
+    g->sums = gcpi_line((ptrdiff_t)(g->blocks > 1 ? v->bn * v->bh * v->bw : GCPI_ROWS) * g->panels * width);
+}
+
+/* Chooses all block sizes; returns the bytes of scratch. */
+static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
+{
+    g->simd = gcpi_simd_of(par->isa);
+    g->halves = par->halves ? gcpi_halves_of(par->isa) : NULL;
+    g->v.most = g->halves ? GCPI_WINDOW_WIDE : GCPI_WINDOW_MAX;
+    g->planar = gcpi_planar_pays(g, cols);
+    if (g->planar) return gcpi_planar_plan(g, cols, par);
+    g->columns = gcpi_columns_of(cols, &g->simd);
+    g->sets = 1;
+    g->v.skips = !g->windowed && gcpi_gather_skips(g);
+    gcpi_gather_cut(g, par);
+    ptrdiff_t row = (ptrdiff_t)g->v.runs * g->v.len, all = g->v.ky * row;
+    int width = gcpi_ceil(g->columns.vectors, g->columns.panels) * g->simd.lanes;
+    g->by = g->bx = g->bj = 1;
+    if (row > 0) {
+        g->bj = gcpi_even(g->v.len, GCPI_K_BLOCK);
+        g->bx = gcpi_even(g->v.runs, gcpi_max(1, GCPI_K_BLOCK / g->v.len));
+        g->by = gcpi_even(g->v.ky, gcpi_max(1, (int)(GCPI_K_BLOCK / row)));
+    }
+    g->resident = all <= GCPI_RESIDENT_MAX / width;
+    ptrdiff_t terms = g->resident ? all : (ptrdiff_t)g->by * g->bx * g->bj;
+    ptrdiff_t most = terms ? GCPI_PACK_MAX / (terms * width) : g->columns.panels;
+    g->panels = gcpi_even(g->columns.panels, gcpi_max(1, most < g->columns.panels ? (int)most : g->columns.panels));
+    g->sets = gcpi_ceil(g->columns.panels, g->panels);
+    if (g->sets > 1) gcpi_gather_cut(g, par);
+    g->place = gcpi_gather_place(g, g->by * g->bx * g->bj);
+    g->pack = gcpi_line((terms + 1) * g->panels * width); /* not less in place: a plan asks before it knows pitches */
+    if (g->halves) gcpi_gather_floats(g, width);
+    g->worker = GCPI_LINE + g->pack + g->rows + g->sums + g->v.window;
+    return gcpi_scratch_bytes(0, g->worker, par);
+}
