@@ -1456,10 +1456,10 @@ GCPI_WARM                              /* again at the user's level of optimisat
 
 /* kernels: tiles and products, for each instruction set */
 #include "src/kernels/simd.h"          /* What a kernel needs of the target: threads and the instruction set */
-#include "src/kernels/bf16.h"          /* bfloat16: the upper half of a float */
+#include "src/kernels/halves.h"        /* bfloat16: the upper half of a float */
 #include "src/kernels/columns.h"       /* What all products share: columns, cut into panels; windows of pixels */
 #include "src/kernels/gather_plan.h"   /* The gather product's plan: how it is cut, and how x and w are read */
-#include "src/kernels/planar.h"        /* The gather product of planes: where few output channels would leave lanes empty, a vector holds pixels of a row */
+#include "src/kernels/planar.h"        /* The gather product of planes: a vector holds pixels of a row */
 #include "src/kernels/gather.h"        /* The gather product: convolution forward and backward data, A times B */
 #include "src/kernels/outer_plan.h"    /* The outer product's plan: how it is cut, and how x and e are read */
 #include "src/kernels/outer.h"         /* The outer product: convolution backward weights, transposed A times B */
@@ -1473,8 +1473,8 @@ GCPI_COLD
 #include "src/ops/code.h"              /* How an op is written in C: the call that records it */
 GCPI_WARM
 #include "src/ops/map.h"               /* A pass over all elements; copies of views */
-#include "src/ops/images.h"            /* Ops that go image by image: one task per image of the batch, so that scattered sums keep one order */
-#include "src/ops/blocks.h"            /* A block of a call's rows in floats */
+#include "src/ops/by_image.h"          /* Ops that go image by image */
+#include "src/ops/row_blocks.h"        /* A block of a call's rows in floats */
 #include "src/ops/exponential.h"       /* exp, log, square root, tanh and the normal distribution, without a branch */
 #include "src/ops/pointwise_table.h"   /* The pointwise ops, an entry each */
 #include "src/ops/pointwise.h"         /* The pointwise ops on the CPU, from the lines of pointwise_table.h */
@@ -1493,7 +1493,7 @@ GCPI_WARM
 #include "src/ops/conv.h"              /* Convolutions and transposed convolutions */
 #include "src/ops/dense.h"             /* A product with weights: linear */
 #include "src/ops/matmul.h"            /* Products of matrices: matmul */
-#include "src/ops/attention_blocks.h"  /* Blocks of attention: sizes of a call, a worker's room, and what is done to the rows of a block of scores */
+#include "src/ops/attention_blocks.h"  /* Blocks of attention: sizes, a worker's room, rows of scores */
 #include "src/ops/attention.h"         /* Attention: softmax(scale q k' + bias) v, a head at a time */
 #include "src/ops/shape.h"             /* Views: concat, slice, reshape, stop_gradient */
 #include "src/ops/axes.h"              /* Along any axis: concat and slice that are no views, pad, transpose */

@@ -2858,7 +2858,7 @@ typedef struct gcpi_par {
     void *context; int threads;
     void (*parallel_for)(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg);
     int isa;
-    int halves; /* operands may be bfloat16: scratch has room for floats (bf16.h) */
+    int halves; /* operands may be bfloat16: scratch has room for floats (halves.h) */
 } gcpi_par;
 
 
@@ -3278,7 +3278,7 @@ static void gcpi_par_run(const gcpi_par *par, ptrdiff_t tasks, ptrdiff_t *base,
         par->parallel_for(par->context, (int)GCPI_MIN(tasks - *base, (ptrdiff_t)INT32_MAX), task, arg);
 }
 
-/* ==== src/kernels/bf16.h ==== */
+/* ==== src/kernels/halves.h ==== */
 
 /* bfloat16: the upper half of a float. Kernels compute in gcp_real. They widen a block of rows to their own memory, and
    round what they made. To the nearest, ties to even, as IEEE 754 says of any format; a NaN stays one. The bits are the
@@ -3325,11 +3325,14 @@ GCPI_DEF float gcp_bf16_value(uint16_t bits) { return gcpi_float_of((uint32_t)bi
 /* Runs of values: widened, rounded to halves, rounded where they are. The first two take rows of n values, so many
    elements apart. */
 typedef struct gcpi_halves {
-    void (*widen)(gcp_real *to, ptrdiff_t to_pitch, const gcpi_half *from, ptrdiff_t pitch, ptrdiff_t rows, ptrdiff_t n);
-    void (*narrow)(gcpi_half *to, ptrdiff_t to_pitch, const gcp_real *from, ptrdiff_t pitch, ptrdiff_t rows, ptrdiff_t n);
+    void (*widen)(gcp_real *to, ptrdiff_t to_pitch, const gcpi_half *from, ptrdiff_t pitch, ptrdiff_t rows,
+                  ptrdiff_t n);
+    void (*narrow)(gcpi_half *to, ptrdiff_t to_pitch, const gcp_real *from, ptrdiff_t pitch, ptrdiff_t rows,
+                   ptrdiff_t n);
     void (*settle)(gcp_real *x, ptrdiff_t n);
 } gcpi_halves;
-/* A line at a time, then a few: the last of them overlap the ones before. Between two runs of a pass other work is done, so that the hardware prefetches too late. */
+/* A line at a time, then a few: the last of them overlap the ones before. Between two runs of a pass other work is
+   done, so that the hardware prefetches too late. */
 enum { GCPI_HALVES_LINE = 32, GCPI_HALVES_FEW = 8, GCPI_HALVES_AHEAD = 2048 };
 #define GCPI_HALVES_LOOP(n, halves, convert, fetch)                                                                    \
     {                                                                                                                  \
@@ -3392,8 +3395,8 @@ GCPI_BODY gcpi_data gcpi_data_at(gcpi_data d, ptrdiff_t element)
     d.at = (unsigned char *)d.at + element * (ptrdiff_t)(d.half ? sizeof(gcpi_half) : sizeof(gcp_real));
     return d;
 }
-/* Rows of n values, `pitch` elements apart in d, to and from gcp_real. halves: of the instruction set; NULL where d holds
-   gcp_real in any case. */
+/* Rows of n values, `pitch` elements apart in d, to and from gcp_real. halves: of the instruction set; NULL where d
+   holds gcp_real in any case. */
 GCPI_FAST static void gcpi_data_load(const gcpi_halves *halves, gcpi_data d, ptrdiff_t pitch, gcp_real *to,
                                      ptrdiff_t to_pitch, ptrdiff_t rows, ptrdiff_t n)
 {
@@ -3566,16 +3569,15 @@ GCPI_FAST static void gcpi_pack_rows(const gcpi_simd *simd, gcp_real *out, int w
 }
 
 /* The same of halves: rs or cs is 1. turned: room for GCPI_PACK_ROWS rows of a panel. */
-GCPI_FAST static void gcpi_pack_halves(const gcpi_simd *simd, const gcpi_halves *halves, gcp_real *out, int width, int cols,
-                                       gcpi_data w, int rows, ptrdiff_t rs, ptrdiff_t cs, gcp_real *turned)
+GCPI_FAST static void gcpi_pack_halves(const gcpi_simd *simd, const gcpi_halves *halves, gcp_real *out, int width,
+                                       int cols, gcpi_data w, int rows, ptrdiff_t rs, ptrdiff_t cs, gcp_real *turned)
 {
     for (int r = 0, n; r < rows; r += n, out += (ptrdiff_t)n * width) {
         n = gcpi_min(rows - r, GCPI_PACK_ROWS);
         if (cs != 1) {
             gcpi_data_load(halves, gcpi_data_at(w, r), cs, turned, n, cols, n);
             simd->turn(out, width, n, cols, turned, n);
-        }
-        else gcpi_data_load(halves, gcpi_data_at(w, r * rs), rs, out, width, n, cols);
+        } else gcpi_data_load(halves, gcpi_data_at(w, r * rs), rs, out, width, n, cols);
         for (int i = 0; i < n && cols < width; i++)
             memset(out + (ptrdiff_t)i * width + cols, 0, (size_t)(width - cols) * sizeof *out);
     }
@@ -3586,8 +3588,8 @@ typedef struct gcpi_view {
     ptrdiff_t xs[3], xc;                /* steps to the next image, row, pixel, and channel */
     int oy, ox, sy, sx, ky, kx, dy, dx; /* row y reads source rows oy + y*sy + k*dy, k < ky */
     int ho, wo;
-    int skips; /* what is not there is not read */
-    ptrdiff_t most; /* values of a window, if it can be cut */
+    int skips;      /* what is not there is not read */
+    ptrdiff_t most; /* values of a window, if it can be cut; 0: GCPI_WINDOW_MAX */
     /* set by gcpi_view_cut */
     int bn, bh, bw, cn, ch, cw; /* images, rows, columns of a block; blocks along each of them */
     ptrdiff_t chunks;           /* blocks in all */
@@ -3660,7 +3662,8 @@ static void gcpi_view_cut(gcpi_view *v, int pixels, int place)
     v->bh = gcpi_even(v->ho, gcpi_max(1, pixels / v->wo));
     v->bn = v->bh < v->ho ? 1 : gcpi_even(v->n, gcpi_max(1, (int)(pixels / ((ptrdiff_t)v->ho * v->wo))));
     v->direct = place && (gcpi_view_inside(v) || (v->skips && v->channels >= GCPI_NR_MAX));
-    while (gcpi_view_window(v) > GCPI_MAX(v->most, (ptrdiff_t)GCPI_WINDOW_MAX) && !v->direct && v->bn * v->bh * v->bw > 1)
+    const ptrdiff_t most = v->most ? v->most : GCPI_WINDOW_MAX;
+    while (gcpi_view_window(v) > most && !v->direct && v->bn * v->bh * v->bw > 1)
         if (v->bn > 1) v->bn = (v->bn + 1) / 2;
         else if (v->bh > 1) v->bh = (v->bh + 1) / 2;
         else v->bw = (v->bw + 1) / 2;
@@ -3896,7 +3899,7 @@ static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
 {
     g->simd = gcpi_simd_of(par->isa);
     g->halves = par->halves ? gcpi_halves_of(par->isa) : NULL;
-    g->v.most = g->halves ? GCPI_WINDOW_WIDE : GCPI_WINDOW_MAX;
+    if (g->halves) g->v.most = GCPI_WINDOW_WIDE;
     g->planar = gcpi_planar_pays(g, cols);
     if (g->planar) return gcpi_planar_plan(g, cols, par);
     g->columns = gcpi_columns_of(cols, &g->simd);
@@ -3926,9 +3929,9 @@ static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
 
 /* ==== src/kernels/planar.h ==== */
 
-/* The gather product of planes: where few output channels would leave lanes empty, a vector holds pixels of a row. The
-   window is copied as [row][channel][x], so (ky, channel) is one evenly spaced run, and output channels are the rows of
-   the tile. */
+/* The gather product of planes: a vector holds pixels of a row. For few output channels, which would leave lanes empty.
+   The window is copied as [row][channel][x], so (ky, channel) is one evenly spaced run, and output channels are the
+   rows of the tile. */
 
 /* The pixels of a row in floats: where they lie, or in room. *step: from pixel to pixel. */
 static const gcp_real *gcpi_planar_pixels(const gcpi_gather *g, gcpi_data x, ptrdiff_t pitch, ptrdiff_t pixels,
@@ -4064,7 +4067,8 @@ static void gcpi_gather_pack(const gcpi_gather *g, gcpi_data w, const gcpi_kbloc
                 if (w.half)
                     gcpi_pack_halves(&g->simd, g->halves, out, p->width, p->cols, from, rows, g->ws[2], g->ws[3], room);
                 else
-                    gcpi_pack_rows(&g->simd, out, p->width, p->cols, (const gcp_real *)from.at, rows, g->ws[2], g->ws[3]);
+                    gcpi_pack_rows(&g->simd, out, p->width, p->cols, (const gcp_real *)from.at, rows, g->ws[2],
+                                   g->ws[3]);
                 out += (ptrdiff_t)rows * p->width;
             }
 }
@@ -4504,7 +4508,8 @@ static void gcpi_outer_view(gcpi_outer *o)
     o->near = o->blocked && gcpi_view_inside(v) &&
               (channels <= GCPI_OUTER_NEAR ||
                (channels <= 2 * GCPI_OUTER_NEAR && (int64_t)o->rows * channels <= GCPI_OUTER_SMALL));
-    o->place = !o->halves && (o->near || (o->blocked && gcpi_view_inside(v) && o->simd.burst && v->ky * v->kx == 1 && !crowded));
+    o->place = !o->halves && (o->near || (o->blocked && gcpi_view_inside(v) && o->simd.burst && v->ky * v->kx == 1 &&
+                                          !crowded));
     int values = GCPI_OUTER_MAX >> o->near, least = GCPI_OUTER_PIXELS >> o->near,
         pixels = gcpi_min(2 * GCPI_OUTER_PIXELS, (int)(values / ((int64_t)o->rows + channels)));
     if (o->blocked) v->channels = gcpi_min(o->simd.nv, gcpi_ceil(channels, lanes)) * lanes;
@@ -4531,7 +4536,8 @@ static void gcpi_outer_block_plan(gcpi_outer *o)
     v->runs = v->kx, v->len = v->channels;
     gcpi_block most = { 0, 0, 0, v->bn, v->bh, v->bw };
     gcpi_outer_window(o, &most, &v->wh, &v->ww);
-    v->window = !o->halves && o->near && v->channels % o->simd.lanes == 0 ? 0 : gcpi_line((ptrdiff_t)v->bn * v->wh * v->ww * width);
+    v->window = gcpi_line((ptrdiff_t)v->bn * v->wh * v->ww * width);
+    if (!o->halves && o->near && v->channels % o->simd.lanes == 0) v->window = 0;
 }
 
 /* As many private sums as fit; or a few less, if then all are of as many chunks. */
@@ -4560,7 +4566,8 @@ static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
     int rows = o->groups * o->rows, few = o->near ? GCPI_OUTER_PLAIN : GCPI_OUTER_FEW;
     ptrdiff_t packed = gcpi_ceil(o->part, GCPI_OUTER_ROWS) * gcpi_outer_block((ptrdiff_t)o->v.bn * o->v.bh * o->v.bw);
     o->packed = o->halves || rows > (o->simd.burst ? few : GCPI_OUTER_PLAIN);
-    o->worker = (o->halves || rows > few ? packed : 0) + o->v.window; /* bytes are the same on every core, packed or not */
+    /* bytes are the same on every core, packed or not */
+    o->worker = (o->halves || rows > few ? packed : 0) + o->v.window;
     o->shared = o->splits == 1 && !o->turned;
     ptrdiff_t sums = o->shared ? 0 : o->sum * o->splits;
     return gcpi_scratch_bytes(sums, o->worker, par);
@@ -4715,8 +4722,8 @@ static gcpi_data gcpi_outer_rows(const gcpi_outer *o, const gcpi_share *s, const
 static uintptr_t gcpi_outer_pixels(const gcpi_outer *o, const gcpi_share *s, const gcpi_block *k)
 {
     const gcpi_view *v = &o->v;
-    return (uintptr_t)((const gcp_real *)o->x.at + s->group * o->xgroup + k->b * v->xs[0] + (ptrdiff_t)k->y * v->sy * v->xs[1] +
-                       (ptrdiff_t)k->x * v->sx * v->xs[2]);
+    return (uintptr_t)((const gcp_real *)o->x.at + s->group * o->xgroup + k->b * v->xs[0] +
+                       (ptrdiff_t)k->y * v->sy * v->xs[1] + (ptrdiff_t)k->x * v->sx * v->xs[2]);
 }
 
 /* Whether panels of x are prefetched by pieces, as there are tiles enough; then pixels are not. */
@@ -4899,7 +4906,9 @@ GCPI_FAST static const gcp_real *gcpi_swapped_columns(const gcpi_outer *o, const
         const gcpi_data row = gcpi_data_at(e, line / k->h * o->es[0] + line % k->h * o->es[1]);
         const gcp_real *from = (const gcp_real *)row.at;
         if (row.half) gcpi_data_load(o->halves, row, o->es[2], out + line * steps[1], steps[2], k->w, o->rows);
-        else for (int i = 0; i < k->w; i++) gcpi_copy(out + line * steps[1] + i * steps[2], from + i * o->es[2], o->rows);
+        else
+            for (int i = 0; i < k->w; i++)
+                gcpi_copy(out + line * steps[1] + i * steps[2], from + i * o->es[2], o->rows);
     }
     return out;
 }
@@ -5006,7 +5015,8 @@ typedef struct gcpi_depthwise {        /* scratch: w, then the bias; or private 
 static void gcpi_depthwise_set(gcpi_depthwise *p, const gcp_real *x, const gcp_real *w, gcp_real *y, int accumulate)
 {
     for (int i = 0; i < p->phases[0] * p->phases[1]; i++)
-        p->g[i].x = gcpi_reals(x), p->g[i].w = gcpi_reals(w), p->g[i].y = gcpi_reals(y), p->g[i].accumulate = accumulate;
+        p->g[i].x = gcpi_reals(x), p->g[i].w = gcpi_reals(w), p->g[i].y = gcpi_reals(y),
+        p->g[i].accumulate = accumulate;
 }
 
 static size_t gcpi_depthwise_plan(gcpi_depthwise *p, int weights, const gcpi_par *par)
@@ -6159,8 +6169,8 @@ static void gcpi_map_piece(const gcpi_map_job *job, size_t pixel, size_t channel
         if (!from->data) continue;
         s.p[v] = room->of[v];
         if (v != job->out || job->accumulate)
-            gcpi_data_load(h, gcpi_elements(from, pixel, (int)channel), from->pitch, s.p[v], (ptrdiff_t)n, (ptrdiff_t)rows,
-                           (ptrdiff_t)n);
+            gcpi_data_load(h, gcpi_elements(from, pixel, (int)channel), from->pitch, s.p[v], (ptrdiff_t)n,
+                           (ptrdiff_t)rows, (ptrdiff_t)n);
     }
     job->fn(&s);
     gcpi_data_store(h, gcpi_elements(&job->view[job->out], pixel, (int)channel), job->view[job->out].pitch,
@@ -6219,14 +6229,16 @@ static void gcpi_map(const gcp_call *call, gcpi_span_fn fn, int typed, const gcp
     gcpi_parallel(call->target, (int)((job.pixels + job.chunk - 1) / job.chunk), gcpi_map_task, &job);
 }
 
-static void gcpi_map_forward(const gcp_call *c, gcpi_span_fn fn, int typed)          /* p: x, y */
+/* p: x, y */
+static void gcpi_map_forward(const gcp_call *c, gcpi_span_fn fn, int typed)
 {
     const gcp_view *v[2];
     v[0] = &c->in[0]; v[1] = &c->out[0];
     gcpi_map(c, fn, typed, v, 2, 1, c->outputs > 1 ? (unsigned char *)c->out[1].data : NULL, 0);
 }
 
-static void gcpi_map_backward(const gcp_call *c, gcpi_span_fn fn, int typed)         /* p: dx, dy, x or NULL, y or NULL */
+/* p: dx, dy, x or NULL, y or NULL */
+static void gcpi_map_backward(const gcp_call *c, gcpi_span_fn fn, int typed)
 {
     const gcp_view *v[4];
     if (!c->din[0].data) return;
@@ -6290,11 +6302,11 @@ static void gcpi_zero_image(const gcp_view *v, int image)
     for (size_t p = 0; p < per; p++) memset(gcpi_elements(v, (size_t)image * per + p, 0).at, 0, width);
 }
 
-/* ==== src/ops/images.h ==== */
+/* ==== src/ops/by_image.h ==== */
 
-/* Ops that go image by image: one task per image of the batch, so that scattered sums keep one order. Where operands lie
-   in two bytes, and the op treats each channel alone, a task is some channels of an image, in floats: a worker's room
-   holds that part of the input (or its gradient), of the output (or its gradient), and of the index. */
+/* Ops that go image by image. One task per image of the batch, so that scattered sums keep one order. Where operands
+   lie in two bytes, and the op treats each channel alone, a task is some channels of an image, in floats: a worker's
+   room holds that part of the input (or its gradient), of the output (or its gradient), and of the index. */
 
 typedef void gcpi_image_fn(const gcp_call *call, int image);
 typedef struct gcpi_image_job {
@@ -6337,7 +6349,9 @@ static void gcpi_parts_room(const gcp_cost_call *c, gcp_shape in, gcp_shape out,
 static void gcpi_parts_cost(const gcp_cost_call *c, gcp_cost *cost) { gcpi_parts_room(c, c->in[0], c->out[0], cost); }
 
 /* A call of one image and some channels. */
-typedef struct gcpi_part_call { gcp_call call; gcpi_attributes attributes; gcp_view in, din, out[2], dout; } gcpi_part_call;
+typedef struct gcpi_part_call {
+    gcp_call call; gcpi_attributes attributes; gcp_view in, din, out[2], dout;
+} gcpi_part_call;
 
 static void gcpi_part_view(const gcp_view *from, int channels, void *room, gcp_view *to)
 {
@@ -6349,21 +6363,24 @@ static void gcpi_part_view(const gcp_view *from, int channels, void *room, gcp_v
     if (from->dtype == GCP_DTYPE_BF16) to->dtype = GCP_DTYPE_REAL;
 }
 /* Copies the part of an operand, to the room or back; image: how many parts of as many pixels come before it. */
-static void gcpi_part_move(const gcp_call *c, const gcp_view *whole, int image, int first, const gcp_view *part, int back)
+static void gcpi_part_move(const gcp_call *c, const gcp_view *whole, int image, int first, const gcp_view *part,
+                           int back)
 {
     const gcpi_halves *h = gcpi_halves_of(c->target->isa);
     const size_t pixels = gcpi_image_pixels(part->shape), n = (size_t)part->shape.d[3];
     if (!whole->data) return;
     if (whole->dtype == GCP_DTYPE_U8) {
-        unsigned char *there = (unsigned char *)whole->data + (size_t)image * pixels * (size_t)whole->shape.d[3] + first,
+        const size_t all = (size_t)whole->shape.d[3];
+        unsigned char *there = (unsigned char *)whole->data + (size_t)image * pixels * all + first,
                       *here = (unsigned char *)part->data;
-        for (size_t p = 0; p < pixels; p++, there += whole->shape.d[3], here += n)
+        for (size_t p = 0; p < pixels; p++, there += all, here += n)
             memcpy(back ? there : here, back ? here : there, n);
         return;
     }
     const gcpi_data at = gcpi_elements(whole, (size_t)image * pixels, first);
-    if (back) gcpi_data_store(h, at, whole->pitch, (const gcp_real *)part->data, (ptrdiff_t)n, (ptrdiff_t)pixels, (ptrdiff_t)n);
-    else gcpi_data_load(h, at, whole->pitch, (gcp_real *)part->data, (ptrdiff_t)n, (ptrdiff_t)pixels, (ptrdiff_t)n);
+    gcp_real *here = (gcp_real *)part->data;
+    if (back) gcpi_data_store(h, at, whole->pitch, here, (ptrdiff_t)n, (ptrdiff_t)pixels, (ptrdiff_t)n);
+    else gcpi_data_load(h, at, whole->pitch, here, (ptrdiff_t)n, (ptrdiff_t)pixels, (ptrdiff_t)n);
 }
 
 /* The call of channels [first, first + count) of an image, in a worker's room: nothing is there yet. */
@@ -6415,7 +6432,7 @@ static void gcpi_image_parts(const gcp_call *c, gcp_shape in, gcp_shape out, gcp
     else gcpi_parallel(c->target, in.d[0] * job.parts, task, &job);
 }
 
-/* ==== src/ops/blocks.h ==== */
+/* ==== src/ops/row_blocks.h ==== */
 
 /* A block of a call's rows in floats. Ops that go pixel by pixel take such a block for a call of fewer pixels: their
    loops know gcp_real alone. Operands are widened to a worker's room, which stays in L1 where rows are short, and what
@@ -6481,7 +6498,8 @@ static void gcpi_block_each(gcpi_block_call *b, gcpi_block_visit *visit)
     whole[0] = b->whole->in; whole[1] = b->whole->out; whole[2] = b->whole->din; whole[3] = b->whole->dout;
     for (int bit = 0; bit < 32; bit++) {
         const int reads = b->used.reads >> bit & 1, makes = b->used.makes >> bit & 1,
-                  single = b->used.singles >> bit & 1, count = bit & GCPI_USED_OUT ? b->whole->outputs : b->whole->inputs;
+                  single = b->used.singles >> bit & 1,
+                  count = bit & GCPI_USED_OUT ? b->whole->outputs : b->whole->inputs;
         const gcp_view *from = &whole[bit / 8][bit % 8];
         if (bit % 8 >= count || !from->data) continue;
         if (reads || makes) visit(b, from, &part[bit / 8][bit % 8], reads, makes);
@@ -7105,12 +7123,14 @@ GCPI_BODY void gcpi_rectify_halves_back(const gcpi_span *s, const gcpi_rectifier
 {
     gcp_real *dx = s->p[0];
     const gcp_real *dy = s->p[1], *y = s->p[3];
-    if (s->accumulate)
-        GCPI_EACH for (size_t i = 0; i < s->n; i++)
-            GCPI_PUT(1, dx, i, GCPI_AT(1, dx, i) + (gcpi_within(r, GCPI_AT(1, y, i)) ? GCPI_AT(1, dy, i) : 0 * GCPI_AT(1, dy, i)))
-    else
-        GCPI_EACH for (size_t i = 0; i < s->n; i++)
-            GCPI_PUT_SETTLED(1, dx, i, gcpi_within(r, GCPI_AT(1, y, i)) ? GCPI_AT(1, dy, i) : 0 * GCPI_AT(1, dy, i))
+    if (s->accumulate) GCPI_EACH for (size_t i = 0; i < s->n; i++) {
+        const gcp_real d = GCPI_AT(1, dy, i);
+        GCPI_PUT(1, dx, i, GCPI_AT(1, dx, i) + (gcpi_within(r, GCPI_AT(1, y, i)) ? d : 0 * d))
+    }
+    else GCPI_EACH for (size_t i = 0; i < s->n; i++) {
+        const gcp_real d = GCPI_AT(1, dy, i);
+        GCPI_PUT_SETTLED(1, dx, i, gcpi_within(r, GCPI_AT(1, y, i)) ? d : 0 * d)
+    }
 }
 GCPI_BODY void gcpi_rectify_span_back_body(const gcpi_span *s)
 {
@@ -7608,7 +7628,7 @@ static void gcpi_pair_facts(const gcpi_op *op, gcpi_facts *f)
     static const gcpi_op_row gcpi_##name##_pair_row = {                                                     \
         GCP_OP_PAIR,                                                                                        \
         { #name, shape, gcpi_pair_forward, gcpi_pair_backward, gcpi_pair_cost, reads, 0,          \
-          GCPI_OVER | GCP_FLAG_BF16 | (flags), 1, NULL },                                                                   \
+          GCPI_OVER | GCP_FLAG_BF16 | (flags), 1, NULL },                                                   \
         gcpi_pair_facts                                                                                     \
     };
 GCPI_PAIR_ROW(add, gcpi_pair_shape, 0, 0)
@@ -8214,7 +8234,8 @@ GCPI_BODY void gcpi_sum_norm_pixels(const gcp_call *c, const gcpi_norm_values *v
 GCPI_BODY void gcpi_sum_norm_loop(const gcp_call *c, size_t first, size_t last, double *sums, const int rectified,
                                   const int half)
 {
-    const gcpi_norm_values v = gcpi_norm_values_of(c->in + 1, c->fused ? gcpi_attr(c->fused->attributes) : NULL, c->store);
+    const gcpi_norm_values v =
+        gcpi_norm_values_of(c->in + 1, c->fused ? gcpi_attr(c->fused->attributes) : NULL, c->store);
     const ptrdiff_t far[] = { gcpi_row_ahead(&c->in[0], GCPI_AHEAD_READ / 2),
                               gcpi_row_ahead(&c->dout[0], GCPI_AHEAD_READ / 2) };
     size_t p = first;
@@ -8235,7 +8256,8 @@ GCPI_BODY void gcpi_batch_norm_loop_back(const gcpi_norm_job *job, size_t first,
                                          const int accumulate, const int half)
 {
     const gcp_call *c = job->call;
-    const gcpi_norm_values v = gcpi_norm_values_of(c->in + 1, c->fused ? gcpi_attr(c->fused->attributes) : NULL, c->store);
+    const gcpi_norm_values v =
+        gcpi_norm_values_of(c->in + 1, c->fused ? gcpi_attr(c->fused->attributes) : NULL, c->store);
     const ptrdiff_t x_far = gcpi_row_ahead(&c->in[0], GCPI_AHEAD), dy_far = gcpi_row_ahead(&c->dout[0], GCPI_AHEAD),
                     dx_far = gcpi_row_ahead(&c->din[0], GCPI_AHEAD);
     int width = c->din[0].shape.d[3];
@@ -8249,7 +8271,8 @@ GCPI_BODY void gcpi_batch_norm_loop_back(const gcpi_norm_job *job, size_t first,
         GCPI_EACH for (int i = 0; i < width; i++) {
             const gcp_real value = GCPI_AT(half, x, i);
             gcp_real d = gcpi_norm_gradient(&v, i, value, GCPI_AT(half, dy, i), rectified, half);
-            gcp_real g = v.gamma[i] * v.scale[i] * (d - dy_mean[i] - (value - v.mean[i]) * v.scale[i] * dy_xhat_mean[i]);
+            gcp_real g = v.gamma[i] * v.scale[i] *
+                         (d - dy_mean[i] - (value - v.mean[i]) * v.scale[i] * dy_xhat_mean[i]);
             GCPI_PUT(half, dx, i, accumulate ? GCPI_AT(half, dx, i) + g : g)
         }
     }
@@ -8273,12 +8296,13 @@ GCPI_WIDE_TASK(gcpi_batch_norm_task_back, gcpi_norm_job)
    is made again, and rounded, too. The call is a block's: its operands are its own, and z, the last slot, is free. */
 static void gcpi_norm_rectify_back(gcp_call *c, size_t pixels)
 {
-    const size_t n = pixels * (size_t)c->in[0].shape.d[3];
+    const size_t width = (size_t)c->in[0].shape.d[3], n = pixels * width;
     const gcpi_halves *h = gcpi_halves_of(c->target->isa);
-    gcp_real *z = (gcp_real *)c->in[0].data + (GCPI_BLOCK_SLOTS - 1) * gcpi_block_values((size_t)c->in[0].shape.d[3], 0);
+    gcp_real *z = (gcp_real *)c->in[0].data + (GCPI_BLOCK_SLOTS - 1) * gcpi_block_values(width, 0),
+             *dy = (gcp_real *)c->dout[0].data;
     gcp_call apply = *c;
     gcp_view in[6] = { c->in[0] }, out[2] = { c->in[0] };
-    gcpi_span span = { { (gcp_real *)c->dout[0].data, (gcp_real *)c->dout[0].data, NULL, z }, NULL, n, 0, c->fused, 0, 0 };
+    gcpi_span span = { { dy, dy, NULL, z }, NULL, n, 0, c->fused, 0, 0 };
     if (!c->fused) return;
     memcpy(in + 2, c->in + 1, 4 * sizeof *in);
     out[0].data = z;
@@ -8566,7 +8590,7 @@ static void gcpi_layer_norm_facts(const gcpi_op *op, gcpi_facts *f)
     static const gcpi_op_row gcpi_##name##_row = {                                                                  \
         GCP_OP_LAYER_NORM,                                                                                          \
         { #name, gcpi_norm_shape, gcpi_layer_norm_forward, gcpi_layer_norm_backward, gcpi_norm_cost,                \
-          GCPI_IN(0) | GCPI_IN(1), 0, GCPI_OVER | GCP_FLAG_BF16, 1, NULL },                                                         \
+          GCPI_IN(0) | GCPI_IN(1), 0, GCPI_OVER | GCP_FLAG_BF16, 1, NULL },                                         \
         gcpi_layer_norm_facts                                                                                       \
     };
 GCPI_LAYER_NORM_ROW(layer_norm)
@@ -8893,7 +8917,10 @@ GCPI_SOFTMAX_TASK(gcpi_softmax_task, gcpi_softmax_rows)
 GCPI_SOFTMAX_TASK(gcpi_softmax_task_back, gcpi_softmax_rows_back)
 GCPI_CALLS_END
 
-static void gcpi_softmax_forward(const gcp_call *c) { gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_uses_forward, gcpi_softmax_task); }
+static void gcpi_softmax_forward(const gcp_call *c)
+{
+    gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_uses_forward, gcpi_softmax_task);
+}
 static void gcpi_softmax_backward(const gcp_call *c)
 {
     static const gcpi_used used = { GCPI_USES_OUT(0) | GCPI_USES_DOUT(0), GCPI_USES_DIN(0), 0, 0 };
@@ -9600,10 +9627,14 @@ static void gcpi_resize_image_back(const gcp_call *c, int image)
     if (!c->din[0].accumulate) gcpi_zero_image(&c->din[0], image);
     gcpi_resize_walk(c, image, &c->din[0], &c->dout[0], 1);
 }
-static void gcpi_resize_forward(const gcp_call *c) { gcpi_image_parts(c, c->in[0].shape, c->out[0].shape, gcpi_resize_image, gcpi_part_task); }
+static void gcpi_resize_forward(const gcp_call *c)
+{
+    gcpi_image_parts(c, c->in[0].shape, c->out[0].shape, gcpi_resize_image, gcpi_part_task);
+}
 static void gcpi_resize_backward(const gcp_call *c)
 {
-    if (c->din[0].data) gcpi_image_parts(c, c->in[0].shape, c->out[0].shape, gcpi_resize_image_back, gcpi_part_task);
+    if (c->din[0].data)
+        gcpi_image_parts(c, c->in[0].shape, c->out[0].shape, gcpi_resize_image_back, gcpi_part_task);
 }
 
 static void gcpi_resize_call(gcpi_code *c, const gcpi_op *op)
@@ -9796,7 +9827,8 @@ static void gcpi_conv2d_backward(const gcp_call *c)
     if (c->inputs > 2) gcpi_bias_gradient(c, &c->din[2]);
     if (c->din[0].data) {
         gcpi_conv d = gcpi_conv_of(a, c->din[0].pitch, c->dout[0].pitch);
-        gcpi_conv_backward_data(&d, dy, (const gcp_real *)c->in[1].data, NULL, dx, c->din[0].accumulate, c->workspace, &par);
+        gcpi_conv_backward_data(&d, dy, (const gcp_real *)c->in[1].data, NULL, dx, c->din[0].accumulate, c->workspace,
+                                &par);
     }
     if (c->din[1].data) {
         gcpi_conv d = gcpi_conv_of(a, c->in[0].pitch, c->dout[0].pitch);
@@ -10194,7 +10226,8 @@ static void gcpi_matmul_plan(gcpi_matmul_job *j, const gcpi_attributes *at, int 
     const gcpi_matrices *y = &j->of[to];
     j->to = to; j->side = gcpi_matmul_side_of(at, to);
     j->n = GCPI_MAX(j->of[1].n, j->of[2].n); j->h = GCPI_MAX(j->of[1].h, j->of[2].h);
-    j->par = (int64_t)y->n * y->h < GCPI_MATMUL_TASKS ? gcpi_par_of(target, GCP_STORE_REAL) : gcpi_serial_par(target, GCP_STORE_REAL);
+    j->par = (int64_t)y->n * y->h < GCPI_MATMUL_TASKS ? gcpi_par_of(target, GCP_STORE_REAL)
+                                                      : gcpi_serial_par(target, GCP_STORE_REAL);
     const gcpi_matrices *left = &j->of[j->side.left];
     j->scratch = gcpi_round(gcpi_gemm_scratch(j->side.tl, j->side.tr, y->rows, y->columns,
                                               j->side.tl ? left->rows : left->columns, &j->par), target->align);
@@ -10299,7 +10332,7 @@ GCPI_WARM
 
 /* ==== src/ops/attention_blocks.h ==== */
 
-/* Blocks of attention: sizes of a call, a worker's room, and what is done to the rows of a block of scores. */
+/* Blocks of attention: sizes, a worker's room, rows of scores. */
 
 enum { GCPI_ATTENTION_ROWS = 64, GCPI_ATTENTION_KEYS = 256, GCPI_ATTENTION_WHOLE = 65536 };
 
@@ -10583,7 +10616,8 @@ static void gcpi_attention_task(void *arg, int index, int worker)
         const gcp_real share = sum[r] > 0 || sum[r] != sum[r] ? (gcp_real)(1 / sum[r]) : 0;
         gcpi_attention_store(j, gcpi_head(&c->out[0], sample, row + r, head, a->e), 0, 0, result + (ptrdiff_t)r * a->e,
                              1, a->e, share);
-        if (c->out[1].data) *gcpi_attention_sum(&c->out[1], sample, row + r, head) = top[r] + (gcp_real)gcpi_log(sum[r]);
+        if (c->out[1].data)
+            *gcpi_attention_sum(&c->out[1], sample, row + r, head) = top[r] + (gcp_real)gcpi_log(sum[r]);
     }
 }
 static void gcpi_attention_forward(const gcp_call *c)
@@ -10619,8 +10653,8 @@ static gcpi_attention_block gcpi_attention_back(const gcpi_attention_job *j, int
     b.all = gcpi_attention_sum(&c->out[1], sample, row, head); b.all_pitch = c->out[1].pitch;
     gcpi_attention_scores(j, &b, sample, head, room);
     gcpi_gemm(0, 1, b.rows, b.keys, a->e, gcpi_head(dy, sample, row, head, a->e), dy->pitch,
-              gcpi_head(v, sample, key, head / a->group, a->e), v->pitch, NULL, gcpi_reals(b.gradients), b.pitch, 0, room,
-              &j->par);
+              gcpi_head(v, sample, key, head / a->group, a->e), v->pitch, NULL, gcpi_reals(b.gradients), b.pitch, 0,
+              room, &j->par);
     gcpi_attention_again(&b);
     return b;
 }
@@ -10670,7 +10704,8 @@ static void gcpi_attention_keys_back(const gcpi_attention_job *j, int sample, in
                           &j->par);
             if (c->din[1].data)
                 gcpi_gemm(1, 0, b.keys, a->d, rows, gcpi_reals(b.gradients), b.pitch,
-                          gcpi_head(q, sample, row, head, a->d), q->pitch, NULL, gcpi_reals(dk), a->d, 1, room, &j->par);
+                          gcpi_head(q, sample, row, head, a->d), q->pitch, NULL, gcpi_reals(dk), a->d, 1, room,
+                          &j->par);
             if (!whole) continue;
             gcpi_attention_rows_back(j, &b, sample, head, dq, room);
             gcpi_attention_dq_store(j, sample, head, row, rows, dq);
@@ -10680,8 +10715,8 @@ static void gcpi_attention_keys_back(const gcpi_attention_job *j, int sample, in
     const int width[2] = { a->d, a->e };
     for (int i = 0; i < 2; i++)
         if (to[i]->data)
-            gcpi_attention_store(j, gcpi_head(to[i], sample, key, kv, width[i]), to[i]->pitch, to[i]->accumulate, from[i],
-                                 keys, width[i], scale[i]);
+            gcpi_attention_store(j, gcpi_head(to[i], sample, key, kv, width[i]), to[i]->pitch, to[i]->accumulate,
+                                 from[i], keys, width[i], scale[i]);
 }
 /* One task: a block of rows of a head. */
 static void gcpi_attention_queries_back(const gcpi_attention_job *j, int sample, int head, int row, unsigned char *room)
@@ -11337,8 +11372,8 @@ static void gcpi_transpose_facts(const gcpi_op *op, gcpi_facts *f)
 #define GCPI_AXES_ROW(NAME, name, word, facts)                                                                      \
     static const gcpi_op_row gcpi_##name##_row = {                                                                  \
         GCP_OP_##NAME,                                                                                              \
-        { word, gcpi_##name##_shape, gcpi_##name##_forward, gcpi_##name##_backward, NULL, 0, 0, GCPI_AXES_FLAGS_##NAME,     \
-          1, NULL },                                                                                                \
+        { word, gcpi_##name##_shape, gcpi_##name##_forward, gcpi_##name##_backward, NULL, 0, 0,                     \
+          GCPI_AXES_FLAGS_##NAME, 1, NULL },                                                                        \
         facts                                                                                                       \
     };
 /* Where a padding is added to several times, in pieces, its sums are floats. */
@@ -11488,7 +11523,7 @@ typedef struct gcpi_draws {
     uint64_t sample, key, element;
     uint32_t limit;
     gcpi_random r;
-    int whole;                                         /* element 0's draw is all elements' */
+    int whole; /* element 0's draw is all elements' */
     gcp_real gain;
 } gcpi_draws;
 /* n values of a row, the first of them if `begins`. */
@@ -11705,7 +11740,8 @@ static void gcpi_loss(const gcp_call *c, double (*value)(const gcp_call *call, s
     job.call = c; job.value = value; job.used = used;
     job.halves = gcpi_by_blocks(c, used);
     job.sums = (double *)(void *)((unsigned char *)c->workspace +
-                                  gcpi_block_workspace(c->store, c->in[0].shape, c->target, 0)); job.pixels = gcpi_pixels(c->in[0].shape);
+                                  gcpi_block_workspace(c->store, c->in[0].shape, c->target, 0));
+    job.pixels = gcpi_pixels(c->in[0].shape);
     job.blocks = gcpi_loss_blocks(c->in[0].shape);
     gcpi_parallel(c->target, (int)job.blocks, gcpi_loss_task, &job);
     for (size_t b = 0; b < job.blocks; b++) sum += job.sums[b];
@@ -12037,7 +12073,8 @@ static const gcpi_op_row gcpi_mse_row = {
 };
 static const gcpi_op_row gcpi_mean_row = {
     GCP_OP_MEAN,
-    { "mean", gcpi_mean_shape, gcpi_mean_forward, gcpi_mean_backward, gcpi_loss_cost, 0, 0, GCPI_LOSS | GCP_FLAG_BF16, 1, NULL },
+    { "mean", gcpi_mean_shape, gcpi_mean_forward, gcpi_mean_backward, gcpi_loss_cost, 0, 0, GCPI_LOSS | GCP_FLAG_BF16,
+      1, NULL },
     NULL
 };
 
@@ -12499,8 +12536,8 @@ enum { GCPI_ROLES = GCP_MAX_INPUTS, GCPI_ROLE_IN = 0, GCPI_ROLE_OUT = GCPI_ROLES
 /* Bytes of the step's numbers, first in the slab. */
 static size_t gcpi_front(const gcpi_problem *p) { return gcpi_round(p->numbers, p->target.align); }
 
-/* Bytes up to the end of the last pixel: a kernel touches nothing after that. width: of an element; 0: it has no rows of
-   real numbers. */
+/* Bytes up to the end of the last pixel: a kernel touches nothing after that. width: of an element; 0: it has no rows
+   of real numbers. */
 static size_t gcpi_view_bytes(gcp_shape s, gcp_dtype type, int width, ptrdiff_t pitch)
 {
     if (!width) return gcpi_row_bytes(type, gcpi_count(s));
@@ -12789,11 +12826,12 @@ static int gcpi_is_exact(const gcp_tape *t, int tensor)
     const gcpi_tensor *e = &t->tensors[tensor];
     const gcpi_op *op = e->producer < 0 ? NULL : &t->ops[e->producer];
     if (e->dtype != GCP_DTYPE_REAL || gcpi_count(e->shape) == (size_t)gcpi_by_samples(e->shape).d[0]) return 1;
-    return op && (op->row->flags & (GCP_FLAG_LOSS | GCP_FLAG_ONCE) || gcpi_facts_of(op).exact >> (tensor - op->out) & 1);
+    if (!op) return 0;
+    return op->row->flags & (GCP_FLAG_LOSS | GCP_FLAG_ONCE) || gcpi_facts_of(op).exact >> (tensor - op->out) & 1;
 }
 
-/* Whether the target's version of an op takes halves: as an input, or as output where that is negative. A tensor that is
-   several of its inputs lies in floats: its gradient's parts are added there, and the sum is rounded once. */
+/* Whether the target's version of an op takes halves: as an input, or as output where that is negative. A tensor that
+   is several of its inputs lies in floats: its gradient's parts are added there, and the sum is rounded once. */
 static int gcpi_takes_halves(const gcpi_problem *p, const gcpi_op *op, int input)
 {
     const gcp_op *row = gcpi_row_for(&p->target, op, 0);
@@ -24527,7 +24565,7 @@ static int gcpi_same_place(const gcpi_plan *core, const gcpi_task *t, int n, int
            core->p.items[x->item].bytes == core->p.items[y->item].bytes;
 }
 
-/* Whether what makes an item in one pass with another task leaves no rounding to a pass behind it (gcpi_round_results). */
+/* Whether what makes an item in one pass with another task leaves no rounding to gcpi_round_results. */
 static int gcpi_rounds_itself(const gcpi_plan *core, int item)
 {
     return !core->p.items[item].rounds || core->p.items[item].width != (int)sizeof(gcp_real);
@@ -24539,7 +24577,8 @@ static int gcpi_conv_ends(const gcpi_plan *core, const gcpi_task *t, int n, cons
     int reads = 0;
     if (t->kind != GCPI_TASK_FORWARD || u->kind != GCPI_TASK_FORWARD) return 0;
     const gcpi_op *op = &core->p.tape->ops[t->op], *first = &core->p.tape->ops[u->op] - (u->ops - 1);
-    if (!gcpi_facts_of(op).with_group || !gcpi_fuses(&core->p.target, op) || !gcpi_rounds_itself(core, op->out)) return 0;
+    if (!gcpi_facts_of(op).with_group || !gcpi_fuses(&core->p.target, op)) return 0;
+    if (!gcpi_rounds_itself(core, op->out)) return 0;
     if (!gcpi_is_part(first, GCPI_PART_ADD) && !gcpi_is_part(first, GCPI_PART_RECTIFIER)) return 0;
     for (int k = 0; k < u->count; k++)
         reads += core->p.operands[u->operands + k].item == op->out &&

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include "support/check.h"
 #include "support/random_net.h"
+#include "support/halves.h"
 
 enum { NETWORKS = 30 };
 
@@ -15,30 +16,6 @@ static unsigned char state[GCP_MB(1)], state_kept[GCP_MB(1)];
 static float gradient[1 << 18], gradient_kept[1 << 18], images[4096];
 static int labels[2];
 static gcp_store store;
-static gcp_op floats[GCP_ROW_COUNT];                  /* rows that do not take bfloat16 */
-
-/* Threads in the wrong order, to show that order does not matter. */
-static void backwards(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg)
-{
-    (void)context;
-    for (int i = tasks - 1; i >= 0; i--) task(arg, i, i % 3);
-}
-
-/* One of the instruction sets that this machine has. */
-static int instructions(unsigned seed)
-{
-    static int best;
-    gcp_arena arena = gcp_arena_from(slab, sizeof slab);
-    gcp_tape *t = gcp_tape_make(&arena, .ops = 4);
-    gcp_tensor y = gcp_relu(gcp_input(t, "x", GCP_SHAPE(2)));
-    for (int isa = GCP_ISA_AVX512; !best; isa--) {
-        const gcp_target target = { .isa = isa };
-        gcp_plan plan = gcp_plan_make(y, .inference = 1, .target = &target);
-        if (plan.core) best = isa;
-        gcp_error_clear(t);
-    }
-    return 1 + (int)(seed % (unsigned)best);
-}
 
 static void feed(gcp_plan *plan, const random_net *r, int step)
 {
@@ -176,14 +153,14 @@ static void one(unsigned seed, int policy, size_t *kept_gradients, float *kept_l
     gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
     random_net r = net_make_with(&arena, seed, 1);
     const int first = store ? REFERENCE : GCP_POLICY_KEEP_ALL;
-    gcp_target target = { .isa = store ? instructions(seed) : GCP_ISA_BEST };
+    gcp_target target = { .isa = store ? instructions(seed, slab, sizeof slab) : GCP_ISA_BEST };
     gcp_plan trial = gcp_plan_make(r.loss, .policy = GCP_POLICY_KEEP_ALL);
     if (gcp_error_code(r.tape) == GCP_E_CAPACITY) { too_large += policy == first; return; }
     gcp_plan_opts o = net_policy(policy == COPIES ? (int)(seed % 8) : policy, seed, trial.units);
     float loss;
     o.store = store;
     if (policy == REFERENCE) { o = (gcp_plan_opts) { .at = GCP_AT, .store = store, .policy = GCP_POLICY_KEEP_ALL }; }
-    if (policy == REFERENCE) { o.no_groups = 1; target.kernels = floats; }
+    if (policy == REFERENCE) { o.no_groups = 1; target.kernels = float_kernels(); }
     if (policy != first) o.check = diverged ? 0 : GCP_CHECK;
     else if (!store) o.no_groups = (int)(seed % 2);       /* in groups or op by op: the same bits */
     if (policy == GCP_POLICY_KEEP_ALL && store) o.check = 0;      /* .check runs no pairs */
@@ -228,8 +205,6 @@ int main(int argc, char **argv)
                                     COPIES,
                                     8 };
     if (argc > 3) store = GCP_STORE_BF16;
-    gcp_cpu_kernels(floats);
-    for (int k = 0; k < GCP_ROW_COUNT; k++) floats[k].flags &= ~(unsigned)GCP_FLAG_BF16;
     for (int i = 0; i < networks && check_failed < 10; i++) {
         size_t kept_gradients = 0, kept_state = 0;
         float kept_loss = 0;

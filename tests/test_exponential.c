@@ -103,9 +103,9 @@ static void special(void)
     for (int i = 0; i < (int)(sizeof rows / sizeof *rows); i++) {
         gcpi_attributes a = gcpi_no_attributes();
         a.rectifier.high = HUGE_VAL;
-        const gcpi_rectifier relu = gcpi_rectifier_of(&a);
+        const gcpi_rectifier relu = gcpi_rectifier_of(&a, GCP_STORE_REAL);
         a.rectifier.low = -1;
-        const gcpi_rectifier above = gcpi_rectifier_of(&a);
+        const gcpi_rectifier above = gcpi_rectifier_of(&a, GCP_STORE_REAL);
         float got[3];
         CHECK(gcpi_within(&relu, gcpi_rectified(&relu, rows[i].x)) == (rows[i].relu > 0));
         CHECK(gcpi_within(&above, gcpi_rectified(&above, rows[i].x)) == (rows[i].clamp > 0));

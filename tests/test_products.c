@@ -302,9 +302,9 @@ static void conv_halves(const gcpi_conv *c, int pass, const operands *o, int isa
     const int same = rounded_same(x, o->x, 1) && rounded_same(y, o->y, 1) && same_bits(dw, o->w);
     CHECK(same);
     if (!same && check_shown())
-        fprintf(stderr, "  n %d, %dx%dx%d to %dx%dx%d, kernel %dx%d, stride %d %d, pad %d %d, dilation %d %d, groups %d, "
-                "pass %d, isa %d, accumulate %d, threads %d\n", c->n, c->h, c->w, c->ci, c->ho, c->wo, c->co, c->kh,
-                c->kw, c->sh, c->sw, c->pt, c->pl, c->dh, c->dw, c->groups, pass, isa, accumulate, threads);
+        fprintf(stderr, "  n %d, %dx%dx%d to %dx%dx%d, kernel %dx%d, stride %d %d, pad %d %d, dilation %d %d, "
+                "groups %d, pass %d, isa %d, accumulate %d, threads %d\n", c->n, c->h, c->w, c->ci, c->ho, c->wo, c->co,
+                c->kh, c->kw, c->sh, c->sw, c->pt, c->pl, c->dh, c->dw, c->groups, pass, isa, accumulate, threads);
     release(scratch); release(hx); release(hy); release(dw);
 }
 

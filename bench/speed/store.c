@@ -23,16 +23,25 @@ static network resnet18_64(gcp_tape *net) { return resnet(net, 18, 8, 224, 1000)
 static network densenet_bc_64(gcp_tape *net) { return densenet_bc(net, 100, 12, 64, 32, 10); }
 static network unet_2(gcp_tape *net) { return unet(net, 2, 256, 256, 2); }
 static network vit_tiny_8(gcp_tape *net) { return named_vit_tiny(net, 8, 224); }
-static const struct { const char *name; int batch; network (*record)(gcp_tape *net); } networks[] = {
-    { "resnet50", 8, resnet50_8 }, { "resnet18", 8, resnet18_64 }, { "densenet_bc", 64, densenet_bc_64 },
-    { "unet", 2, unet_2 }, { "vit_tiny", 8, vit_tiny_8 }
-};
+static const struct {
+    const char *name;
+    int batch;
+    network (*record)(gcp_tape *net);
+} networks[] = { { "resnet50", 8, resnet50_8 },
+                 { "resnet18", 8, resnet18_64 },
+                 { "densenet_bc", 64, densenet_bc_64 },
+                 { "unet", 2, unet_2 },
+                 { "vit_tiny", 8, vit_tiny_8 } };
 
 static gcp_target target;
 static int rounds = 7, ops;
 static FILE *csv;
 
-static int fail(const char *what) { fprintf(stderr, "store: %s\n", what); exit(1); }
+static int fail(const char *what)
+{
+    fprintf(stderr, "store: %s\n", what);
+    exit(1);
+}
 
 /* A tape, its plan, the plan's memory: each plan trains a network of its own, so that steps can go in turns. */
 typedef struct run {
@@ -64,14 +73,19 @@ static void open_run(run *r, int which, gcp_store store, size_t budget)
     gcp_bind(&r->plan, r->memory, r->plan.room);
     gcp_real *image = malloc(gcp_elements(r->net.image) * sizeof *image);
     int32_t *labels = calloc(gcp_elements(r->net.labels), sizeof *labels);
-    for (size_t i = 0; i < gcp_elements(r->net.image); i++) image[i] = (gcp_real)((i * 2654435761u >> 8) % 2001) / 1000 - 1;
+    for (size_t i = 0; i < gcp_elements(r->net.image); i++)
+        image[i] = (gcp_real)((i * 2654435761u >> 8) % 2001) / 1000 - 1;
     gcp_write(&r->plan, r->net.image, image);
     gcp_write(&r->plan, r->net.labels, labels);
     free(image);
     free(labels);
     if (gcp_error(t)) fail(gcp_error(t));
 }
-static void close_run(run *r) { free(r->memory); free(r->arena.base); }
+static void close_run(run *r)
+{
+    free(r->memory);
+    free(r->arena.base);
+}
 
 static double step_ms(run *r)
 {
@@ -88,7 +102,10 @@ static double median(double *x, int n)
 
 /* ---- the profile ---- */
 
-typedef struct text { char *at; size_t used, size; } text;
+typedef struct text {
+    char *at;
+    size_t used, size;
+} text;
 static void append(void *context, const char *from, size_t size)
 {
     text *t = context;
@@ -96,7 +113,11 @@ static void append(void *context, const char *from, size_t size)
     memcpy(t->at + t->used, from, size);
     t->at[t->used += size] = 0;
 }
-typedef struct line { const char *key; int length; double seconds[2]; } line;
+typedef struct line {
+    const char *key;
+    int length;
+    double seconds[2];
+} line;
 static int by_loss(const void *a, const void *b)
 {
     const line *x = a, *y = b;
@@ -112,7 +133,8 @@ static int lines_of(const char *from, line *to, int which, int most)
         const char *number = end;
         while (number > at && number[-1] != ' ') number--;
         if (*at == '#' || number == at) continue;
-        to[n].key = at; to[n].length = (int)(number - at);
+        to[n].key = at;
+        to[n].length = (int)(number - at);
         to[n++].seconds[which] = strtod(number, NULL);
     }
     return n;
@@ -126,12 +148,13 @@ static void print_ops(run *r)
     memset(t, 0, sizeof t);
     for (int i = 0; i < 2; i++) {
         gcp_profile(&r[i].plan);
-        gcp_costs_print(&r[i].plan, (gcp_writer) { append, &t[i] });
+        gcp_costs_print(&r[i].plan, (gcp_writer){ append, &t[i] });
         count[i] = lines_of(t[i].at, lines[i], i, MOST);
     }
     for (int i = 0; i < count[0]; i++)
         for (int k = 0; k < count[1]; k++)
-            if (lines[0][i].length == lines[1][k].length && !strncmp(lines[0][i].key, lines[1][k].key, (size_t)lines[0][i].length))
+            if (lines[0][i].length == lines[1][k].length &&
+                !strncmp(lines[0][i].key, lines[1][k].key, (size_t)lines[0][i].length))
                 lines[0][i].seconds[1] = lines[1][k].seconds[1];
     qsort(lines[0], (size_t)count[0], sizeof **lines, by_loss);
     for (int i = 0; i < count[0]; i++)
@@ -159,8 +182,9 @@ static void one(int which)
     for (int k = 0; k < PLANS; k++) {
         if (!r[k].memory) continue;
         middle[k] = median(r[k].ms, rounds);
-        if (csv) fprintf(csv, "%s,%d,%s,%.3f,%.3f,%zu,%zu\n", networks[which].name, networks[which].batch, plan_names[k],
-                         middle[k], r[k].ms[0], r[k].plan.bytes, activations(&r[k].plan));
+        if (csv)
+            fprintf(csv, "%s,%d,%s,%.3f,%.3f,%zu,%zu\n", networks[which].name, networks[which].batch, plan_names[k],
+                    middle[k], r[k].ms[0], r[k].plan.bytes, activations(&r[k].plan));
     }
     printf("%-12s %9.1f %9.1f %6.2f  %8.1f %8.1f  %8.1f %8.1f %6.3f", networks[which].name, middle[0], middle[1],
            middle[1] / middle[0], (double)r[0].plan.bytes / 1e6, (double)r[1].plan.bytes / 1e6,
@@ -190,9 +214,9 @@ int main(int argc, char **argv)
         if (!csv) fail("cannot write store.csv");
         fprintf(csv, "network,batch,plan,ms_median,ms_min,bytes,activation_bytes\n");
     }
-    printf("%-12s %9s %9s %6s  %17s  %24s  %16s\n%-12s %9s %9s %6s  %8s %8s  %8s %8s %6s  %9s %6s\n", "", "ms", "ms", "",
-           "all bytes, MB", "activations, MB", "float, same bytes", "network", "float", "bf16", "ratio", "float", "bf16",
-           "float", "bf16", "ratio", "ms", "ratio");
+    printf("%-12s %9s %9s %6s  %17s  %24s  %16s\n%-12s %9s %9s %6s  %8s %8s  %8s %8s %6s  %9s %6s\n", "", "ms", "ms",
+           "", "all bytes, MB", "activations, MB", "float, same bytes", "network", "float", "bf16", "ratio", "float",
+           "bf16", "float", "bf16", "ratio", "ms", "ratio");
     for (size_t i = 0; i < sizeof networks / sizeof *networks; i++)
         if (!only || strstr(networks[i].name, only)) one((int)i);
     if (csv) fclose(csv);

@@ -153,16 +153,15 @@ GCPI_FAST static void gcpi_pack_rows(const gcpi_simd *simd, gcp_real *out, int w
 }
 
 /* The same of halves: rs or cs is 1. turned: room for GCPI_PACK_ROWS rows of a panel. */
-GCPI_FAST static void gcpi_pack_halves(const gcpi_simd *simd, const gcpi_halves *halves, gcp_real *out, int width, int cols,
-                                       gcpi_data w, int rows, ptrdiff_t rs, ptrdiff_t cs, gcp_real *turned)
+GCPI_FAST static void gcpi_pack_halves(const gcpi_simd *simd, const gcpi_halves *halves, gcp_real *out, int width,
+                                       int cols, gcpi_data w, int rows, ptrdiff_t rs, ptrdiff_t cs, gcp_real *turned)
 {
     for (int r = 0, n; r < rows; r += n, out += (ptrdiff_t)n * width) {
         n = gcpi_min(rows - r, GCPI_PACK_ROWS);
         if (cs != 1) {
             gcpi_data_load(halves, gcpi_data_at(w, r), cs, turned, n, cols, n);
             simd->turn(out, width, n, cols, turned, n);
-        }
-        else gcpi_data_load(halves, gcpi_data_at(w, r * rs), rs, out, width, n, cols);
+        } else gcpi_data_load(halves, gcpi_data_at(w, r * rs), rs, out, width, n, cols);
         for (int i = 0; i < n && cols < width; i++)
             memset(out + (ptrdiff_t)i * width + cols, 0, (size_t)(width - cols) * sizeof *out);
     }
@@ -173,8 +172,8 @@ typedef struct gcpi_view {
     ptrdiff_t xs[3], xc;                /* steps to the next image, row, pixel, and channel */
     int oy, ox, sy, sx, ky, kx, dy, dx; /* row y reads source rows oy + y*sy + k*dy, k < ky */
     int ho, wo;
-    int skips; /* what is not there is not read */
-    ptrdiff_t most; /* values of a window, if it can be cut */
+    int skips;      /* what is not there is not read */
+    ptrdiff_t most; /* values of a window, if it can be cut; 0: GCPI_WINDOW_MAX */
     /* set by gcpi_view_cut */
     int bn, bh, bw, cn, ch, cw; /* images, rows, columns of a block; blocks along each of them */
     ptrdiff_t chunks;           /* blocks in all */
@@ -247,7 +246,8 @@ static void gcpi_view_cut(gcpi_view *v, int pixels, int place)
     v->bh = gcpi_even(v->ho, gcpi_max(1, pixels / v->wo));
     v->bn = v->bh < v->ho ? 1 : gcpi_even(v->n, gcpi_max(1, (int)(pixels / ((ptrdiff_t)v->ho * v->wo))));
     v->direct = place && (gcpi_view_inside(v) || (v->skips && v->channels >= GCPI_NR_MAX));
-    while (gcpi_view_window(v) > GCPI_MAX(v->most, (ptrdiff_t)GCPI_WINDOW_MAX) && !v->direct && v->bn * v->bh * v->bw > 1)
+    const ptrdiff_t most = v->most ? v->most : GCPI_WINDOW_MAX;
+    while (gcpi_view_window(v) > most && !v->direct && v->bn * v->bh * v->bw > 1)
         if (v->bn > 1) v->bn = (v->bn + 1) / 2;
         else if (v->bh > 1) v->bh = (v->bh + 1) / 2;
         else v->bw = (v->bw + 1) / 2;

@@ -14,7 +14,8 @@ typedef struct gcpi_depthwise {        /* scratch: w, then the bias; or private 
 static void gcpi_depthwise_set(gcpi_depthwise *p, const gcp_real *x, const gcp_real *w, gcp_real *y, int accumulate)
 {
     for (int i = 0; i < p->phases[0] * p->phases[1]; i++)
-        p->g[i].x = gcpi_reals(x), p->g[i].w = gcpi_reals(w), p->g[i].y = gcpi_reals(y), p->g[i].accumulate = accumulate;
+        p->g[i].x = gcpi_reals(x), p->g[i].w = gcpi_reals(w), p->g[i].y = gcpi_reals(y),
+        p->g[i].accumulate = accumulate;
 }
 
 static size_t gcpi_depthwise_plan(gcpi_depthwise *p, int weights, const gcpi_par *par)

@@ -18,7 +18,8 @@ static void gcpi_gather_pack(const gcpi_gather *g, gcpi_data w, const gcpi_kbloc
                 if (w.half)
                     gcpi_pack_halves(&g->simd, g->halves, out, p->width, p->cols, from, rows, g->ws[2], g->ws[3], room);
                 else
-                    gcpi_pack_rows(&g->simd, out, p->width, p->cols, (const gcp_real *)from.at, rows, g->ws[2], g->ws[3]);
+                    gcpi_pack_rows(&g->simd, out, p->width, p->cols, (const gcp_real *)from.at, rows, g->ws[2],
+                                   g->ws[3]);
                 out += (ptrdiff_t)rows * p->width;
             }
 }

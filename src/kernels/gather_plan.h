@@ -160,7 +160,7 @@ static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
 {
     g->simd = gcpi_simd_of(par->isa);
     g->halves = par->halves ? gcpi_halves_of(par->isa) : NULL;
-    g->v.most = g->halves ? GCPI_WINDOW_WIDE : GCPI_WINDOW_MAX;
+    if (g->halves) g->v.most = GCPI_WINDOW_WIDE;
     g->planar = gcpi_planar_pays(g, cols);
     if (g->planar) return gcpi_planar_plan(g, cols, par);
     g->columns = gcpi_columns_of(cols, &g->simd);

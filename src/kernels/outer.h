@@ -145,8 +145,8 @@ static gcpi_data gcpi_outer_rows(const gcpi_outer *o, const gcpi_share *s, const
 static uintptr_t gcpi_outer_pixels(const gcpi_outer *o, const gcpi_share *s, const gcpi_block *k)
 {
     const gcpi_view *v = &o->v;
-    return (uintptr_t)((const gcp_real *)o->x.at + s->group * o->xgroup + k->b * v->xs[0] + (ptrdiff_t)k->y * v->sy * v->xs[1] +
-                       (ptrdiff_t)k->x * v->sx * v->xs[2]);
+    return (uintptr_t)((const gcp_real *)o->x.at + s->group * o->xgroup + k->b * v->xs[0] +
+                       (ptrdiff_t)k->y * v->sy * v->xs[1] + (ptrdiff_t)k->x * v->sx * v->xs[2]);
 }
 
 /* Whether panels of x are prefetched by pieces, as there are tiles enough; then pixels are not. */
@@ -329,7 +329,9 @@ GCPI_FAST static const gcp_real *gcpi_swapped_columns(const gcpi_outer *o, const
         const gcpi_data row = gcpi_data_at(e, line / k->h * o->es[0] + line % k->h * o->es[1]);
         const gcp_real *from = (const gcp_real *)row.at;
         if (row.half) gcpi_data_load(o->halves, row, o->es[2], out + line * steps[1], steps[2], k->w, o->rows);
-        else for (int i = 0; i < k->w; i++) gcpi_copy(out + line * steps[1] + i * steps[2], from + i * o->es[2], o->rows);
+        else
+            for (int i = 0; i < k->w; i++)
+                gcpi_copy(out + line * steps[1] + i * steps[2], from + i * o->es[2], o->rows);
     }
     return out;
 }

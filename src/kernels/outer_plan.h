@@ -159,7 +159,8 @@ static void gcpi_outer_view(gcpi_outer *o)
     o->near = o->blocked && gcpi_view_inside(v) &&
               (channels <= GCPI_OUTER_NEAR ||
                (channels <= 2 * GCPI_OUTER_NEAR && (int64_t)o->rows * channels <= GCPI_OUTER_SMALL));
-    o->place = !o->halves && (o->near || (o->blocked && gcpi_view_inside(v) && o->simd.burst && v->ky * v->kx == 1 && !crowded));
+    o->place = !o->halves && (o->near || (o->blocked && gcpi_view_inside(v) && o->simd.burst && v->ky * v->kx == 1 &&
+                                          !crowded));
     int values = GCPI_OUTER_MAX >> o->near, least = GCPI_OUTER_PIXELS >> o->near,
         pixels = gcpi_min(2 * GCPI_OUTER_PIXELS, (int)(values / ((int64_t)o->rows + channels)));
     if (o->blocked) v->channels = gcpi_min(o->simd.nv, gcpi_ceil(channels, lanes)) * lanes;
@@ -186,7 +187,8 @@ static void gcpi_outer_block_plan(gcpi_outer *o)
     v->runs = v->kx, v->len = v->channels;
     gcpi_block most = { 0, 0, 0, v->bn, v->bh, v->bw };
     gcpi_outer_window(o, &most, &v->wh, &v->ww);
-    v->window = !o->halves && o->near && v->channels % o->simd.lanes == 0 ? 0 : gcpi_line((ptrdiff_t)v->bn * v->wh * v->ww * width);
+    v->window = gcpi_line((ptrdiff_t)v->bn * v->wh * v->ww * width);
+    if (!o->halves && o->near && v->channels % o->simd.lanes == 0) v->window = 0;
 }
 
 /* As many private sums as fit; or a few less, if then all are of as many chunks. */
@@ -215,7 +217,8 @@ static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
     int rows = o->groups * o->rows, few = o->near ? GCPI_OUTER_PLAIN : GCPI_OUTER_FEW;
     ptrdiff_t packed = gcpi_ceil(o->part, GCPI_OUTER_ROWS) * gcpi_outer_block((ptrdiff_t)o->v.bn * o->v.bh * o->v.bw);
     o->packed = o->halves || rows > (o->simd.burst ? few : GCPI_OUTER_PLAIN);
-    o->worker = (o->halves || rows > few ? packed : 0) + o->v.window; /* bytes are the same on every core, packed or not */
+    /* bytes are the same on every core, packed or not */
+    o->worker = (o->halves || rows > few ? packed : 0) + o->v.window;
     o->shared = o->splits == 1 && !o->turned;
     ptrdiff_t sums = o->shared ? 0 : o->sum * o->splits;
     return gcpi_scratch_bytes(sums, o->worker, par);

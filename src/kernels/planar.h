@@ -1,6 +1,6 @@
-/* The gather product of planes: where few output channels would leave lanes empty, a vector holds pixels of a row. The
-   window is copied as [row][channel][x], so (ky, channel) is one evenly spaced run, and output channels are the rows of
-   the tile. */
+/* The gather product of planes: a vector holds pixels of a row. For few output channels, which would leave lanes empty.
+   The window is copied as [row][channel][x], so (ky, channel) is one evenly spaced run, and output channels are the
+   rows of the tile. */
 
 /* The pixels of a row in floats: where they lie, or in room. *step: from pixel to pixel. */
 static const gcp_real *gcpi_planar_pixels(const gcpi_gather *g, gcpi_data x, ptrdiff_t pitch, ptrdiff_t pixels,

@@ -4,7 +4,7 @@ typedef struct gcpi_par {
     void *context; int threads;
     void (*parallel_for)(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg);
     int isa;
-    int halves; /* operands may be bfloat16: scratch has room for floats (bf16.h) */
+    int halves; /* operands may be bfloat16: scratch has room for floats (halves.h) */
 } gcpi_par;
 
 

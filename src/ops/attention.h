@@ -134,7 +134,8 @@ static void gcpi_attention_task(void *arg, int index, int worker)
         const gcp_real share = sum[r] > 0 || sum[r] != sum[r] ? (gcp_real)(1 / sum[r]) : 0;
         gcpi_attention_store(j, gcpi_head(&c->out[0], sample, row + r, head, a->e), 0, 0, result + (ptrdiff_t)r * a->e,
                              1, a->e, share);
-        if (c->out[1].data) *gcpi_attention_sum(&c->out[1], sample, row + r, head) = top[r] + (gcp_real)gcpi_log(sum[r]);
+        if (c->out[1].data)
+            *gcpi_attention_sum(&c->out[1], sample, row + r, head) = top[r] + (gcp_real)gcpi_log(sum[r]);
     }
 }
 static void gcpi_attention_forward(const gcp_call *c)
@@ -170,8 +171,8 @@ static gcpi_attention_block gcpi_attention_back(const gcpi_attention_job *j, int
     b.all = gcpi_attention_sum(&c->out[1], sample, row, head); b.all_pitch = c->out[1].pitch;
     gcpi_attention_scores(j, &b, sample, head, room);
     gcpi_gemm(0, 1, b.rows, b.keys, a->e, gcpi_head(dy, sample, row, head, a->e), dy->pitch,
-              gcpi_head(v, sample, key, head / a->group, a->e), v->pitch, NULL, gcpi_reals(b.gradients), b.pitch, 0, room,
-              &j->par);
+              gcpi_head(v, sample, key, head / a->group, a->e), v->pitch, NULL, gcpi_reals(b.gradients), b.pitch, 0,
+              room, &j->par);
     gcpi_attention_again(&b);
     return b;
 }
@@ -221,7 +222,8 @@ static void gcpi_attention_keys_back(const gcpi_attention_job *j, int sample, in
                           &j->par);
             if (c->din[1].data)
                 gcpi_gemm(1, 0, b.keys, a->d, rows, gcpi_reals(b.gradients), b.pitch,
-                          gcpi_head(q, sample, row, head, a->d), q->pitch, NULL, gcpi_reals(dk), a->d, 1, room, &j->par);
+                          gcpi_head(q, sample, row, head, a->d), q->pitch, NULL, gcpi_reals(dk), a->d, 1, room,
+                          &j->par);
             if (!whole) continue;
             gcpi_attention_rows_back(j, &b, sample, head, dq, room);
             gcpi_attention_dq_store(j, sample, head, row, rows, dq);
@@ -231,8 +233,8 @@ static void gcpi_attention_keys_back(const gcpi_attention_job *j, int sample, in
     const int width[2] = { a->d, a->e };
     for (int i = 0; i < 2; i++)
         if (to[i]->data)
-            gcpi_attention_store(j, gcpi_head(to[i], sample, key, kv, width[i]), to[i]->pitch, to[i]->accumulate, from[i],
-                                 keys, width[i], scale[i]);
+            gcpi_attention_store(j, gcpi_head(to[i], sample, key, kv, width[i]), to[i]->pitch, to[i]->accumulate,
+                                 from[i], keys, width[i], scale[i]);
 }
 /* One task: a block of rows of a head. */
 static void gcpi_attention_queries_back(const gcpi_attention_job *j, int sample, int head, int row, unsigned char *room)

@@ -1,4 +1,4 @@
-/* Blocks of attention: sizes of a call, a worker's room, and what is done to the rows of a block of scores. */
+/* Blocks of attention: sizes, a worker's room, rows of scores. */
 
 enum { GCPI_ATTENTION_ROWS = 64, GCPI_ATTENTION_KEYS = 256, GCPI_ATTENTION_WHOLE = 65536 };
 

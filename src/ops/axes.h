@@ -320,8 +320,8 @@ static void gcpi_transpose_facts(const gcpi_op *op, gcpi_facts *f)
 #define GCPI_AXES_ROW(NAME, name, word, facts)                                                                      \
     static const gcpi_op_row gcpi_##name##_row = {                                                                  \
         GCP_OP_##NAME,                                                                                              \
-        { word, gcpi_##name##_shape, gcpi_##name##_forward, gcpi_##name##_backward, NULL, 0, 0, GCPI_AXES_FLAGS_##NAME,     \
-          1, NULL },                                                                                                \
+        { word, gcpi_##name##_shape, gcpi_##name##_forward, gcpi_##name##_backward, NULL, 0, 0,                     \
+          GCPI_AXES_FLAGS_##NAME, 1, NULL },                                                                        \
         facts                                                                                                       \
     };
 /* Where a padding is added to several times, in pieces, its sums are floats. */

@@ -117,7 +117,8 @@ GCPI_BODY void gcpi_sum_norm_pixels(const gcp_call *c, const gcpi_norm_values *v
 GCPI_BODY void gcpi_sum_norm_loop(const gcp_call *c, size_t first, size_t last, double *sums, const int rectified,
                                   const int half)
 {
-    const gcpi_norm_values v = gcpi_norm_values_of(c->in + 1, c->fused ? gcpi_attr(c->fused->attributes) : NULL, c->store);
+    const gcpi_norm_values v =
+        gcpi_norm_values_of(c->in + 1, c->fused ? gcpi_attr(c->fused->attributes) : NULL, c->store);
     const ptrdiff_t far[] = { gcpi_row_ahead(&c->in[0], GCPI_AHEAD_READ / 2),
                               gcpi_row_ahead(&c->dout[0], GCPI_AHEAD_READ / 2) };
     size_t p = first;
@@ -138,7 +139,8 @@ GCPI_BODY void gcpi_batch_norm_loop_back(const gcpi_norm_job *job, size_t first,
                                          const int accumulate, const int half)
 {
     const gcp_call *c = job->call;
-    const gcpi_norm_values v = gcpi_norm_values_of(c->in + 1, c->fused ? gcpi_attr(c->fused->attributes) : NULL, c->store);
+    const gcpi_norm_values v =
+        gcpi_norm_values_of(c->in + 1, c->fused ? gcpi_attr(c->fused->attributes) : NULL, c->store);
     const ptrdiff_t x_far = gcpi_row_ahead(&c->in[0], GCPI_AHEAD), dy_far = gcpi_row_ahead(&c->dout[0], GCPI_AHEAD),
                     dx_far = gcpi_row_ahead(&c->din[0], GCPI_AHEAD);
     int width = c->din[0].shape.d[3];
@@ -152,7 +154,8 @@ GCPI_BODY void gcpi_batch_norm_loop_back(const gcpi_norm_job *job, size_t first,
         GCPI_EACH for (int i = 0; i < width; i++) {
             const gcp_real value = GCPI_AT(half, x, i);
             gcp_real d = gcpi_norm_gradient(&v, i, value, GCPI_AT(half, dy, i), rectified, half);
-            gcp_real g = v.gamma[i] * v.scale[i] * (d - dy_mean[i] - (value - v.mean[i]) * v.scale[i] * dy_xhat_mean[i]);
+            gcp_real g = v.gamma[i] * v.scale[i] *
+                         (d - dy_mean[i] - (value - v.mean[i]) * v.scale[i] * dy_xhat_mean[i]);
             GCPI_PUT(half, dx, i, accumulate ? GCPI_AT(half, dx, i) + g : g)
         }
     }
@@ -176,12 +179,13 @@ GCPI_WIDE_TASK(gcpi_batch_norm_task_back, gcpi_norm_job)
    is made again, and rounded, too. The call is a block's: its operands are its own, and z, the last slot, is free. */
 static void gcpi_norm_rectify_back(gcp_call *c, size_t pixels)
 {
-    const size_t n = pixels * (size_t)c->in[0].shape.d[3];
+    const size_t width = (size_t)c->in[0].shape.d[3], n = pixels * width;
     const gcpi_halves *h = gcpi_halves_of(c->target->isa);
-    gcp_real *z = (gcp_real *)c->in[0].data + (GCPI_BLOCK_SLOTS - 1) * gcpi_block_values((size_t)c->in[0].shape.d[3], 0);
+    gcp_real *z = (gcp_real *)c->in[0].data + (GCPI_BLOCK_SLOTS - 1) * gcpi_block_values(width, 0),
+             *dy = (gcp_real *)c->dout[0].data;
     gcp_call apply = *c;
     gcp_view in[6] = { c->in[0] }, out[2] = { c->in[0] };
-    gcpi_span span = { { (gcp_real *)c->dout[0].data, (gcp_real *)c->dout[0].data, NULL, z }, NULL, n, 0, c->fused, 0, 0 };
+    gcpi_span span = { { dy, dy, NULL, z }, NULL, n, 0, c->fused, 0, 0 };
     if (!c->fused) return;
     memcpy(in + 2, c->in + 1, 4 * sizeof *in);
     out[0].data = z;

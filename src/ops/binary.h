@@ -352,7 +352,7 @@ static void gcpi_pair_facts(const gcpi_op *op, gcpi_facts *f)
     static const gcpi_op_row gcpi_##name##_pair_row = {                                                     \
         GCP_OP_PAIR,                                                                                        \
         { #name, shape, gcpi_pair_forward, gcpi_pair_backward, gcpi_pair_cost, reads, 0,          \
-          GCPI_OVER | GCP_FLAG_BF16 | (flags), 1, NULL },                                                                   \
+          GCPI_OVER | GCP_FLAG_BF16 | (flags), 1, NULL },                                                   \
         gcpi_pair_facts                                                                                     \
     };
 GCPI_PAIR_ROW(add, gcpi_pair_shape, 0, 0)

@@ -138,7 +138,8 @@ static void gcpi_conv2d_backward(const gcp_call *c)
     if (c->inputs > 2) gcpi_bias_gradient(c, &c->din[2]);
     if (c->din[0].data) {
         gcpi_conv d = gcpi_conv_of(a, c->din[0].pitch, c->dout[0].pitch);
-        gcpi_conv_backward_data(&d, dy, (const gcp_real *)c->in[1].data, NULL, dx, c->din[0].accumulate, c->workspace, &par);
+        gcpi_conv_backward_data(&d, dy, (const gcp_real *)c->in[1].data, NULL, dx, c->din[0].accumulate, c->workspace,
+                                &par);
     }
     if (c->din[1].data) {
         gcpi_conv d = gcpi_conv_of(a, c->in[0].pitch, c->dout[0].pitch);

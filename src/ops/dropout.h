@@ -6,7 +6,7 @@ typedef struct gcpi_draws {
     uint64_t sample, key, element;
     uint32_t limit;
     gcpi_random r;
-    int whole;                                         /* element 0's draw is all elements' */
+    int whole; /* element 0's draw is all elements' */
     gcp_real gain;
 } gcpi_draws;
 /* n values of a row, the first of them if `begins`. */

@@ -117,7 +117,7 @@ static void gcpi_layer_norm_facts(const gcpi_op *op, gcpi_facts *f)
     static const gcpi_op_row gcpi_##name##_row = {                                                                  \
         GCP_OP_LAYER_NORM,                                                                                          \
         { #name, gcpi_norm_shape, gcpi_layer_norm_forward, gcpi_layer_norm_backward, gcpi_norm_cost,                \
-          GCPI_IN(0) | GCPI_IN(1), 0, GCPI_OVER | GCP_FLAG_BF16, 1, NULL },                                                         \
+          GCPI_IN(0) | GCPI_IN(1), 0, GCPI_OVER | GCP_FLAG_BF16, 1, NULL },                                         \
         gcpi_layer_norm_facts                                                                                       \
     };
 GCPI_LAYER_NORM_ROW(layer_norm)

@@ -35,7 +35,8 @@ static void gcpi_loss(const gcp_call *c, double (*value)(const gcp_call *call, s
     job.call = c; job.value = value; job.used = used;
     job.halves = gcpi_by_blocks(c, used);
     job.sums = (double *)(void *)((unsigned char *)c->workspace +
-                                  gcpi_block_workspace(c->store, c->in[0].shape, c->target, 0)); job.pixels = gcpi_pixels(c->in[0].shape);
+                                  gcpi_block_workspace(c->store, c->in[0].shape, c->target, 0));
+    job.pixels = gcpi_pixels(c->in[0].shape);
     job.blocks = gcpi_loss_blocks(c->in[0].shape);
     gcpi_parallel(c->target, (int)job.blocks, gcpi_loss_task, &job);
     for (size_t b = 0; b < job.blocks; b++) sum += job.sums[b];
@@ -367,7 +368,8 @@ static const gcpi_op_row gcpi_mse_row = {
 };
 static const gcpi_op_row gcpi_mean_row = {
     GCP_OP_MEAN,
-    { "mean", gcpi_mean_shape, gcpi_mean_forward, gcpi_mean_backward, gcpi_loss_cost, 0, 0, GCPI_LOSS | GCP_FLAG_BF16, 1, NULL },
+    { "mean", gcpi_mean_shape, gcpi_mean_forward, gcpi_mean_backward, gcpi_loss_cost, 0, 0, GCPI_LOSS | GCP_FLAG_BF16,
+      1, NULL },
     NULL
 };
 

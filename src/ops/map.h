@@ -54,8 +54,8 @@ static void gcpi_map_piece(const gcpi_map_job *job, size_t pixel, size_t channel
         if (!from->data) continue;
         s.p[v] = room->of[v];
         if (v != job->out || job->accumulate)
-            gcpi_data_load(h, gcpi_elements(from, pixel, (int)channel), from->pitch, s.p[v], (ptrdiff_t)n, (ptrdiff_t)rows,
-                           (ptrdiff_t)n);
+            gcpi_data_load(h, gcpi_elements(from, pixel, (int)channel), from->pitch, s.p[v], (ptrdiff_t)n,
+                           (ptrdiff_t)rows, (ptrdiff_t)n);
     }
     job->fn(&s);
     gcpi_data_store(h, gcpi_elements(&job->view[job->out], pixel, (int)channel), job->view[job->out].pitch,
@@ -114,14 +114,16 @@ static void gcpi_map(const gcp_call *call, gcpi_span_fn fn, int typed, const gcp
     gcpi_parallel(call->target, (int)((job.pixels + job.chunk - 1) / job.chunk), gcpi_map_task, &job);
 }
 
-static void gcpi_map_forward(const gcp_call *c, gcpi_span_fn fn, int typed)          /* p: x, y */
+/* p: x, y */
+static void gcpi_map_forward(const gcp_call *c, gcpi_span_fn fn, int typed)
 {
     const gcp_view *v[2];
     v[0] = &c->in[0]; v[1] = &c->out[0];
     gcpi_map(c, fn, typed, v, 2, 1, c->outputs > 1 ? (unsigned char *)c->out[1].data : NULL, 0);
 }
 
-static void gcpi_map_backward(const gcp_call *c, gcpi_span_fn fn, int typed)         /* p: dx, dy, x or NULL, y or NULL */
+/* p: dx, dy, x or NULL, y or NULL */
+static void gcpi_map_backward(const gcp_call *c, gcpi_span_fn fn, int typed)
 {
     const gcp_view *v[4];
     if (!c->din[0].data) return;

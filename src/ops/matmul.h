@@ -80,7 +80,8 @@ static void gcpi_matmul_plan(gcpi_matmul_job *j, const gcpi_attributes *at, int 
     const gcpi_matrices *y = &j->of[to];
     j->to = to; j->side = gcpi_matmul_side_of(at, to);
     j->n = GCPI_MAX(j->of[1].n, j->of[2].n); j->h = GCPI_MAX(j->of[1].h, j->of[2].h);
-    j->par = (int64_t)y->n * y->h < GCPI_MATMUL_TASKS ? gcpi_par_of(target, GCP_STORE_REAL) : gcpi_serial_par(target, GCP_STORE_REAL);
+    j->par = (int64_t)y->n * y->h < GCPI_MATMUL_TASKS ? gcpi_par_of(target, GCP_STORE_REAL)
+                                                      : gcpi_serial_par(target, GCP_STORE_REAL);
     const gcpi_matrices *left = &j->of[j->side.left];
     j->scratch = gcpi_round(gcpi_gemm_scratch(j->side.tl, j->side.tr, y->rows, y->columns,
                                               j->side.tl ? left->rows : left->columns, &j->par), target->align);

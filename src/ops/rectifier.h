@@ -149,12 +149,14 @@ GCPI_BODY void gcpi_rectify_halves_back(const gcpi_span *s, const gcpi_rectifier
 {
     gcp_real *dx = s->p[0];
     const gcp_real *dy = s->p[1], *y = s->p[3];
-    if (s->accumulate)
-        GCPI_EACH for (size_t i = 0; i < s->n; i++)
-            GCPI_PUT(1, dx, i, GCPI_AT(1, dx, i) + (gcpi_within(r, GCPI_AT(1, y, i)) ? GCPI_AT(1, dy, i) : 0 * GCPI_AT(1, dy, i)))
-    else
-        GCPI_EACH for (size_t i = 0; i < s->n; i++)
-            GCPI_PUT_SETTLED(1, dx, i, gcpi_within(r, GCPI_AT(1, y, i)) ? GCPI_AT(1, dy, i) : 0 * GCPI_AT(1, dy, i))
+    if (s->accumulate) GCPI_EACH for (size_t i = 0; i < s->n; i++) {
+        const gcp_real d = GCPI_AT(1, dy, i);
+        GCPI_PUT(1, dx, i, GCPI_AT(1, dx, i) + (gcpi_within(r, GCPI_AT(1, y, i)) ? d : 0 * d))
+    }
+    else GCPI_EACH for (size_t i = 0; i < s->n; i++) {
+        const gcp_real d = GCPI_AT(1, dy, i);
+        GCPI_PUT_SETTLED(1, dx, i, gcpi_within(r, GCPI_AT(1, y, i)) ? d : 0 * d)
+    }
 }
 GCPI_BODY void gcpi_rectify_span_back_body(const gcpi_span *s)
 {

@@ -56,10 +56,14 @@ static void gcpi_resize_image_back(const gcp_call *c, int image)
     if (!c->din[0].accumulate) gcpi_zero_image(&c->din[0], image);
     gcpi_resize_walk(c, image, &c->din[0], &c->dout[0], 1);
 }
-static void gcpi_resize_forward(const gcp_call *c) { gcpi_image_parts(c, c->in[0].shape, c->out[0].shape, gcpi_resize_image, gcpi_part_task); }
+static void gcpi_resize_forward(const gcp_call *c)
+{
+    gcpi_image_parts(c, c->in[0].shape, c->out[0].shape, gcpi_resize_image, gcpi_part_task);
+}
 static void gcpi_resize_backward(const gcp_call *c)
 {
-    if (c->din[0].data) gcpi_image_parts(c, c->in[0].shape, c->out[0].shape, gcpi_resize_image_back, gcpi_part_task);
+    if (c->din[0].data)
+        gcpi_image_parts(c, c->in[0].shape, c->out[0].shape, gcpi_resize_image_back, gcpi_part_task);
 }
 
 static void gcpi_resize_call(gcpi_code *c, const gcpi_op *op)

@@ -90,7 +90,10 @@ GCPI_SOFTMAX_TASK(gcpi_softmax_task, gcpi_softmax_rows)
 GCPI_SOFTMAX_TASK(gcpi_softmax_task_back, gcpi_softmax_rows_back)
 GCPI_CALLS_END
 
-static void gcpi_softmax_forward(const gcp_call *c) { gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_uses_forward, gcpi_softmax_task); }
+static void gcpi_softmax_forward(const gcp_call *c)
+{
+    gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_uses_forward, gcpi_softmax_task);
+}
 static void gcpi_softmax_backward(const gcp_call *c)
 {
     static const gcpi_used used = { GCPI_USES_OUT(0) | GCPI_USES_DOUT(0), GCPI_USES_DIN(0), 0, 0 };

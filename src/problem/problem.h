@@ -95,8 +95,8 @@ enum { GCPI_ROLES = GCP_MAX_INPUTS, GCPI_ROLE_IN = 0, GCPI_ROLE_OUT = GCPI_ROLES
 /* Bytes of the step's numbers, first in the slab. */
 static size_t gcpi_front(const gcpi_problem *p) { return gcpi_round(p->numbers, p->target.align); }
 
-/* Bytes up to the end of the last pixel: a kernel touches nothing after that. width: of an element; 0: it has no rows of
-   real numbers. */
+/* Bytes up to the end of the last pixel: a kernel touches nothing after that. width: of an element; 0: it has no rows
+   of real numbers. */
 static size_t gcpi_view_bytes(gcp_shape s, gcp_dtype type, int width, ptrdiff_t pitch)
 {
     if (!width) return gcpi_row_bytes(type, gcpi_count(s));

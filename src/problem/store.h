@@ -19,11 +19,12 @@ static int gcpi_is_exact(const gcp_tape *t, int tensor)
     const gcpi_tensor *e = &t->tensors[tensor];
     const gcpi_op *op = e->producer < 0 ? NULL : &t->ops[e->producer];
     if (e->dtype != GCP_DTYPE_REAL || gcpi_count(e->shape) == (size_t)gcpi_by_samples(e->shape).d[0]) return 1;
-    return op && (op->row->flags & (GCP_FLAG_LOSS | GCP_FLAG_ONCE) || gcpi_facts_of(op).exact >> (tensor - op->out) & 1);
+    if (!op) return 0;
+    return op->row->flags & (GCP_FLAG_LOSS | GCP_FLAG_ONCE) || gcpi_facts_of(op).exact >> (tensor - op->out) & 1;
 }
 
-/* Whether the target's version of an op takes halves: as an input, or as output where that is negative. A tensor that is
-   several of its inputs lies in floats: its gradient's parts are added there, and the sum is rounded once. */
+/* Whether the target's version of an op takes halves: as an input, or as output where that is negative. A tensor that
+   is several of its inputs lies in floats: its gradient's parts are added there, and the sum is rounded once. */
 static int gcpi_takes_halves(const gcpi_problem *p, const gcpi_op *op, int input)
 {
     const gcp_op *row = gcpi_row_for(&p->target, op, 0);

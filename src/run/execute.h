@@ -25,7 +25,7 @@ static int gcpi_same_place(const gcpi_plan *core, const gcpi_task *t, int n, int
            core->p.items[x->item].bytes == core->p.items[y->item].bytes;
 }
 
-/* Whether what makes an item in one pass with another task leaves no rounding to a pass behind it (gcpi_round_results). */
+/* Whether what makes an item in one pass with another task leaves no rounding to gcpi_round_results. */
 static int gcpi_rounds_itself(const gcpi_plan *core, int item)
 {
     return !core->p.items[item].rounds || core->p.items[item].width != (int)sizeof(gcp_real);
@@ -37,7 +37,8 @@ static int gcpi_conv_ends(const gcpi_plan *core, const gcpi_task *t, int n, cons
     int reads = 0;
     if (t->kind != GCPI_TASK_FORWARD || u->kind != GCPI_TASK_FORWARD) return 0;
     const gcpi_op *op = &core->p.tape->ops[t->op], *first = &core->p.tape->ops[u->op] - (u->ops - 1);
-    if (!gcpi_facts_of(op).with_group || !gcpi_fuses(&core->p.target, op) || !gcpi_rounds_itself(core, op->out)) return 0;
+    if (!gcpi_facts_of(op).with_group || !gcpi_fuses(&core->p.target, op)) return 0;
+    if (!gcpi_rounds_itself(core, op->out)) return 0;
     if (!gcpi_is_part(first, GCPI_PART_ADD) && !gcpi_is_part(first, GCPI_PART_RECTIFIER)) return 0;
     for (int k = 0; k < u->count; k++)
         reads += core->p.operands[u->operands + k].item == op->out &&

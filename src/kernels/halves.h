@@ -43,11 +43,14 @@ GCPI_DEF float gcp_bf16_value(uint16_t bits) { return gcpi_float_of((uint32_t)bi
 /* Runs of values: widened, rounded to halves, rounded where they are. The first two take rows of n values, so many
    elements apart. */
 typedef struct gcpi_halves {
-    void (*widen)(gcp_real *to, ptrdiff_t to_pitch, const gcpi_half *from, ptrdiff_t pitch, ptrdiff_t rows, ptrdiff_t n);
-    void (*narrow)(gcpi_half *to, ptrdiff_t to_pitch, const gcp_real *from, ptrdiff_t pitch, ptrdiff_t rows, ptrdiff_t n);
+    void (*widen)(gcp_real *to, ptrdiff_t to_pitch, const gcpi_half *from, ptrdiff_t pitch, ptrdiff_t rows,
+                  ptrdiff_t n);
+    void (*narrow)(gcpi_half *to, ptrdiff_t to_pitch, const gcp_real *from, ptrdiff_t pitch, ptrdiff_t rows,
+                   ptrdiff_t n);
     void (*settle)(gcp_real *x, ptrdiff_t n);
 } gcpi_halves;
-/* A line at a time, then a few: the last of them overlap the ones before. Between two runs of a pass other work is done, so that the hardware prefetches too late. */
+/* A line at a time, then a few: the last of them overlap the ones before. Between two runs of a pass other work is
+   done, so that the hardware prefetches too late. */
 enum { GCPI_HALVES_LINE = 32, GCPI_HALVES_FEW = 8, GCPI_HALVES_AHEAD = 2048 };
 #define GCPI_HALVES_LOOP(n, halves, convert, fetch)                                                                    \
     {                                                                                                                  \
@@ -110,8 +113,8 @@ GCPI_BODY gcpi_data gcpi_data_at(gcpi_data d, ptrdiff_t element)
     d.at = (unsigned char *)d.at + element * (ptrdiff_t)(d.half ? sizeof(gcpi_half) : sizeof(gcp_real));
     return d;
 }
-/* Rows of n values, `pitch` elements apart in d, to and from gcp_real. halves: of the instruction set; NULL where d holds
-   gcp_real in any case. */
+/* Rows of n values, `pitch` elements apart in d, to and from gcp_real. halves: of the instruction set; NULL where d
+   holds gcp_real in any case. */
 GCPI_FAST static void gcpi_data_load(const gcpi_halves *halves, gcpi_data d, ptrdiff_t pitch, gcp_real *to,
                                      ptrdiff_t to_pitch, ptrdiff_t rows, ptrdiff_t n)
 {

@@ -1,6 +1,6 @@
-/* Ops that go image by image: one task per image of the batch, so that scattered sums keep one order. Where operands lie
-   in two bytes, and the op treats each channel alone, a task is some channels of an image, in floats: a worker's room
-   holds that part of the input (or its gradient), of the output (or its gradient), and of the index. */
+/* Ops that go image by image. One task per image of the batch, so that scattered sums keep one order. Where operands
+   lie in two bytes, and the op treats each channel alone, a task is some channels of an image, in floats: a worker's
+   room holds that part of the input (or its gradient), of the output (or its gradient), and of the index. */
 
 typedef void gcpi_image_fn(const gcp_call *call, int image);
 typedef struct gcpi_image_job {
@@ -43,7 +43,9 @@ static void gcpi_parts_room(const gcp_cost_call *c, gcp_shape in, gcp_shape out,
 static void gcpi_parts_cost(const gcp_cost_call *c, gcp_cost *cost) { gcpi_parts_room(c, c->in[0], c->out[0], cost); }
 
 /* A call of one image and some channels. */
-typedef struct gcpi_part_call { gcp_call call; gcpi_attributes attributes; gcp_view in, din, out[2], dout; } gcpi_part_call;
+typedef struct gcpi_part_call {
+    gcp_call call; gcpi_attributes attributes; gcp_view in, din, out[2], dout;
+} gcpi_part_call;
 
 static void gcpi_part_view(const gcp_view *from, int channels, void *room, gcp_view *to)
 {
@@ -55,21 +57,24 @@ static void gcpi_part_view(const gcp_view *from, int channels, void *room, gcp_v
     if (from->dtype == GCP_DTYPE_BF16) to->dtype = GCP_DTYPE_REAL;
 }
 /* Copies the part of an operand, to the room or back; image: how many parts of as many pixels come before it. */
-static void gcpi_part_move(const gcp_call *c, const gcp_view *whole, int image, int first, const gcp_view *part, int back)
+static void gcpi_part_move(const gcp_call *c, const gcp_view *whole, int image, int first, const gcp_view *part,
+                           int back)
 {
     const gcpi_halves *h = gcpi_halves_of(c->target->isa);
     const size_t pixels = gcpi_image_pixels(part->shape), n = (size_t)part->shape.d[3];
     if (!whole->data) return;
     if (whole->dtype == GCP_DTYPE_U8) {
-        unsigned char *there = (unsigned char *)whole->data + (size_t)image * pixels * (size_t)whole->shape.d[3] + first,
+        const size_t all = (size_t)whole->shape.d[3];
+        unsigned char *there = (unsigned char *)whole->data + (size_t)image * pixels * all + first,
                       *here = (unsigned char *)part->data;
-        for (size_t p = 0; p < pixels; p++, there += whole->shape.d[3], here += n)
+        for (size_t p = 0; p < pixels; p++, there += all, here += n)
             memcpy(back ? there : here, back ? here : there, n);
         return;
     }
     const gcpi_data at = gcpi_elements(whole, (size_t)image * pixels, first);
-    if (back) gcpi_data_store(h, at, whole->pitch, (const gcp_real *)part->data, (ptrdiff_t)n, (ptrdiff_t)pixels, (ptrdiff_t)n);
-    else gcpi_data_load(h, at, whole->pitch, (gcp_real *)part->data, (ptrdiff_t)n, (ptrdiff_t)pixels, (ptrdiff_t)n);
+    gcp_real *here = (gcp_real *)part->data;
+    if (back) gcpi_data_store(h, at, whole->pitch, here, (ptrdiff_t)n, (ptrdiff_t)pixels, (ptrdiff_t)n);
+    else gcpi_data_load(h, at, whole->pitch, here, (ptrdiff_t)n, (ptrdiff_t)pixels, (ptrdiff_t)n);
 }
 
 /* The call of channels [first, first + count) of an image, in a worker's room: nothing is there yet. */

@@ -62,7 +62,8 @@ static void gcpi_block_each(gcpi_block_call *b, gcpi_block_visit *visit)
     whole[0] = b->whole->in; whole[1] = b->whole->out; whole[2] = b->whole->din; whole[3] = b->whole->dout;
     for (int bit = 0; bit < 32; bit++) {
         const int reads = b->used.reads >> bit & 1, makes = b->used.makes >> bit & 1,
-                  single = b->used.singles >> bit & 1, count = bit & GCPI_USED_OUT ? b->whole->outputs : b->whole->inputs;
+                  single = b->used.singles >> bit & 1,
+                  count = bit & GCPI_USED_OUT ? b->whole->outputs : b->whole->inputs;
         const gcp_view *from = &whole[bit / 8][bit % 8];
         if (bit % 8 >= count || !from->data) continue;
         if (reads || makes) visit(b, from, &part[bit / 8][bit % 8], reads, makes);

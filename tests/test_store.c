@@ -1,0 +1,490 @@
+/* GCP_STORE_BF16: each op gives the bits of the same op in floats, rounded, on every instruction set, by any threads,
+   whatever lies in two bytes beside it; near what floats give; half of the bytes; the same training goes on. */
+#include <stdlib.h>
+#include "support/check.h"
+#include "support/halves.h"
+#include "support/pointwise.h"
+
+static unsigned char tape_memory[1 << 22], probe[1 << 22];
+static _Alignas(64) unsigned char memory[1 << 22];
+static gcp_tape *net;
+static gcp_tensor image, other, labels, ids, lengths, weights; /* inputs, of which an op may take some */
+
+/* Values between -1.3 and 1.3. */
+static float value(size_t i, unsigned salt)
+{
+    return (float)((i * 2654435761u + salt * 40503u) >> 7 & 1023) / 400 - 1.28f;
+}
+
+/* ---- ops ---- */
+
+static gcp_tensor op_conv(gcp_tensor x) { return gcp_conv2d(x, .out = 9, .k = 3, .pad = 1, .stride = 2); }
+static gcp_tensor op_conv_same(gcp_tensor x) { return gcp_relu(gcp_conv2d(x, .out = 7, .k = 3, .pad = 1)); }
+static gcp_tensor op_conv_group(gcp_tensor x) { return gcp_relu(gcp_add(gcp_conv2d(x, .out = 12, .k = 1), x)); }
+static gcp_tensor op_conv_leaky(gcp_tensor x) { return gcp_leaky_relu(gcp_conv2d(x, .out = 6, .k = 3), .slope = 0.3); }
+static gcp_tensor op_conv_groups(gcp_tensor x) { return gcp_conv2d(x, .out = 8, .k = 3, .groups = 4, .pad = 1); }
+static gcp_tensor op_depthwise(gcp_tensor x) { return gcp_conv2d(x, .out = 12, .k = 3, .groups = 12, .pad = 1); }
+static gcp_tensor op_transposed(gcp_tensor x) { return gcp_conv_transpose2d(x, .out = 5, .k = 3, .stride = 2); }
+static gcp_tensor op_norm(gcp_tensor x) { return gcp_batch_norm(gcp_conv2d(x, .out = 10, .k = 1, .no_bias = 1)); }
+static gcp_tensor op_norm_relu(gcp_tensor x) { return gcp_relu(gcp_batch_norm(x)); }
+static gcp_tensor op_norm_add(gcp_tensor x) { return gcp_relu6(gcp_add(gcp_tanh(x), gcp_batch_norm(x))); }
+static gcp_tensor op_norm_leaky(gcp_tensor x)
+{
+    return gcp_conv2d(gcp_leaky_relu(gcp_batch_norm(x)), .out = 3, .k = 1);
+}
+static gcp_tensor op_norm_frozen(gcp_tensor x)
+{
+    return gcp_clamp(gcp_batch_norm(x, .frozen = 1), .low = -0.7, .high = 0.3);
+}
+static gcp_tensor op_layer_norm(gcp_tensor x) { return gcp_layer_norm(x); }
+static gcp_tensor op_rms_norm(gcp_tensor x) { return gcp_rms_norm(gcp_tanh(x)); }
+static gcp_tensor op_group_norm(gcp_tensor x) { return gcp_group_norm(x, .groups = 3); }
+static gcp_tensor op_linear(gcp_tensor x) { return gcp_linear(gcp_flatten(x), .out = 11); }
+static gcp_tensor op_max_pool(gcp_tensor x) { return gcp_max_pool(x, .k = 3, .stride = 2, .pad = 1); }
+static gcp_tensor op_max_pool_gaps(gcp_tensor x) { return gcp_max_pool(gcp_add(x, gcp_tanh(x)), .k = 2, .stride = 3); }
+static gcp_tensor op_max_pool_tiles(gcp_tensor x)
+{
+    return gcp_add(gcp_global_avg_pool(x),
+                   gcp_global_avg_pool(gcp_max_pool(gcp_slice(x, .first = 0, .count = 12), .k = 2)));
+}
+static gcp_tensor op_avg_pool(gcp_tensor x) { return gcp_avg_pool(x, .k = 3, .stride = 1, .pad = 1); }
+static gcp_tensor op_global(gcp_tensor x) { return gcp_mul(x, gcp_sigmoid(gcp_global_avg_pool(x))); }
+static gcp_tensor op_upsample(gcp_tensor x) { return gcp_upsample(x, .factor = 2, .mode = GCP_UPSAMPLING_BILINEAR); }
+static gcp_tensor op_resize(gcp_tensor x) { return gcp_resize(x, .height = 3, .width = 5); }
+static gcp_tensor op_softmax(gcp_tensor x) { return gcp_softmax(x); }
+static gcp_tensor op_log_softmax(gcp_tensor x) { return gcp_log_softmax(x); }
+static gcp_tensor op_dropout(gcp_tensor x)
+{
+    return gcp_dropout(gcp_dropout(x, .rate = 0.3), .rate = 0.2, .per_sample = 1);
+}
+static gcp_tensor op_concat(gcp_tensor x) { return gcp_concat(GCP_TENSORS(gcp_tanh(x), x, gcp_relu(x))); }
+static gcp_tensor op_join(gcp_tensor x) { return gcp_concat(GCP_TENSORS(gcp_tanh(x), x), .axis = GCP_AXIS_WIDTH); }
+static gcp_tensor op_cut(gcp_tensor x)
+{
+    return gcp_slice(x, .first = 1, .count = 2, .step = 2, .axis = GCP_AXIS_HEIGHT);
+}
+static gcp_tensor op_slice(gcp_tensor x) { return gcp_tanh(gcp_slice(x, .first = 3, .count = 4)); }
+static gcp_tensor op_pad(gcp_tensor x)
+{
+    return gcp_pad(gcp_relu(x), .before = 2, .after = 1, .axis = GCP_AXIS_HEIGHT, .mode = GCP_PAD_EDGE);
+}
+static gcp_tensor op_transpose(gcp_tensor x) { return gcp_transpose(gcp_tanh(x), 0, 3, 1, 2); }
+static gcp_tensor op_reshape(gcp_tensor x)
+{
+    return gcp_tanh(gcp_reshape(gcp_slice(x, .first = 0, .count = 8), GCP_SHAPE(2, 96, 5)));
+}
+static gcp_tensor op_reduce(gcp_tensor x) { return gcp_sub(x, gcp_reduce(x, .by = GCP_REDUCE_MAX, .channels = 1)); }
+static gcp_tensor op_mean_of(gcp_tensor x) { return gcp_add(x, gcp_reduce(x, .height = 1, .width = 1)); }
+static gcp_tensor op_twice(gcp_tensor x)
+{
+    return gcp_mul(gcp_conv2d(x, .out = 4, .k = 1), gcp_conv2d(x, .out = 4, .k = 1));
+}
+static gcp_tensor op_square(gcp_tensor x)
+{
+    gcp_tensor y = gcp_tanh(x);
+    return gcp_mul(y, y);
+}
+static gcp_tensor op_prelu(gcp_tensor x)
+{
+    return gcp_prelu(x, gcp_param(net, "slopes", GCP_SHAPE(12), .init = GCP_INIT_ONES));
+}
+static gcp_tensor op_bias(gcp_tensor x)
+{
+    return gcp_bias(gcp_tanh(x), gcp_param(net, "shift", GCP_SHAPE(12), .init = GCP_INIT_ONES));
+}
+static gcp_tensor op_position(gcp_tensor x)
+{
+    return gcp_add(x, gcp_tanh(gcp_param(net, "place", GCP_SHAPE(1, 6, 10, 12), .init = GCP_INIT_ONES)));
+}
+static gcp_tensor op_matmul(gcp_tensor x)
+{
+    return gcp_matmul(gcp_softmax(gcp_matmul(x, gcp_tanh(x), .transpose_b = 1)), x);
+}
+static gcp_tensor op_readers(gcp_tensor x)
+{
+    gcp_tensor y = gcp_tanh(x), sum = gcp_relu(y);
+    for (int i = 0; i < 5; i++) sum = gcp_add(sum, gcp_conv2d(y, .out = 12, .k = 1));
+    return sum;
+}
+static gcp_tensor op_attention(gcp_tensor x)
+{
+    gcp_tensor t = gcp_reshape(x, GCP_SHAPE(2, 60, 12)), q = gcp_linear(t, .out = 12), k = gcp_linear(t, .out = 6);
+    return gcp_attention(q, k, gcp_linear(t, .out = 8), .heads = 4, .causal = 1);
+}
+static gcp_tensor op_attention_bias(gcp_tensor x)
+{
+    gcp_tensor t = gcp_reshape(x, GCP_SHAPE(2, 60, 12));
+    return gcp_attention(gcp_tanh(t), t, gcp_relu(t), .heads = 3, .lengths = lengths,
+                         .bias = gcp_tanh(gcp_param(net, "bias", GCP_SHAPE(1, 3, 60, 60), .init = GCP_INIT_ONES)));
+}
+static gcp_tensor op_embedding(gcp_tensor x)
+{
+    return gcp_add(gcp_global_avg_pool(x),
+                   gcp_linear(gcp_flatten(gcp_embedding(ids, .entries = 9, .out = 7)), .out = 12));
+}
+#define OP(name)         \
+    {                    \
+#name, op_##name \
+    }
+static const struct {
+    const char *name;
+    gcp_tensor (*record)(gcp_tensor x);
+} ops[] = { OP(conv),
+            OP(conv_same),
+            OP(conv_group),
+            OP(conv_leaky),
+            OP(conv_groups),
+            OP(depthwise),
+            OP(transposed),
+            OP(norm),
+            OP(norm_relu),
+            OP(norm_add),
+            OP(norm_leaky),
+            OP(norm_frozen),
+            OP(layer_norm),
+            OP(rms_norm),
+            OP(group_norm),
+            OP(linear),
+            OP(max_pool),
+            OP(max_pool_gaps),
+            OP(max_pool_tiles),
+            OP(avg_pool),
+            OP(global),
+            OP(upsample),
+            OP(resize),
+            OP(softmax),
+            OP(log_softmax),
+            OP(dropout),
+            OP(concat),
+            OP(join),
+            OP(cut),
+            OP(slice),
+            OP(pad),
+            OP(transpose),
+            OP(reshape),
+            OP(reduce),
+            OP(mean_of),
+            OP(twice),
+            OP(square),
+            OP(prelu),
+            OP(bias),
+            OP(position),
+            OP(matmul),
+            OP(readers),
+            OP(attention),
+            OP(attention_bias),
+            OP(embedding) };
+enum { OPS = sizeof ops / sizeof *ops };
+
+/* Losses of what an op made, y: of rows of classes, soft or weighted; of two tensors. */
+static gcp_tensor loss_of(gcp_tensor y, int which)
+{
+    const gcp_shape s = gcp_shape_of(y);
+    gcp_tensor rows = gcp_linear(gcp_global_avg_pool(s.d[1] * s.d[2] > 1 ? y : gcp_tanh(y)), .out = 5);
+    switch (which % 5) {
+    case 0: return gcp_cross_entropy(rows, labels, .smoothing = 0.1);
+    case 1: return gcp_cross_entropy(rows, gcp_softmax(gcp_linear(gcp_global_avg_pool(other), .out = 5)));
+    case 2: return gcp_mse(y, gcp_tanh(gcp_scale(y, .by = 0.5)));
+    case 3: return gcp_add(gcp_mean(gcp_square(y)), gcp_cross_entropy(rows, labels, .sample_weights = weights));
+    default: return gcp_smooth_l1(y, gcp_scale(y, .by = -0.25));
+    }
+}
+
+static gcp_tensor record(int op, int pointwise)
+{
+    static gcp_arena arena;
+    arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    net = gcp_tape_make(&arena, .ops = 64, .seed = 7);
+    image = gcp_want_grad(gcp_input(net, "image", GCP_SHAPE(2, 7, 9, 3)));
+    other = gcp_input(net, "other", GCP_SHAPE(2, 3, 3, 4));
+    labels = gcp_labels(net, "labels", GCP_SHAPE(2));
+    ids = gcp_ids(net, "ids", GCP_SHAPE(2, 4));
+    lengths = gcp_labels(net, "lengths", GCP_SHAPE(2));
+    weights = gcp_input(net, "weights", GCP_SHAPE(2));
+    gcp_tensor x = gcp_conv2d(image, .out = 12, .kh = 2, .kw = 2, .pad_left = 1, .pad_right = 1), y;
+    if (op < OPS) GCP_SEGMENT(net, "op") y = ops[op].record(x);
+    else y = pointwise_calls[pointwise](x);
+    return loss_of(y, op + pointwise);
+}
+
+static void write_all(gcp_plan *plan)
+{
+    static float some[2 * 7 * 9 * 3];
+    const int32_t label[2] = { 3, 1 }, id[8] = { 1, 8, 1, 0, 2, 2, 7, 1 }, length[2] = { 60, 33 };
+    const float weight[2] = { 0.5f, 2 };
+    for (size_t i = 0; i < sizeof some / sizeof *some; i++) some[i] = value(i, 1);
+    gcp_write(plan, image, some);
+    gcp_write(plan, other, some);
+    gcp_write(plan, labels, label);
+    gcp_write(plan, ids, id);
+    gcp_write(plan, lengths, length);
+    gcp_write(plan, weights, weight);
+}
+
+/* Loss, gradients of all parameters and of the image after a step; how many numbers. */
+enum { MOST = 1 << 15 };
+static size_t results(int op, int pointwise, gcp_plan_opts o, float *out)
+{
+    size_t n = 1;
+    gcp_tensor loss = record(op, pointwise); /* anew: random draws depend on how many steps ran */
+    gcp_plan plan = gcp_plan_make_at(loss, o);
+    gcp_bind(&plan, memory, sizeof memory);
+    write_all(&plan);
+    out[0] = (float)gcp_step(&plan);
+    for (int i = 0; !gcp_error(net); i++) {
+        gcp_tensor p = i ? gcp_nth_parameter(net, i - 1) : image;
+        if (gcp_is_nil(p)) break;
+        if (gcp_grad(&plan, p, out + n)) gcp_error_clear(net);
+        else n += gcp_elements(p);
+    }
+    if (gcp_plan_ok(&plan) && !o.check && !o.target->kernels)
+        CHECK_INT(gcp_measure(&plan, probe, sizeof probe), ==, plan.bytes);
+    return n;
+}
+
+/* The largest difference, as a share of the largest value. */
+static double apart(const float *a, const float *b, size_t n)
+{
+    double most = 0, size = 0;
+    for (size_t i = 0; i < n; i++) {
+        most = fmax(most, fabs((double)a[i] - (double)b[i]));
+        size = fmax(size, fabs((double)a[i]));
+    }
+    return size > 0 ? most / size : most;
+}
+
+static void one(const char *name, int op, int pointwise, unsigned seed)
+{
+    static float floats[MOST], wanted[MOST], found[MOST];
+    gcp_target target = { .isa = instructions(seed, probe, sizeof probe) }, plain = target;
+    plain.kernels = float_kernels();
+    const size_t n = results(op, pointwise,
+                             (gcp_plan_opts){ .at = GCP_AT, .policy = GCP_POLICY_KEEP_ALL, .target = &target }, floats);
+    results(
+        op, pointwise,
+        (gcp_plan_opts){
+            .at = GCP_AT, .store = GCP_STORE_BF16, .policy = GCP_POLICY_KEEP_ALL, .no_groups = 1, .target = &plain },
+        wanted);
+    for (int way = 0; way < 4; way++) {
+        gcp_plan_opts o = { .at = GCP_AT,
+                            .store = GCP_STORE_BF16,
+                            .policy = way & 1 ? GCP_POLICY_KEEP_ALL : GCP_POLICY_SEGMENTS,
+                            .target = &target };
+        o.no_groups = way == 2;
+        o.check = way == 2 ? GCP_CHECK : 0;
+        if (way == 3) {
+            target.threads = 3;
+            target.parallel_for = backwards;
+        }
+        CHECK_INT(results(op, pointwise, o, found), ==, n);
+        const int same = !memcmp(wanted, found, n * sizeof *found);
+        if (!same) fprintf(stderr, "%s, instruction set %d, way %d: other bits\n", name, target.isa, way);
+        CHECK(same);
+    }
+    /* 8 bits of a value, a few roundings: a hundredth of the largest; what goes by sign may flip near 0 */
+    const double off = apart(floats, wanted, n);
+    if (off > 0.06 || off == 0) fprintf(stderr, "%s: %g from floats\n", name, off);
+    CHECK(off < 0.06 && off > 0);
+    if (gcp_error(net)) fprintf(stderr, "%s: %s\n", name, gcp_error(net));
+    CHECK(!gcp_error(net));
+}
+
+/* ---- one number ---- */
+
+static void numbers(void)
+{
+    for (unsigned h = 0; h < 65536; h++) {
+        const float x = gcp_bf16_value((uint16_t)h);
+        if (isnan(x)) CHECK(isnan(gcp_bf16_value(gcp_bf16(x))));
+        else CHECK_INT(gcp_bf16(x), ==, h);
+        /* between two neighbours the nearer one, halfway the even one */
+        const float next = gcp_bf16_value((uint16_t)(h + 1)), middle = (float)(((double)x + (double)next) / 2);
+        if ((h & 0x7fff) >= 0x7f7f) continue;
+        CHECK_INT(gcp_bf16(middle), ==, h & 1 ? h + 1 : h);
+        CHECK_INT(gcp_bf16(nextafterf(middle, x)), ==, h);
+        CHECK_INT(gcp_bf16(nextafterf(middle, next)), ==, h + 1);
+    }
+    CHECK_INT(gcp_bf16(3.4e38f), ==, 0x7f80);
+    CHECK_INT(gcp_bf16(-INFINITY), ==, 0xff80);
+}
+
+/* ---- bytes, values in and out ---- */
+
+static gcp_tensor plain_net(void)
+{
+    static gcp_arena arena;
+    arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    net = gcp_tape_make(&arena, .ops = 64, .seed = 3);
+    image = gcp_want_grad(gcp_input(net, "image", GCP_SHAPE(4, 16, 16, 8)));
+    labels = gcp_labels(net, "labels", GCP_SHAPE(4));
+    gcp_tensor x = gcp_keep(gcp_relu(gcp_conv2d(image, .out = 16, .k = 3, .pad = 1)));
+    other = x;
+    for (int i = 0; i < 4; i++) x = gcp_relu(gcp_batch_norm(gcp_conv2d(x, .out = 16, .k = 3, .pad = 1)));
+    return gcp_cross_entropy(gcp_linear(gcp_global_avg_pool(x), .out = 5), labels);
+}
+static void feed(gcp_plan *plan, unsigned salt)
+{
+    static float some[4 * 16 * 16 * 8];
+    const int32_t label[4] = { 0, 1, 2, 3 };
+    for (size_t i = 0; i < sizeof some / sizeof *some; i++) some[i] = value(i, salt);
+    gcp_write(plan, image, some);
+    gcp_write(plan, labels, label);
+}
+static void bytes(void)
+{
+    static float in[4 * 16 * 16 * 8], out[4 * 16 * 16 * 16], gradient[4 * 16 * 16 * 8];
+    gcp_tensor loss = plain_net();
+    gcp_plan floats = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL);
+    gcp_plan halves = gcp_plan_make(loss, .store = GCP_STORE_BF16, .policy = GCP_POLICY_KEEP_ALL);
+    const size_t kept = floats.split.kept + floats.split.activation_gradients,
+                 half = halves.split.kept + halves.split.activation_gradients;
+    CHECK(half <= kept * 51 / 100);
+    CHECK_INT(halves.split.inputs, <=, floats.split.inputs / 2 + 64);
+    CHECK_INT(halves.split.weights, ==, floats.split.weights);
+    gcp_bind(&halves, memory, sizeof memory);
+    feed(&halves, 5);
+    CHECK(gcp_read(&halves, image, in) == GCP_OK);
+    for (size_t i = 0; i < sizeof in / sizeof *in; i++) CHECK(in[i] == gcp_bf16_value(gcp_bf16(value(i, 5))));
+    gcp_step(&halves);
+    CHECK(gcp_read(&halves, other, out) == GCP_OK && gcp_grad(&halves, image, gradient) == GCP_OK);
+    for (size_t i = 0; i < sizeof out / sizeof *out; i++) CHECK(out[i] == gcp_bf16_value(gcp_bf16(out[i])));
+    for (size_t i = 0; i < sizeof in / sizeof *in; i++) CHECK(gradient[i] == gcp_bf16_value(gcp_bf16(gradient[i])));
+    CHECK(!gcp_error(net));
+}
+
+/* Float, then bfloat16, then float again: state, slots and files are the tape's. */
+static void goes_on(void)
+{
+    double loss[3], first = 0;
+    gcp_tensor y = plain_net();
+    for (int part = 0; part < 3; part++) {
+        gcp_plan plan = gcp_plan_make(y, .store = part == 1 ? GCP_STORE_BF16 : GCP_STORE_REAL,
+                                      .optimizer = GCP_OPTIMIZER_ADAM, .policy = GCP_POLICY_SQRT);
+        gcp_bind(&plan, memory, sizeof memory);
+        feed(&plan, 9);
+        for (int i = 0; i < 12; i++) {
+            loss[part] = gcp_step(&plan, .lr = 0.01);
+            if (!part && !i) first = loss[0];
+        }
+        gcp_plan_free(&plan);
+    }
+    CHECK(loss[0] < first / 2 && loss[1] < loss[0] && loss[2] < loss[1]);
+    CHECK(!gcp_error(net));
+}
+
+/* ---- custom ops ---- */
+
+static int calls[2]; /* with floats, with halves */
+static int half_shape(gcp_shape_call *c)
+{
+    c->out[0] = c->in[0];
+    return 1;
+}
+static float at(const gcp_view *v, size_t pixel, int c)
+{
+    const size_t i = pixel * (size_t)v->pitch + (size_t)c;
+    calls[v->dtype == GCP_DTYPE_BF16]++;
+    return v->dtype == GCP_DTYPE_BF16 ? gcp_bf16_value(((const uint16_t *)v->data)[i]) : ((const float *)v->data)[i];
+}
+static void put(const gcp_view *v, size_t pixel, int c, float x)
+{
+    const size_t i = pixel * (size_t)v->pitch + (size_t)c;
+    if (v->accumulate) x += at(v, pixel, c);
+    if (v->dtype == GCP_DTYPE_BF16) ((uint16_t *)v->data)[i] = gcp_bf16(x);
+    else ((float *)v->data)[i] = x;
+}
+static void third(const gcp_call *c, const gcp_view *to, const gcp_view *from)
+{
+    const gcp_shape s = c->in[0].shape;
+    for (size_t p = 0; p < (size_t)s.d[0] * (size_t)s.d[1] * (size_t)s.d[2]; p++)
+        for (int k = 0; k < s.d[3]; k++) put(to, p, k, at(from, p, k) / 3);
+}
+static void third_forward(const gcp_call *c) { third(c, &c->out[0], &c->in[0]); }
+static void third_backward(const gcp_call *c) { third(c, &c->din[0], &c->dout[0]); }
+
+static void custom(void)
+{
+    static float found[2][4 * 16 * 16 * 8];
+    size_t taken[2];
+    for (unsigned flag = 0; flag < 2; flag++) {
+        const gcp_op op = { .name = "third",
+                            .shape = half_shape,
+                            .forward = third_forward,
+                            .backward = third_backward,
+                            .outputs = 1,
+                            .flags = flag ? GCP_FLAG_BF16 : 0 };
+        static gcp_arena arena;
+        arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+        net = gcp_tape_make(&arena, .ops = 64, .seed = 3);
+        image = gcp_want_grad(gcp_input(net, "image", GCP_SHAPE(4, 16, 16, 8)));
+        gcp_tensor x = gcp_tanh(image), y = gcp_custom(&x, 1, &op);
+        gcp_tensor loss = gcp_mean(gcp_square(gcp_add(gcp_tanh(y), gcp_relu(x))));
+        gcp_plan plan = gcp_plan_make(loss, .store = GCP_STORE_BF16, .policy = GCP_POLICY_KEEP_ALL);
+        static float some[4 * 16 * 16 * 8];
+        for (size_t i = 0; i < sizeof some / sizeof *some; i++) some[i] = value(i, 2);
+        memset(calls, 0, sizeof calls);
+        gcp_bind(&plan, memory, sizeof memory);
+        gcp_write(&plan, image, some);
+        gcp_step(&plan);
+        CHECK(calls[flag] > 0 && calls[!flag] == 0);
+        CHECK(gcp_grad(&plan, image, found[flag]) == GCP_OK);
+        taken[flag] = plan.bytes;
+        CHECK(!gcp_error(net));
+    }
+    CHECK(!memcmp(found[0], found[1], sizeof *found));
+    CHECK(taken[1] < taken[0]);
+}
+
+/* ---- what is refused ---- */
+
+static int device_calls;
+static void no_copy(void *c, void *to, const void *from, size_t n)
+{
+    (void)c;
+    device_calls++;
+    memcpy(to, from, n);
+}
+static void no_fill(void *c, void *to, int byte, size_t n)
+{
+    (void)c;
+    memset(to, byte, n);
+}
+static double no_time(void *c, void (*issue)(void *), void *arg)
+{
+    (void)c;
+    issue(arg);
+    return 1;
+}
+static const char *no_trouble(void *c)
+{
+    (void)c;
+    return NULL;
+}
+
+static void refused(void)
+{
+    const gcp_device device = { .copy = no_copy, .fill = no_fill, .timed = no_time, .trouble = no_trouble };
+    const gcp_target target = { .kernels = float_kernels(), .device = &device };
+    gcp_tensor loss = plain_net();
+    gcp_plan_make(loss, .store = (gcp_store)2);
+    CHECK(strstr(gcp_error(net), "unknown .store") != NULL);
+    gcp_error_clear(net);
+    gcp_plan_make(loss, .store = GCP_STORE_BF16, .target = &target);
+    CHECK(strstr(gcp_error(net), "the target's kernels do not take bfloat16") != NULL);
+    gcp_error_clear(net);
+    gcp_graph_plan(net, "gcp-graph 3\n", .store = GCP_STORE_BF16);
+    CHECK(strstr(gcp_error(net), ".store") != NULL);
+}
+
+int main(void)
+{
+    numbers();
+    for (int op = 0; op < OPS; op++)
+        for (unsigned isa = 0; isa < 4; isa += 2 + (unsigned)(op % 3)) one(ops[op].name, op, 0, isa + (unsigned)op);
+    for (int i = 0; i < POINTWISE_CALLS; i++) one("pointwise", OPS, i, (unsigned)i);
+    bytes();
+    goes_on();
+    custom();
+    refused();
+    return check_done();
+}
