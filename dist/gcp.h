@@ -3322,13 +3322,14 @@ GCPI_BODY gcp_real gcpi_half_rounded(gcp_real x)
 GCPI_DEF uint16_t gcp_bf16(float x) { return (uint16_t)(gcpi_rounded_bits(x) >> 16); }
 GCPI_DEF float gcp_bf16_value(uint16_t bits) { return gcpi_float_of((uint32_t)bits << 16); }
 
-/* Runs of values: widened, rounded to halves, rounded where they are. The first two take rows of n values, so many
-   elements apart. */
+/* Runs of values: widened, rounded to halves, halves added to halves, floats rounded where they are. The first three
+   take rows of n values, so many elements apart. */
 typedef struct gcpi_halves {
     void (*widen)(gcp_real *to, ptrdiff_t to_pitch, const gcpi_half *from, ptrdiff_t pitch, ptrdiff_t rows,
                   ptrdiff_t n);
     void (*narrow)(gcpi_half *to, ptrdiff_t to_pitch, const gcp_real *from, ptrdiff_t pitch, ptrdiff_t rows,
                    ptrdiff_t n);
+    void (*add)(gcpi_half *to, ptrdiff_t to_pitch, const gcpi_half *from, ptrdiff_t pitch, ptrdiff_t rows, ptrdiff_t n);
     void (*settle)(gcp_real *x, ptrdiff_t n);
 } gcpi_halves;
 /* A line at a time, then a few: the last of them overlap the ones before. Between two runs of a pass other work is
@@ -3347,6 +3348,20 @@ enum { GCPI_HALVES_LINE = 32, GCPI_HALVES_FEW = 8, GCPI_HALVES_AHEAD = 2048 };
         }                                                                                                              \
         for (ptrdiff_t i = first; i < n; i++) convert;                                                                 \
     }
+/* Adds a few at a time; the last of them overlap the ones before, and so are made first. */
+#define GCPI_HALVES_SUM(to, from, i) gcpi_half_of(gcpi_half_value((to)[i]) + gcpi_half_value((from)[i]))
+#define GCPI_HALVES_ADD(to, from, n)                                                                                   \
+    {                                                                                                                  \
+        gcpi_half last[GCPI_HALVES_FEW];                                                                               \
+        const ptrdiff_t end = n - GCPI_HALVES_FEW;                                                                     \
+        ptrdiff_t i = 0;                                                                                               \
+        for (ptrdiff_t k = 0; end >= 0 && k < GCPI_HALVES_FEW; k++)                                                    \
+            last[k] = GCPI_HALVES_SUM(to + end, from + end, k);                                                        \
+        for (; i <= end; i += GCPI_HALVES_FEW)                                                                         \
+            for (ptrdiff_t k = i; k < i + GCPI_HALVES_FEW; k++) to[k] = GCPI_HALVES_SUM(to, from, k);                  \
+        if (end >= 0) memcpy(to + end, last, sizeof last);                                                             \
+        else for (; i < n; i++) to[i] = GCPI_HALVES_SUM(to, from, i);                                                  \
+    }
 #define GCPI_HALVES(ISA, TARGET)                                                                                       \
     GCPI_LOOP TARGET void ISA##_widen(gcp_real *GCPI_RESTRICT to, ptrdiff_t to_pitch,                                  \
                                       const gcpi_half *GCPI_RESTRICT from, ptrdiff_t pitch, ptrdiff_t rows,            \
@@ -3362,11 +3377,17 @@ enum { GCPI_HALVES_LINE = 32, GCPI_HALVES_FEW = 8, GCPI_HALVES_AHEAD = 2048 };
         for (; rows > 0; rows--, to += to_pitch, from += pitch)                                                        \
             GCPI_HALVES_LOOP(n, to, to[i] = gcpi_half_of(from[i]), GCPI_PREFETCH)                                      \
     }                                                                                                                  \
+    GCPI_LOOP TARGET void ISA##_add(gcpi_half *GCPI_RESTRICT to, ptrdiff_t to_pitch,                                   \
+                                    const gcpi_half *GCPI_RESTRICT from, ptrdiff_t pitch, ptrdiff_t rows,              \
+                                    ptrdiff_t n)                                                                       \
+    {                                                                                                                  \
+        for (; rows > 0; rows--, to += to_pitch, from += pitch) GCPI_HALVES_ADD(to, from, n)                           \
+    }                                                                                                                  \
     GCPI_LOOP TARGET void ISA##_settle(gcp_real *x, ptrdiff_t n)                                                       \
     {                                                                                                                  \
         for (ptrdiff_t i = 0; i < n; i++) x[i] = gcpi_half_rounded(x[i]);                                              \
     }                                                                                                                  \
-    static const gcpi_halves ISA##_halves = { ISA##_widen, ISA##_narrow, ISA##_settle };
+    static const gcpi_halves ISA##_halves = { ISA##_widen, ISA##_narrow, ISA##_add, ISA##_settle };
 GCPI_HALVES(gcpi_any, )
 #if GCPI_X86
 GCPI_HALVES(gcpi_avx2, GCPI_AVX2)
@@ -6137,10 +6158,11 @@ GCPI_BODY void gcpi_copy_span_body(const gcpi_span *s)                          
 }
 GCPI_WIDE_SPAN(gcpi_copy_span)
 
-/* out: the operand that is made. halves: some lie in two bytes; typed: all do, and the loop takes them. */
+/* out: the operand that is made. halves: some lie in two bytes; typed: all do, and the loop takes
+   them; adds: rows of them are added to others. */
 typedef struct gcpi_map_job {
     const gcp_call *call; gcpi_span_fn fn;
-    gcp_view view[4]; unsigned char *mask; int out, dense, accumulate, halves, typed;
+    gcp_view view[4]; unsigned char *mask; int out, dense, accumulate, halves, typed, adds;
     size_t pixels, chunk, width;
 } gcpi_map_job;
 
@@ -6189,6 +6211,15 @@ static void gcpi_map_pieces(const gcpi_map_job *job, size_t first, size_t last)
     }
 }
 
+/* Short rows of halves to short rows of halves. */
+static void gcpi_map_adds(const gcpi_map_job *job, size_t first, size_t last)
+{
+    const gcp_view *to = &job->view[0], *from = &job->view[1];
+    gcpi_halves_of(job->call->target->isa)->add((gcpi_half *)gcpi_elements(to, first, 0).at, to->pitch,
+                                                (const gcpi_half *)gcpi_elements(from, first, 0).at, from->pitch,
+                                                (ptrdiff_t)(last - first), (ptrdiff_t)job->width);
+}
+
 static void gcpi_map_task(void *arg, int index, int worker)
 {
     const gcpi_map_job *job = (const gcpi_map_job *)arg;
@@ -6196,6 +6227,7 @@ static void gcpi_map_task(void *arg, int index, int worker)
     size_t step = job->dense ? last - first : 1;
     gcpi_span s;
     (void)worker;
+    if (job->adds) { gcpi_map_adds(job, first, last); return; }
     if (job->halves && !job->typed) { gcpi_map_pieces(job, first, last); return; }
     s.call = job->call; s.mask = job->mask; s.accumulate = job->accumulate; s.n = step * job->width;
     s.half = job->typed;
@@ -6223,6 +6255,7 @@ static void gcpi_map(const gcp_call *call, gcpi_span_fn fn, int typed, const gcp
         job.typed &= views[v]->dtype == GCP_DTYPE_BF16;
         if (views[v]->data && views[v]->pitch != (ptrdiff_t)job.width) job.dense = 0;
     }
+    job.adds = job.typed && !job.dense && accumulate && fn == gcpi_copy_span && views[0]->data != views[1]->data;
     /* a loop over so few values takes longer than to widen many rows of them at once; to move them does not */
     if (!job.dense && job.width < GCPI_ROW_LONG && (accumulate || fn != gcpi_copy_span)) job.typed = 0;
     job.chunk = (GCPI_MAX((size_t)1, GCPI_CHUNK / job.width) + 7) / 8 * 8;
@@ -12859,6 +12892,18 @@ static void gcpi_item_width(gcpi_problem *p, int tensor, int width)
     }
 }
 
+/* The op because of which a tensor of rounded values lies in floats. */
+static const char *gcpi_store_denied(const gcpi_problem *p, int tensor)
+{
+    const gcp_tape *t = p->tape;
+    const int producer = t->tensors[tensor].producer;
+    if (producer >= 0 && !gcpi_takes_halves(p, &t->ops[producer], -1)) return t->ops[producer].row->name;
+    for (int o = 0; o < t->op_count; o++)
+        for (int i = 0; i < t->ops[o].inputs; i++)
+            if (gcpi_edge(t, &t->ops[o], i) == tensor && !gcpi_takes_halves(p, &t->ops[o], i)) return t->ops[o].row->name;
+    return "an op";
+}
+
 /* A task none of whose operands is rounded runs as in a plan without halves. */
 static gcp_store gcpi_task_store(const gcpi_problem *p, const gcpi_task *t)
 {
@@ -13810,10 +13855,11 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
 
 /* A problem as text, read and written. gcp-graph 1 has one line per op:  KIND ID COST BYTES WORKSPACE INPUTS...  KIND
    is f (forward, may run again), o (forward, runs once) or b (backward, runs once, in this order, after all f and o).
-   Each op has one output tensor; INPUTS are ids of ops. gcp-graph 2 and 3 (the first line says so) have separate lines
+   Each op has one output tensor; INPUTS are ids of ops. gcp-graph 2 to 4 (the first line says so) have separate lines
    for tensors:
-     t ID BYTES [in=ID@OFFSET] [rows=PITCH/ROW] [gradient] [stored] [keep] [end] [always] [state]
+     t ID BYTES [in=ID@OFFSET] [rows=PITCH/ROW] [width=BYTES] [gradient] [stored] [keep] [end] [always] [state]
      f|o|b ID COST WORKSPACE OPERANDS... [of=ID] [free] [concat] [costly] [joins] [loss] [unit=N]
+   rows: elements from row to row, and in a row; width (from 4 on): bytes of an element, else those of gcp_real.
    in: a view, which takes no bytes of its own; what a concat reads and does not hold so, it copies. keep: kept by the
    user; end: lives to the end of the step; always: from its beginning, too; state: is not in the slab (2 leaves such
    operands out, so a concat of weights has the wrong columns there). Operands: T is read, >T written, +T added to, =T
@@ -13905,6 +13951,15 @@ static int gcpi_graph_rows(gcpi_reader *r, gcpi_item *x, const char *token)
     return 1;
 }
 
+static int gcpi_graph_width(gcpi_reader *r, gcpi_item *x, const char *token)
+{
+    size_t width;
+    if (!gcpi_size_token(token, &width) || width < 1 || width > 16)
+        return gcpi_graph_bad(r, "not width=BYTES, 1 to 16:", token);
+    x->width = (int)width;
+    return 1;
+}
+
 static int gcpi_graph_inside(gcpi_reader *r, int item, char *token)
 {
     gcpi_problem *p = r->p;
@@ -13933,6 +13988,7 @@ static int gcpi_graph_tensor(gcpi_reader *r)
     while ((token = gcpi_token(r)) != NULL) {
         if (!strncmp(token, "in=", 3)) { if (!gcpi_graph_inside(r, item, token + 3)) return 0; }
         else if (!strncmp(token, "rows=", 5)) { if (!gcpi_graph_rows(r, x, token + 5)) return 0; }
+        else if (r->version > 3 && !strncmp(token, "width=", 6)) { if (!gcpi_graph_width(r, x, token + 6)) return 0; }
         else if (!strcmp(token, "gradient")) x->kind = GCPI_GRADIENT_ITEM;
         else if (!strcmp(token, "stored")) x->stored = 1;
         else if (!strcmp(token, "keep")) x->kept = x->stored = 1;
@@ -14136,7 +14192,7 @@ static int gcpi_graph_version(const char *text)
     int version = 0;
     if (strncmp(text, "# gcp-graph ", 12) || text[12] < '0' || text[12] > '9') return 1;
     for (text += 12; *text >= '0' && *text <= '9' && version < 100; text++) version = 10 * version + *text - '0';
-    return version <= 3 ? version : 0;
+    return version <= 4 ? version : 0;
 }
 
 /* A graph has no functions to run, so its problem can be planned, but not run. 0: the text is wrong (message says in
@@ -14154,7 +14210,7 @@ static int gcpi_graph_parse(gcpi_problem *p, const char *text, const gcp_target 
     r.version = gcpi_graph_version(text);
     if (!r.version) {
         r.line = 1;
-        return gcpi_graph_bad(&r, "a version that this gcp does not read; it reads 1 to 3", NULL);
+        return gcpi_graph_bad(&r, "a version that this gcp does not read; it reads 1 to 4", NULL);
     }
     for (char *line = r.text, *next; line; line = next) {
         next = strchr(line, '\n');
@@ -14183,6 +14239,14 @@ static int gcpi_graph_parse(gcpi_problem *p, const char *text, const gcp_target 
     return 1;
 }
 
+/* The version that says all of a problem: the oldest. */
+static int gcpi_graph_least(const gcpi_problem *p)
+{
+    for (int i = 0; i < p->item_count; i++)
+        if (p->items[i].row && p->items[i].width != (int)sizeof(gcp_real)) return 4;
+    return 3;
+}
+
 /* Prints a tensor's line, after that of its group's root. done: per item, 1 once it has a line. */
 static void gcpi_graph_print_tensor(const gcpi_problem *p, int item, unsigned char *done, gcp_writer w)
 {
@@ -14194,6 +14258,7 @@ static void gcpi_graph_print_tensor(const gcpi_problem *p, int item, unsigned ch
     gcpi_say(w, "t %d %zu", item, x->bytes);
     if (x->root != item) gcpi_say(w, " in=%d@%zu", x->root, x->offset);
     if (x->row) gcpi_say(w, " rows=%td/%td", x->pitch, x->row);
+    if (x->row && x->width != (int)sizeof(gcp_real)) gcpi_say(w, " width=%d", x->width);
     gcpi_item_name(p, item, name, sizeof name);
     gcpi_say(w, "%s%s%s%s%s%s # %s\n", x->kind == GCPI_GRADIENT_ITEM ? " gradient" : "", x->stored ? " stored" : "",
              x->kept ? " keep" : "", x->pinned == GCPI_PINNED_TO_END ? " end" : "",
@@ -22122,11 +22187,13 @@ static void gcpi_help_text(const gcpi_plan *core, int task, size_t gradients, si
     text[0] = 0;
     if (gcpi_is_graph(&core->p)) return;
     const size_t threads = gcpi_threads_take(&core->p, task);
-    if (adam && core->slot_bytes)
-        n += (size_t)snprintf(text, size, "; SGD with momentum in place of %s: %zu less",
+    if (batch && !core->p.store && sizeof(gcp_real) == sizeof(float) && !core->p.target.device)
+        n += (size_t)snprintf(text, size, "; .store = GCP_STORE_BF16: about %zu less", batch / 2);
+    if (adam && core->slot_bytes && n < size)
+        n += (size_t)snprintf(text + n, size - n, "; SGD with momentum in place of %s: %zu less",
                               o->optimizer == GCP_OPTIMIZER_ADAM ? "Adam" : "AdamW", core->slot_bytes / 2);
-    if (o->optimizer == GCP_OPTIMIZER_SGD && core->slot_bytes)
-        n += (size_t)snprintf(text, size, "; SGD without momentum: %zu less", core->slot_bytes);
+    if (o->optimizer == GCP_OPTIMIZER_SGD && core->slot_bytes && n < size)
+        n += (size_t)snprintf(text + n, size - n, "; SGD without momentum: %zu less", core->slot_bytes);
     if (core->slot_bytes && n < size)
         n += (size_t)snprintf(text + n, size - n, "; slots in far memory (gcp_slots_bind): up to %zu less",
                               core->slot_bytes);
@@ -25807,7 +25874,8 @@ GCPI_DEF void gcp_graph_print(const gcp_plan *plan, gcp_writer w)
     ptrdiff_t scratch = a->scratch;
     unsigned char *done = GCPI_SCRATCH(a, unsigned char, p->item_count);
     if (done) {
-        gcpi_say(w, "# gcp-graph 3\n# numbers %zu\n# state %zu\n# units %d\n", p->numbers, plan->state_bytes, p->units);
+        gcpi_say(w, "# gcp-graph %d\n# numbers %zu\n# state %zu\n# units %d\n", gcpi_graph_least(p), p->numbers,
+                 plan->state_bytes, p->units);
         for (int i = 0; i < p->operand_count; i++) gcpi_graph_print_tensor(p, p->operands[i].item, done, w);
         for (int i = 0; i < p->task_count; i++) gcpi_graph_print_op(p, i, w);
     }
@@ -25932,7 +26000,7 @@ static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
     const gcpi_plan *core = plan->core;
     size_t fixed = plan->state_bytes + s->inputs + s->weight_gradients;
     double share = 100.0 * (double)fixed / (double)plan->bytes;
-    char help[400];
+    char help[500];
     if (!core->p.training) return;
     if (share > 50)
         gcpi_say(w,
@@ -25957,6 +26025,28 @@ static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
         core->p.tasks[core->list.at[core->peak_at].task].kind == GCPI_TASK_FORWARD &&
         core->list.at[core->peak_at].letter == 'R')
         gcpi_say(w, "the peak is inside a segment that is run again: more, shorter segments would lower it\n");
+}
+
+/* What lies in two bytes at the peak; and what does not, because of an op. */
+static void gcpi_why_store(const gcp_plan *plan, gcp_writer w)
+{
+    const gcpi_plan *core = plan->core;
+    size_t halves = 0, floats = 0, most = 0;
+    int largest = 0;
+    char name[128];
+    if (!core->p.store) return;
+    for (int b = 0; b < core->buffer_count; b++) {
+        const gcpi_plan_buffer *x = &core->buffers[b];
+        const gcpi_item *item = &core->p.items[x->item];
+        if (!item->rounds || x->first > core->peak_at || x->last < core->peak_at) continue;
+        *(item->width == (int)sizeof(uint16_t) ? &halves : &floats) += x->bytes;
+        if (item->width != (int)sizeof(uint16_t) && x->bytes > most) { most = x->bytes; largest = x->item; }
+    }
+    gcpi_say(w, "%.3f MiB of the peak are activations in bfloat16: as much is saved beside floats\n", gcpi_mib(halves));
+    if (!floats) return;
+    gcpi_item_name(&core->p, largest, name, sizeof name);
+    gcpi_say(w, "%.3f MiB of the peak are rounded, but lie in floats, most of it %s: %s takes no bfloat16 there\n",
+             gcpi_mib(floats), name, gcpi_store_denied(&core->p, core->p.items[largest].tensor));
 }
 
 /* A graph's text does not tell what its state is, nor whose gradients are weights'. */
@@ -26074,6 +26164,7 @@ GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
     const gcpi_plan *core = plan->core;
     gcpi_why_in_vain(plan, w);
     gcpi_why_bytes(plan, w);
+    gcpi_why_store(plan, w);
     gcpi_why_time(plan, w);
     if (core->opts.policy == GCP_POLICY_BUDGET && plan->method)
         gcpi_say(w,
@@ -27132,18 +27223,22 @@ static const struct { const char *name, *colour, *pattern; } gcpi_inks[] = {
 static const int gcpi_legend[] = { GCPI_IS_KEPT, GCPI_IS_AGAIN, GCPI_IS_GRADIENT, GCPI_IS_WEIGHT, GCPI_IS_WORKSPACE,
                                    GCPI_IS_GONE, GCPI_IS_RESULT, GCPI_IS_INPUT };
 
-/* What a plan is called: by its policy's enumerator, or as a reader calls it. */
+/* What a plan is called: by its policy's enumerator, or as a reader calls it, with what it is stored in. */
 static const char *gcpi_policy_name(const gcpi_plan *core, int enumerator)
 {
-    static const char *const names[][2] = {
-        { "segments", "GCP_POLICY_SEGMENTS" },       { "keep all", "GCP_POLICY_KEEP_ALL" },
-        { "uniform", "GCP_POLICY_UNIFORM" },         { "checkpoints", "GCP_POLICY_CHECKPOINTS" },
-        { "square root", "GCP_POLICY_SQRT" },        { "recursive", "GCP_POLICY_RECURSIVE" },
-        { "cheap", "GCP_POLICY_CHEAP" },             { "budget", "GCP_POLICY_BUDGET" }
+#define GCPI_POLICY_NAMES(NAME, words) { words, "GCP_POLICY_" #NAME, words ", bfloat16" }
+    static const char *const names[][3] = {
+        GCPI_POLICY_NAMES(SEGMENTS, "segments"), GCPI_POLICY_NAMES(KEEP_ALL, "keep all"),
+        GCPI_POLICY_NAMES(UNIFORM, "uniform"), GCPI_POLICY_NAMES(CHECKPOINTS, "checkpoints"),
+        GCPI_POLICY_NAMES(SQRT, "square root"), GCPI_POLICY_NAMES(RECURSIVE, "recursive"),
+        GCPI_POLICY_NAMES(CHEAP, "cheap"), GCPI_POLICY_NAMES(BUDGET, "budget")
     };
-    if (core->opts.list) return enumerator ? "A list" : "a list";
-    if (!core->p.training) return enumerator ? "Inference" : "inference";
-    return names[core->opts.policy][enumerator];
+#undef GCPI_POLICY_NAMES
+    static const char *const others[][3] = { { "a list", "A list", "a list, bfloat16" },
+                                             { "inference", "Inference", "inference, bfloat16" } };
+    const int form = enumerator ? 1 : core->p.store ? 2 : 0;
+    if (core->opts.list) return others[0][form];
+    return core->p.training ? names[core->opts.policy][form] : others[1][form];
 }
 
 /* Whether a buffer waits for the step's end alone (the loss, what gcp_keep keeps), not for backward. */

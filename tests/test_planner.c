@@ -1077,7 +1077,7 @@ static void bad_graphs(void)
 {
     refused("", "line 1: there is no backward op");
     refused(NULL, "line 1: there is no backward op");
-    refused("# gcp-graph 20\nt x 64\n", "line 1: a version that this gcp does not read; it reads 1 to 3");
+    refused("# gcp-graph 20\nt x 64\n", "line 1: a version that this gcp does not read; it reads 1 to 4");
     refused("# gcp-graph 0\n", "line 1: a version");
     refused("# gcp-graph 1: text\nt x 64\n", "line 2: neither f, o, b nor t: t");
     refused("f a 1 64 0\n", "there is no backward op");

@@ -435,6 +435,41 @@ static void custom(void)
     CHECK(taken[1] < taken[0]);
 }
 
+/* ---- as text ---- */
+
+static char text[1 << 18];
+static size_t used;
+static void append(void *context, const char *some, size_t size)
+{
+    (void)context;
+    if (used + size >= sizeof text) return;
+    memcpy(text + used, some, size);
+    text[used += size] = 0;
+}
+/* A graph says how wide the elements of rows are: planned again it takes the same bytes, and prints the same. */
+static void graphs(void)
+{
+    static char first[sizeof text];
+    gcp_tensor x = plain_net(), loss = gcp_add(x, gcp_mean(gcp_concat(GCP_TENSORS(other, gcp_tanh(other)))));
+    gcp_plan plan = gcp_plan_make(loss, .store = GCP_STORE_BF16, .policy = GCP_POLICY_KEEP_ALL);
+    used = 0;
+    gcp_graph_print(&plan, (gcp_writer){ append, NULL });
+    strcpy(first, text);
+    CHECK(!strncmp(text, "# gcp-graph 4\n", 14) && strstr(text, " width=2 "));
+    gcp_plan again = gcp_graph_plan(net, first, .policy = GCP_POLICY_KEEP_ALL);
+    CHECK(!gcp_error(net));
+    CHECK_INT(again.bytes, ==, plan.bytes);
+    used = 0;
+    gcp_why_print(&plan, (gcp_writer){ append, NULL });
+    CHECK(strstr(text, " MiB of the peak are activations in bfloat16") != NULL);
+    gcp_graph_plan(net, "# gcp-graph 4\nt x 64 rows=4/2 width=0\n");
+    CHECK(strstr(gcp_error(net), "line 2: not width=BYTES, 1 to 16: 0") != NULL);
+    gcp_error_clear(net);
+    gcp_graph_plan(net, "# gcp-graph 3\nt x 64 rows=4/2 width=2\n");
+    CHECK(strstr(gcp_error(net), "line 2: unknown: width=2") != NULL);
+    gcp_error_clear(net);
+}
+
 /* ---- what is refused ---- */
 
 static int device_calls;
@@ -485,6 +520,7 @@ int main(void)
     bytes();
     goes_on();
     custom();
+    graphs();
     refused();
     return check_done();
 }

@@ -317,7 +317,7 @@ static void bad_states(void)
 {
     refused("# gcp-graph 3\nt w 64 state\nf a 1 0 >w\n", "line 3: no op may write w");
     refused("# gcp-graph 3\nt w 64 state\nt x 64\nf a 1 0 w >x\nb b 1 0 x +w\n", "only a gradient that an earlier op");
-    refused("# gcp-graph 4\nt w 64 state\n", "line 1: a version that this gcp does not read");
+    refused("# gcp-graph 5\nt w 64 state\n", "line 1: a version that this gcp does not read");
 }
 
 /* Usage: test_views [networks] */

@@ -22,10 +22,11 @@ GCPI_BODY void gcpi_copy_span_body(const gcpi_span *s)                          
 }
 GCPI_WIDE_SPAN(gcpi_copy_span)
 
-/* out: the operand that is made. halves: some lie in two bytes; typed: all do, and the loop takes them. */
+/* out: the operand that is made. halves: some lie in two bytes; typed: all do, and the loop takes
+   them; adds: rows of them are added to others. */
 typedef struct gcpi_map_job {
     const gcp_call *call; gcpi_span_fn fn;
-    gcp_view view[4]; unsigned char *mask; int out, dense, accumulate, halves, typed;
+    gcp_view view[4]; unsigned char *mask; int out, dense, accumulate, halves, typed, adds;
     size_t pixels, chunk, width;
 } gcpi_map_job;
 
@@ -74,6 +75,15 @@ static void gcpi_map_pieces(const gcpi_map_job *job, size_t first, size_t last)
     }
 }
 
+/* Short rows of halves to short rows of halves. */
+static void gcpi_map_adds(const gcpi_map_job *job, size_t first, size_t last)
+{
+    const gcp_view *to = &job->view[0], *from = &job->view[1];
+    gcpi_halves_of(job->call->target->isa)->add((gcpi_half *)gcpi_elements(to, first, 0).at, to->pitch,
+                                                (const gcpi_half *)gcpi_elements(from, first, 0).at, from->pitch,
+                                                (ptrdiff_t)(last - first), (ptrdiff_t)job->width);
+}
+
 static void gcpi_map_task(void *arg, int index, int worker)
 {
     const gcpi_map_job *job = (const gcpi_map_job *)arg;
@@ -81,6 +91,7 @@ static void gcpi_map_task(void *arg, int index, int worker)
     size_t step = job->dense ? last - first : 1;
     gcpi_span s;
     (void)worker;
+    if (job->adds) { gcpi_map_adds(job, first, last); return; }
     if (job->halves && !job->typed) { gcpi_map_pieces(job, first, last); return; }
     s.call = job->call; s.mask = job->mask; s.accumulate = job->accumulate; s.n = step * job->width;
     s.half = job->typed;
@@ -108,6 +119,7 @@ static void gcpi_map(const gcp_call *call, gcpi_span_fn fn, int typed, const gcp
         job.typed &= views[v]->dtype == GCP_DTYPE_BF16;
         if (views[v]->data && views[v]->pitch != (ptrdiff_t)job.width) job.dense = 0;
     }
+    job.adds = job.typed && !job.dense && accumulate && fn == gcpi_copy_span && views[0]->data != views[1]->data;
     /* a loop over so few values takes longer than to widen many rows of them at once; to move them does not */
     if (!job.dense && job.width < GCPI_ROW_LONG && (accumulate || fn != gcpi_copy_span)) job.typed = 0;
     job.chunk = (GCPI_MAX((size_t)1, GCPI_CHUNK / job.width) + 7) / 8 * 8;

@@ -35,11 +35,13 @@ static void gcpi_help_text(const gcpi_plan *core, int task, size_t gradients, si
     text[0] = 0;
     if (gcpi_is_graph(&core->p)) return;
     const size_t threads = gcpi_threads_take(&core->p, task);
-    if (adam && core->slot_bytes)
-        n += (size_t)snprintf(text, size, "; SGD with momentum in place of %s: %zu less",
+    if (batch && !core->p.store && sizeof(gcp_real) == sizeof(float) && !core->p.target.device)
+        n += (size_t)snprintf(text, size, "; .store = GCP_STORE_BF16: about %zu less", batch / 2);
+    if (adam && core->slot_bytes && n < size)
+        n += (size_t)snprintf(text + n, size - n, "; SGD with momentum in place of %s: %zu less",
                               o->optimizer == GCP_OPTIMIZER_ADAM ? "Adam" : "AdamW", core->slot_bytes / 2);
-    if (o->optimizer == GCP_OPTIMIZER_SGD && core->slot_bytes)
-        n += (size_t)snprintf(text, size, "; SGD without momentum: %zu less", core->slot_bytes);
+    if (o->optimizer == GCP_OPTIMIZER_SGD && core->slot_bytes && n < size)
+        n += (size_t)snprintf(text + n, size - n, "; SGD without momentum: %zu less", core->slot_bytes);
     if (core->slot_bytes && n < size)
         n += (size_t)snprintf(text + n, size - n, "; slots in far memory (gcp_slots_bind): up to %zu less",
                               core->slot_bytes);

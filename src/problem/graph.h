@@ -1,9 +1,10 @@
 /* A problem as text, read and written. gcp-graph 1 has one line per op:  KIND ID COST BYTES WORKSPACE INPUTS...  KIND
    is f (forward, may run again), o (forward, runs once) or b (backward, runs once, in this order, after all f and o).
-   Each op has one output tensor; INPUTS are ids of ops. gcp-graph 2 and 3 (the first line says so) have separate lines
+   Each op has one output tensor; INPUTS are ids of ops. gcp-graph 2 to 4 (the first line says so) have separate lines
    for tensors:
-     t ID BYTES [in=ID@OFFSET] [rows=PITCH/ROW] [gradient] [stored] [keep] [end] [always] [state]
+     t ID BYTES [in=ID@OFFSET] [rows=PITCH/ROW] [width=BYTES] [gradient] [stored] [keep] [end] [always] [state]
      f|o|b ID COST WORKSPACE OPERANDS... [of=ID] [free] [concat] [costly] [joins] [loss] [unit=N]
+   rows: elements from row to row, and in a row; width (from 4 on): bytes of an element, else those of gcp_real.
    in: a view, which takes no bytes of its own; what a concat reads and does not hold so, it copies. keep: kept by the
    user; end: lives to the end of the step; always: from its beginning, too; state: is not in the slab (2 leaves such
    operands out, so a concat of weights has the wrong columns there). Operands: T is read, >T written, +T added to, =T
@@ -95,6 +96,15 @@ static int gcpi_graph_rows(gcpi_reader *r, gcpi_item *x, const char *token)
     return 1;
 }
 
+static int gcpi_graph_width(gcpi_reader *r, gcpi_item *x, const char *token)
+{
+    size_t width;
+    if (!gcpi_size_token(token, &width) || width < 1 || width > 16)
+        return gcpi_graph_bad(r, "not width=BYTES, 1 to 16:", token);
+    x->width = (int)width;
+    return 1;
+}
+
 static int gcpi_graph_inside(gcpi_reader *r, int item, char *token)
 {
     gcpi_problem *p = r->p;
@@ -123,6 +133,7 @@ static int gcpi_graph_tensor(gcpi_reader *r)
     while ((token = gcpi_token(r)) != NULL) {
         if (!strncmp(token, "in=", 3)) { if (!gcpi_graph_inside(r, item, token + 3)) return 0; }
         else if (!strncmp(token, "rows=", 5)) { if (!gcpi_graph_rows(r, x, token + 5)) return 0; }
+        else if (r->version > 3 && !strncmp(token, "width=", 6)) { if (!gcpi_graph_width(r, x, token + 6)) return 0; }
         else if (!strcmp(token, "gradient")) x->kind = GCPI_GRADIENT_ITEM;
         else if (!strcmp(token, "stored")) x->stored = 1;
         else if (!strcmp(token, "keep")) x->kept = x->stored = 1;
@@ -326,7 +337,7 @@ static int gcpi_graph_version(const char *text)
     int version = 0;
     if (strncmp(text, "# gcp-graph ", 12) || text[12] < '0' || text[12] > '9') return 1;
     for (text += 12; *text >= '0' && *text <= '9' && version < 100; text++) version = 10 * version + *text - '0';
-    return version <= 3 ? version : 0;
+    return version <= 4 ? version : 0;
 }
 
 /* A graph has no functions to run, so its problem can be planned, but not run. 0: the text is wrong (message says in
@@ -344,7 +355,7 @@ static int gcpi_graph_parse(gcpi_problem *p, const char *text, const gcp_target 
     r.version = gcpi_graph_version(text);
     if (!r.version) {
         r.line = 1;
-        return gcpi_graph_bad(&r, "a version that this gcp does not read; it reads 1 to 3", NULL);
+        return gcpi_graph_bad(&r, "a version that this gcp does not read; it reads 1 to 4", NULL);
     }
     for (char *line = r.text, *next; line; line = next) {
         next = strchr(line, '\n');
@@ -373,6 +384,14 @@ static int gcpi_graph_parse(gcpi_problem *p, const char *text, const gcp_target 
     return 1;
 }
 
+/* The version that says all of a problem: the oldest. */
+static int gcpi_graph_least(const gcpi_problem *p)
+{
+    for (int i = 0; i < p->item_count; i++)
+        if (p->items[i].row && p->items[i].width != (int)sizeof(gcp_real)) return 4;
+    return 3;
+}
+
 /* Prints a tensor's line, after that of its group's root. done: per item, 1 once it has a line. */
 static void gcpi_graph_print_tensor(const gcpi_problem *p, int item, unsigned char *done, gcp_writer w)
 {
@@ -384,6 +403,7 @@ static void gcpi_graph_print_tensor(const gcpi_problem *p, int item, unsigned ch
     gcpi_say(w, "t %d %zu", item, x->bytes);
     if (x->root != item) gcpi_say(w, " in=%d@%zu", x->root, x->offset);
     if (x->row) gcpi_say(w, " rows=%td/%td", x->pitch, x->row);
+    if (x->row && x->width != (int)sizeof(gcp_real)) gcpi_say(w, " width=%d", x->width);
     gcpi_item_name(p, item, name, sizeof name);
     gcpi_say(w, "%s%s%s%s%s%s # %s\n", x->kind == GCPI_GRADIENT_ITEM ? " gradient" : "", x->stored ? " stored" : "",
              x->kept ? " keep" : "", x->pinned == GCPI_PINNED_TO_END ? " end" : "",

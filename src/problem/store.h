@@ -52,6 +52,18 @@ static void gcpi_item_width(gcpi_problem *p, int tensor, int width)
     }
 }
 
+/* The op because of which a tensor of rounded values lies in floats. */
+static const char *gcpi_store_denied(const gcpi_problem *p, int tensor)
+{
+    const gcp_tape *t = p->tape;
+    const int producer = t->tensors[tensor].producer;
+    if (producer >= 0 && !gcpi_takes_halves(p, &t->ops[producer], -1)) return t->ops[producer].row->name;
+    for (int o = 0; o < t->op_count; o++)
+        for (int i = 0; i < t->ops[o].inputs; i++)
+            if (gcpi_edge(t, &t->ops[o], i) == tensor && !gcpi_takes_halves(p, &t->ops[o], i)) return t->ops[o].row->name;
+    return "an op";
+}
+
 /* A task none of whose operands is rounded runs as in a plan without halves. */
 static gcp_store gcpi_task_store(const gcpi_problem *p, const gcpi_task *t)
 {

@@ -88,7 +88,8 @@ GCPI_DEF void gcp_graph_print(const gcp_plan *plan, gcp_writer w)
     ptrdiff_t scratch = a->scratch;
     unsigned char *done = GCPI_SCRATCH(a, unsigned char, p->item_count);
     if (done) {
-        gcpi_say(w, "# gcp-graph 3\n# numbers %zu\n# state %zu\n# units %d\n", p->numbers, plan->state_bytes, p->units);
+        gcpi_say(w, "# gcp-graph %d\n# numbers %zu\n# state %zu\n# units %d\n", gcpi_graph_least(p), p->numbers,
+                 plan->state_bytes, p->units);
         for (int i = 0; i < p->operand_count; i++) gcpi_graph_print_tensor(p, p->operands[i].item, done, w);
         for (int i = 0; i < p->task_count; i++) gcpi_graph_print_op(p, i, w);
     }
@@ -213,7 +214,7 @@ static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
     const gcpi_plan *core = plan->core;
     size_t fixed = plan->state_bytes + s->inputs + s->weight_gradients;
     double share = 100.0 * (double)fixed / (double)plan->bytes;
-    char help[400];
+    char help[500];
     if (!core->p.training) return;
     if (share > 50)
         gcpi_say(w,
@@ -238,6 +239,28 @@ static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
         core->p.tasks[core->list.at[core->peak_at].task].kind == GCPI_TASK_FORWARD &&
         core->list.at[core->peak_at].letter == 'R')
         gcpi_say(w, "the peak is inside a segment that is run again: more, shorter segments would lower it\n");
+}
+
+/* What lies in two bytes at the peak; and what does not, because of an op. */
+static void gcpi_why_store(const gcp_plan *plan, gcp_writer w)
+{
+    const gcpi_plan *core = plan->core;
+    size_t halves = 0, floats = 0, most = 0;
+    int largest = 0;
+    char name[128];
+    if (!core->p.store) return;
+    for (int b = 0; b < core->buffer_count; b++) {
+        const gcpi_plan_buffer *x = &core->buffers[b];
+        const gcpi_item *item = &core->p.items[x->item];
+        if (!item->rounds || x->first > core->peak_at || x->last < core->peak_at) continue;
+        *(item->width == (int)sizeof(uint16_t) ? &halves : &floats) += x->bytes;
+        if (item->width != (int)sizeof(uint16_t) && x->bytes > most) { most = x->bytes; largest = x->item; }
+    }
+    gcpi_say(w, "%.3f MiB of the peak are activations in bfloat16: as much is saved beside floats\n", gcpi_mib(halves));
+    if (!floats) return;
+    gcpi_item_name(&core->p, largest, name, sizeof name);
+    gcpi_say(w, "%.3f MiB of the peak are rounded, but lie in floats, most of it %s: %s takes no bfloat16 there\n",
+             gcpi_mib(floats), name, gcpi_store_denied(&core->p, core->p.items[largest].tensor));
 }
 
 /* A graph's text does not tell what its state is, nor whose gradients are weights'. */
@@ -355,6 +378,7 @@ GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
     const gcpi_plan *core = plan->core;
     gcpi_why_in_vain(plan, w);
     gcpi_why_bytes(plan, w);
+    gcpi_why_store(plan, w);
     gcpi_why_time(plan, w);
     if (core->opts.policy == GCP_POLICY_BUDGET && plan->method)
         gcpi_say(w,

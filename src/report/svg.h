@@ -21,18 +21,22 @@ static const struct { const char *name, *colour, *pattern; } gcpi_inks[] = {
 static const int gcpi_legend[] = { GCPI_IS_KEPT, GCPI_IS_AGAIN, GCPI_IS_GRADIENT, GCPI_IS_WEIGHT, GCPI_IS_WORKSPACE,
                                    GCPI_IS_GONE, GCPI_IS_RESULT, GCPI_IS_INPUT };
 
-/* What a plan is called: by its policy's enumerator, or as a reader calls it. */
+/* What a plan is called: by its policy's enumerator, or as a reader calls it, with what it is stored in. */
 static const char *gcpi_policy_name(const gcpi_plan *core, int enumerator)
 {
-    static const char *const names[][2] = {
-        { "segments", "GCP_POLICY_SEGMENTS" },       { "keep all", "GCP_POLICY_KEEP_ALL" },
-        { "uniform", "GCP_POLICY_UNIFORM" },         { "checkpoints", "GCP_POLICY_CHECKPOINTS" },
-        { "square root", "GCP_POLICY_SQRT" },        { "recursive", "GCP_POLICY_RECURSIVE" },
-        { "cheap", "GCP_POLICY_CHEAP" },             { "budget", "GCP_POLICY_BUDGET" }
+#define GCPI_POLICY_NAMES(NAME, words) { words, "GCP_POLICY_" #NAME, words ", bfloat16" }
+    static const char *const names[][3] = {
+        GCPI_POLICY_NAMES(SEGMENTS, "segments"), GCPI_POLICY_NAMES(KEEP_ALL, "keep all"),
+        GCPI_POLICY_NAMES(UNIFORM, "uniform"), GCPI_POLICY_NAMES(CHECKPOINTS, "checkpoints"),
+        GCPI_POLICY_NAMES(SQRT, "square root"), GCPI_POLICY_NAMES(RECURSIVE, "recursive"),
+        GCPI_POLICY_NAMES(CHEAP, "cheap"), GCPI_POLICY_NAMES(BUDGET, "budget")
     };
-    if (core->opts.list) return enumerator ? "A list" : "a list";
-    if (!core->p.training) return enumerator ? "Inference" : "inference";
-    return names[core->opts.policy][enumerator];
+#undef GCPI_POLICY_NAMES
+    static const char *const others[][3] = { { "a list", "A list", "a list, bfloat16" },
+                                             { "inference", "Inference", "inference, bfloat16" } };
+    const int form = enumerator ? 1 : core->p.store ? 2 : 0;
+    if (core->opts.list) return others[0][form];
+    return core->p.training ? names[core->opts.policy][form] : others[1][form];
 }
 
 /* Whether a buffer waits for the step's end alone (the loss, what gcp_keep keeps), not for backward. */
