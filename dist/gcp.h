@@ -3405,27 +3405,27 @@ static const gcpi_halves *gcpi_halves_of(int isa)
 }
 
 /* Elements of an operand: gcp_real, or halves. Steps and places are in elements. */
-typedef struct gcpi_data { void *at; int half; } gcpi_data;
-static gcpi_data gcpi_reals(const gcp_real *at)
+typedef struct gcpi_array { void *at; int half; } gcpi_array;
+static gcpi_array gcpi_reals(const gcp_real *at)
 {
-    gcpi_data d = { (void *)(uintptr_t)at, 0 };
+    gcpi_array d = { (void *)(uintptr_t)at, 0 };
     return d;
 }
-GCPI_BODY gcpi_data gcpi_data_at(gcpi_data d, ptrdiff_t element)
+GCPI_BODY gcpi_array gcpi_array_at(gcpi_array d, ptrdiff_t element)
 {
     d.at = (unsigned char *)d.at + element * (ptrdiff_t)(d.half ? sizeof(gcpi_half) : sizeof(gcp_real));
     return d;
 }
 /* Rows of n values, `pitch` elements apart in d, to and from gcp_real. halves: of the instruction set; NULL where d
    holds gcp_real in any case. */
-GCPI_FAST static void gcpi_data_load(const gcpi_halves *halves, gcpi_data d, ptrdiff_t pitch, gcp_real *to,
+GCPI_FAST static void gcpi_array_load(const gcpi_halves *halves, gcpi_array d, ptrdiff_t pitch, gcp_real *to,
                                      ptrdiff_t to_pitch, ptrdiff_t rows, ptrdiff_t n)
 {
     const gcp_real *from = (const gcp_real *)d.at;
     if (d.half) halves->widen(to, to_pitch, (const gcpi_half *)d.at, pitch, rows, n);
     else for (; rows > 0; rows--, to += to_pitch, from += pitch) memcpy(to, from, (size_t)n * sizeof *to);
 }
-GCPI_FAST static void gcpi_data_store(const gcpi_halves *halves, gcpi_data d, ptrdiff_t pitch, const gcp_real *from,
+GCPI_FAST static void gcpi_array_store(const gcpi_halves *halves, gcpi_array d, ptrdiff_t pitch, const gcp_real *from,
                                       ptrdiff_t from_pitch, ptrdiff_t rows, ptrdiff_t n)
 {
     gcp_real *to = (gcp_real *)d.at;
@@ -3591,14 +3591,14 @@ GCPI_FAST static void gcpi_pack_rows(const gcpi_simd *simd, gcp_real *out, int w
 
 /* The same of halves: rs or cs is 1. turned: room for GCPI_PACK_ROWS rows of a panel. */
 GCPI_FAST static void gcpi_pack_halves(const gcpi_simd *simd, const gcpi_halves *halves, gcp_real *out, int width,
-                                       int cols, gcpi_data w, int rows, ptrdiff_t rs, ptrdiff_t cs, gcp_real *turned)
+                                       int cols, gcpi_array w, int rows, ptrdiff_t rs, ptrdiff_t cs, gcp_real *turned)
 {
     for (int r = 0, n; r < rows; r += n, out += (ptrdiff_t)n * width) {
         n = gcpi_min(rows - r, GCPI_PACK_ROWS);
         if (cs != 1) {
-            gcpi_data_load(halves, gcpi_data_at(w, r), cs, turned, n, cols, n);
+            gcpi_array_load(halves, gcpi_array_at(w, r), cs, turned, n, cols, n);
             simd->turn(out, width, n, cols, turned, n);
-        } else gcpi_data_load(halves, gcpi_data_at(w, r * rs), rs, out, width, n, cols);
+        } else gcpi_array_load(halves, gcpi_array_at(w, r * rs), rs, out, width, n, cols);
         for (int i = 0; i < n && cols < width; i++)
             memset(out + (ptrdiff_t)i * width + cols, 0, (size_t)(width - cols) * sizeof *out);
     }
@@ -3715,7 +3715,7 @@ static gcpi_block gcpi_view_block(const gcpi_view *v, ptrdiff_t index)
 }
 
 /* One row of the window: pixels first .. first + ww of a source row, zeros where there are none. */
-GCPI_FAST static void gcpi_view_row(const gcpi_view *v, const gcpi_halves *halves, gcpi_data x, ptrdiff_t first,
+GCPI_FAST static void gcpi_view_row(const gcpi_view *v, const gcpi_halves *halves, gcpi_array x, ptrdiff_t first,
                                     gcp_real *out)
 {
     ptrdiff_t c = v->channels, left = first < 0 ? -first : 0, end = v->w - first;
@@ -3725,9 +3725,9 @@ GCPI_FAST static void gcpi_view_row(const gcpi_view *v, const gcpi_halves *halve
     memset(out, 0, (size_t)(left * c) * sizeof *out);
     memset(out + end * c, 0, (size_t)((v->ww - end) * c) * sizeof *out);
     if (end == left) return;
-    x = gcpi_data_at(x, (first + left) * v->xs[2]);
-    if (v->xs[2] == c) gcpi_data_load(halves, x, 0, out + left * c, 0, 1, (end - left) * c);
-    else gcpi_data_load(halves, x, v->xs[2], out + left * c, c, end - left, c);
+    x = gcpi_array_at(x, (first + left) * v->xs[2]);
+    if (v->xs[2] == c) gcpi_array_load(halves, x, 0, out + left * c, 0, 1, (end - left) * c);
+    else gcpi_array_load(halves, x, v->xs[2], out + left * c, c, end - left, c);
 }
 
 /* Whether kernel rows first .. last - 1 read row y of the window of block k. */
@@ -3741,7 +3741,7 @@ static int gcpi_view_reads(const gcpi_view *v, const gcpi_block *k, int y, int f
 }
 
 /* Copies the pixels of a block that kernel rows first .. last - 1 read to `window`, where their steps are v->ws. */
-GCPI_FAST static const gcp_real *gcpi_view_load(const gcpi_view *v, const gcpi_halves *halves, gcpi_data x,
+GCPI_FAST static const gcp_real *gcpi_view_load(const gcpi_view *v, const gcpi_halves *halves, gcpi_array x,
                                                 const gcpi_block *k, int first, int last, gcp_real *window)
 {
     ptrdiff_t y0 = v->oy + (ptrdiff_t)k->y * v->sy, x0 = v->ox + (ptrdiff_t)k->x * v->sx;
@@ -3750,7 +3750,7 @@ GCPI_FAST static const gcp_real *gcpi_view_load(const gcpi_view *v, const gcpi_h
             gcp_real *out = window + b * v->ws[0] + y * v->ws[1];
             if (!gcpi_view_reads(v, k, y, first, last)) continue;
             if (y0 + y < 0 || y0 + y >= v->h) memset(out, 0, (size_t)v->ws[1] * sizeof *out);
-            else gcpi_view_row(v, halves, gcpi_data_at(x, (k->b + b) * v->xs[0] + (y0 + y) * v->xs[1]), x0, out);
+            else gcpi_view_row(v, halves, gcpi_array_at(x, (k->b + b) * v->xs[0] + (y0 + y) * v->xs[1]), x0, out);
         }
     memset(window + k->n * v->ws[0], 0, GCPI_LINE * sizeof *window);
     return window;
@@ -3768,7 +3768,7 @@ typedef struct gcpi_end {
 
 typedef struct gcpi_gather {
     gcpi_view v;
-    gcpi_data x, w, y;
+    gcpi_array x, w, y;
     const gcp_real *bias;
     int accumulate, groups;
     ptrdiff_t ws[4], wfirst;          /* steps of w: ky, kx, channel, column; its start */
@@ -3955,12 +3955,12 @@ static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
    rows of the tile. */
 
 /* The pixels of a row in floats: where they lie, or in room. *step: from pixel to pixel. */
-static const gcp_real *gcpi_planar_pixels(const gcpi_gather *g, gcpi_data x, ptrdiff_t pitch, ptrdiff_t pixels,
+static const gcp_real *gcpi_planar_pixels(const gcpi_gather *g, gcpi_array x, ptrdiff_t pitch, ptrdiff_t pixels,
                                           int channels, gcp_real *room, ptrdiff_t *step)
 {
     *step = x.half ? channels : pitch;
     if (!x.half) return (const gcp_real *)x.at;
-    gcpi_data_load(g->halves, x, pitch, room, channels, pixels, channels);
+    gcpi_array_load(g->halves, x, pitch, room, channels, pixels, channels);
     return room;
 }
 GCPI_FAST static void gcpi_planar_load(const gcpi_gather *g, const gcpi_block *k, gcp_real *window, gcp_real *room)
@@ -3973,7 +3973,7 @@ GCPI_FAST static void gcpi_planar_load(const gcpi_gather *g, const gcpi_block *k
         int exists = y0 + y >= 0 && y0 + y < v->h && end > left;
         if (!exists || left > 0 || end < v->ww) memset(to, 0, (size_t)row * sizeof *to);
         if (!exists) continue;
-        gcpi_data x = gcpi_data_at(g->x, k->b * v->xs[0] + (y0 + y) * v->xs[1] + (x0 + left) * v->xs[2]);
+        gcpi_array x = gcpi_array_at(g->x, k->b * v->xs[0] + (y0 + y) * v->xs[1] + (x0 + left) * v->xs[2]);
         ptrdiff_t step;
         const gcp_real *pixels = gcpi_planar_pixels(g, x, v->xs[2], end - left, v->channels, room, &step);
         g->simd.turn(to + left, v->ww, v->channels, (int)(end - left), pixels, step);
@@ -4035,7 +4035,7 @@ static void gcpi_planar_task(void *arg, int index, int worker)
     ptrdiff_t plane = (ptrdiff_t)g->columns.vectors * g->simd.lanes;
     gcpi_planar_load(g, &k, window, room);
     for (int py = 0; py < k.h; py++) {
-        gcpi_data y = gcpi_data_at(g->y, g->yfirst + k.b * g->ys[0] + (k.y + py) * g->ys[1] + k.x * g->ys[2]);
+        gcpi_array y = gcpi_array_at(g->y, g->yfirst + k.b * g->ys[0] + (k.y + py) * g->ys[1] + k.x * g->ys[2]);
         ptrdiff_t step;
         if (g->accumulate) {
             const gcp_real *pixels = gcpi_planar_pixels(g, y, g->ys[2], k.w, g->cols, room, &step);
@@ -4044,7 +4044,7 @@ static void gcpi_planar_task(void *arg, int index, int worker)
         gcpi_planar_row(g, window + (ptrdiff_t)py * v->sy * v->channels * v->ww, out, plane);
         if (!y.half) { g->simd.turn((gcp_real *)y.at, g->ys[2], k.w, g->cols, out, plane); continue; }
         g->simd.turn(room, g->cols, k.w, g->cols, out, plane);
-        gcpi_data_store(g->halves, y, g->ys[2], room, g->cols, k.w, g->cols);
+        gcpi_array_store(g->halves, y, g->ys[2], room, g->cols, k.w, g->cols);
     }
     gcpi_gather_end(g, &k, 0, g->cols, worker);
 }
@@ -4075,7 +4075,7 @@ typedef struct gcpi_kblock {
 } gcpi_kblock;
 
 /* Packs one panel of one block of the sum. */
-static void gcpi_gather_pack(const gcpi_gather *g, gcpi_data w, const gcpi_kblock *k, const gcpi_panel *p,
+static void gcpi_gather_pack(const gcpi_gather *g, gcpi_array w, const gcpi_kblock *k, const gcpi_panel *p,
                              gcp_real *out, gcp_real *room)
 {
     int channels = g->v.channels;
@@ -4083,7 +4083,7 @@ static void gcpi_gather_pack(const gcpi_gather *g, gcpi_data w, const gcpi_kbloc
         for (int x = k->x; x < k->x + k->nx; x++)
             for (int j = x * g->v.len + k->j, end = j + k->nj, rows; j < end; j += rows) {
                 rows = gcpi_min(end - j, channels - j % channels);
-                gcpi_data from = gcpi_data_at(w, y * g->ws[0] + j / channels * g->ws[1] + j % channels * g->ws[2] +
+                gcpi_array from = gcpi_array_at(w, y * g->ws[0] + j / channels * g->ws[1] + j % channels * g->ws[2] +
                                                      p->first * g->ws[3]);
                 if (w.half)
                     gcpi_pack_halves(&g->simd, g->halves, out, p->width, p->cols, from, rows, g->ws[2], g->ws[3], room);
@@ -4099,7 +4099,7 @@ typedef struct gcpi_sweep {
     const gcpi_gather *g;
     gcpi_block block;
     gcpi_kblock k, part; /* what is packed, and the part of it that reaches these pixels */
-    gcpi_data x, w, y;
+    gcpi_array x, w, y;
     const gcp_real *packed, *start; /* start: see gcpi_tile */
     ptrdiff_t first;                /* from x to the block's first tap, which may not be there */
     int panel, panel_end, paced;    /* paced: the tiles prefetch the rows after them */
@@ -4176,9 +4176,9 @@ GCPI_FAST static void gcpi_held_row(const gcpi_sweep *s, gcpi_rows_held *w, int 
     const gcpi_gather *g = s->g;
     const int n = s->part.nj;
     gcp_real *to = s->rows + (ptrdiff_t)i * n;
-    gcpi_data x = gcpi_data_at(s->x, w->from[i]);
-    if (g->v.xc == 1) gcpi_data_load(g->halves, x, 0, to, 0, 1, n);
-    else gcpi_data_load(g->halves, x, g->v.xc, to, 1, n, 1);
+    gcpi_array x = gcpi_array_at(s->x, w->from[i]);
+    if (g->v.xc == 1) gcpi_array_load(g->halves, x, 0, to, 0, 1, n);
+    else gcpi_array_load(g->halves, x, g->v.xc, to, 1, n, 1);
     w->a[i] = to;
 }
 
@@ -4193,18 +4193,18 @@ GCPI_FAST static void gcpi_held_load(const gcpi_sweep *s, gcpi_rows_held *w)
     const gcpi_gather *g = s->g;
     const int n = s->part.nj;
     if (g->v.direct && g->v.xc == 1 && w->rows > 1 && gcpi_held_even(w->from, w->rows)) {
-        gcpi_data_load(g->halves, gcpi_data_at(s->x, w->from[0]), w->from[1] - w->from[0], s->rows, n, w->rows, n);
+        gcpi_array_load(g->halves, gcpi_array_at(s->x, w->from[0]), w->from[1] - w->from[0], s->rows, n, w->rows, n);
         for (int i = 0; i < w->rows; i++) w->a[i] = s->rows + (ptrdiff_t)i * n;
     }
     else for (int i = 0; i < w->rows && g->v.direct; i++) gcpi_held_row(s, w, i);
     for (int i = 0; i < w->rows && s->begins && g->accumulate; i++)
-        gcpi_data_load(g->halves, gcpi_data_at(s->y, w->at[i] + s->base), 0, w->c[i], 0, 1, s->cols);
+        gcpi_array_load(g->halves, gcpi_array_at(s->y, w->at[i] + s->base), 0, w->c[i], 0, 1, s->cols);
 }
 GCPI_FAST static void gcpi_held_store(const gcpi_sweep *s, const gcpi_rows_held *w)
 {
     const int even = w->rows > 1 && gcpi_held_even(w->at, w->rows) && s->g->blocks == 1;
     for (int i = 0; i < w->rows; i += even ? w->rows : 1)
-        gcpi_data_store(s->g->halves, gcpi_data_at(s->y, w->at[i] + s->base), even ? w->at[1] - w->at[0] : 0, w->c[i],
+        gcpi_array_store(s->g->halves, gcpi_array_at(s->y, w->at[i] + s->base), even ? w->at[1] - w->at[0] : 0, w->c[i],
                         s->width, even ? w->rows : 1, s->cols);
 }
 
@@ -4315,7 +4315,7 @@ static void gcpi_gather_task(void *arg, int index, int worker)
     int group = (int)(set / g->sets);
     gcpi_sweep s;
     s.g = g;
-    s.w = gcpi_data_at(g->w, g->wfirst + group * g->wgroup);
+    s.w = gcpi_array_at(g->w, g->wfirst + group * g->wgroup);
     s.panel = (int)(set % g->sets * g->columns.panels / g->sets);
     s.panel_end = (int)((set % g->sets + 1) * g->columns.panels / g->sets);
     int first = gcpi_panel_of(&g->columns, s.panel).first;
@@ -4323,14 +4323,14 @@ static void gcpi_gather_task(void *arg, int index, int worker)
     s.block = gcpi_view_block(v, chunk);
     s.base = first, s.width = width, s.cols = gcpi_min(width, g->columns.count - first);
     s.rows = start + g->pack, s.sums = s.rows + g->rows;
-    s.x = gcpi_data_at(g->x, group * g->xgroup);
+    s.x = gcpi_array_at(g->x, group * g->xgroup);
     s.first = s.block.b * v->xs[0] + (v->oy + (ptrdiff_t)s.block.y * v->sy) * v->xs[1] +
               (v->ox + (ptrdiff_t)s.block.x * v->sx) * v->xs[2];
     if (!v->direct) {
         s.x = gcpi_reals(gcpi_view_load(v, g->halves, s.x, &s.block, 0, v->ky, s.sums + g->sums));
         s.first = 0;
     }
-    s.y = gcpi_data_at(g->y, g->yfirst + group * g->ygroup);
+    s.y = gcpi_array_at(g->y, g->yfirst + group * g->ygroup);
     memcpy(&last, scratch, sizeof last);
     int packed = g->resident && last == set; /* by an earlier task of this worker */
     memcpy(scratch, &set, sizeof set);
@@ -4372,7 +4372,7 @@ static void gcpi_gather_run(gcpi_gather *g, void *scratch, const gcpi_par *par)
 
 typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x[p + t][j] */
     gcpi_view v;
-    gcpi_data x, e;
+    gcpi_array x, e;
     gcp_real *d;
     int rows, groups, accumulate;
     ptrdiff_t es[3], ds; /* steps of e: image, row, pixel; step of d: row */
@@ -4599,17 +4599,17 @@ static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
 /* The outer product: convolution backward weights, transposed A times B. */
 
 /* Packs the rows of e at the pixels of a chunk: see gcpi_outer_block. */
-GCPI_FAST static const gcp_real *gcpi_outer_pack(const gcpi_outer *o, gcpi_data e, const gcpi_block *k, int rows,
+GCPI_FAST static const gcp_real *gcpi_outer_pack(const gcpi_outer *o, gcpi_array e, const gcpi_block *k, int rows,
                                                  gcp_real *out)
 {
     ptrdiff_t block = gcpi_outer_block((ptrdiff_t)k->n * k->h * k->w);
     for (int line = 0; line < k->n * k->h; line++) {
-        const gcpi_data row = gcpi_data_at(e, line / k->h * o->es[0] + line % k->h * o->es[1]);
+        const gcpi_array row = gcpi_array_at(e, line / k->h * o->es[0] + line % k->h * o->es[1]);
         const gcp_real *from = (const gcp_real *)row.at;
         for (int r = 0; r < rows; r += GCPI_OUTER_ROWS) {
             int width = gcpi_min(GCPI_OUTER_ROWS, rows - r);
             gcp_real *to = out + r / GCPI_OUTER_ROWS * block + (ptrdiff_t)line * k->w * width;
-            if (row.half) gcpi_data_load(o->halves, gcpi_data_at(row, r), o->es[2], to, width, k->w, width);
+            if (row.half) gcpi_array_load(o->halves, gcpi_array_at(row, r), o->es[2], to, width, k->w, width);
             else if (width == o->es[2]) memcpy(to, from + r, (size_t)((ptrdiff_t)k->w * width) * sizeof *to);
             else if (width >= o->simd.lanes) o->simd.copy(to, from + r, k->w, o->es[2], width);
             else for (int i = 0; i < k->w; i++) gcpi_copy(to + i * width, from + i * o->es[2] + r, width);
@@ -4639,7 +4639,7 @@ static gcpi_source gcpi_outer_run_source(const gcpi_outer *o, const gcp_real *x,
 }
 
 /* Copies one row of the window of a panel: pixels from `first` on, o->sx apart, zeros where there are none. */
-GCPI_FAST static void gcpi_outer_row_load(const gcpi_outer *o, gcpi_data row, ptrdiff_t first, int count,
+GCPI_FAST static void gcpi_outer_row_load(const gcpi_outer *o, gcpi_array row, ptrdiff_t first, int count,
                                           const gcpi_panel *p, gcp_real *out)
 {
     const gcpi_view *v = &o->v;
@@ -4648,11 +4648,11 @@ GCPI_FAST static void gcpi_outer_row_load(const gcpi_outer *o, gcpi_data row, pt
     memset(out, 0, (size_t)((ptrdiff_t)in.begin * p->width) * sizeof *out);
     memset(out + (ptrdiff_t)in.end * p->width, 0, (size_t)((ptrdiff_t)(count - in.end) * p->width) * sizeof *out);
     if (in.end <= in.begin) return;
-    row = gcpi_data_at(row, first * v->xs[2] + in.begin * step);
+    row = gcpi_array_at(row, first * v->xs[2] + in.begin * step);
     out += (ptrdiff_t)in.begin * p->width;
     const int n = in.end - in.begin;
     const gcp_real *from = (const gcp_real *)row.at;
-    if (row.half) gcpi_data_load(o->halves, row, step, out, p->width, n, p->cols);
+    if (row.half) gcpi_array_load(o->halves, row, step, out, p->width, n, p->cols);
     else if (p->cols == p->width) o->simd.copy(out, from, n, step, p->width);
     else for (int i = 0; i < n; i++) gcpi_copy(out + (ptrdiff_t)i * p->width, from + i * step, p->cols);
     for (int i = 0; i < n && p->cols < p->width; i++)
@@ -4660,7 +4660,7 @@ GCPI_FAST static void gcpi_outer_row_load(const gcpi_outer *o, gcpi_data row, pt
 }
 
 /* Blocked: copies the window of block k for a panel of channels of x. */
-GCPI_FAST static void gcpi_outer_load(const gcpi_outer *o, gcpi_data x, const gcpi_block *k, const gcpi_panel *p,
+GCPI_FAST static void gcpi_outer_load(const gcpi_outer *o, gcpi_array x, const gcpi_block *k, const gcpi_panel *p,
                                       gcp_real *window)
 {
     const gcpi_view *v = &o->v;
@@ -4670,7 +4670,7 @@ GCPI_FAST static void gcpi_outer_load(const gcpi_outer *o, gcpi_data x, const gc
     for (int b = 0; b < k->n; b++)
         for (int r = 0; r < rows; r++, window += (ptrdiff_t)pixels * p->width) {
             ptrdiff_t y = y0 + (ptrdiff_t)r * o->sy;
-            gcpi_data row = gcpi_data_at(x, (k->b + b) * v->xs[0] + y * v->xs[1] + p->first);
+            gcpi_array row = gcpi_array_at(x, (k->b + b) * v->xs[0] + y * v->xs[1] + p->first);
             if (y < 0 || y >= v->h) row.at = NULL;
             gcpi_outer_row_load(o, row, x0, pixels, p, window);
         }
@@ -4679,7 +4679,7 @@ GCPI_FAST static void gcpi_outer_load(const gcpi_outer *o, gcpi_data x, const gc
 /* Item p of the panels at their taps: all taps of a panel, then the next panel. Its window is loaded where it differs
    from that of the item before. In place, vectors past the last channel would end behind the last pixel: `last`, of all
    chunks. */
-static gcpi_source gcpi_outer_block_source(const gcpi_outer *o, gcpi_data x, const gcpi_block *k, int p, int load,
+static gcpi_source gcpi_outer_block_source(const gcpi_outer *o, gcpi_array x, const gcpi_block *k, int p, int load,
                                            int last, gcp_real *window)
 {
     const gcpi_view *v = &o->v;
@@ -4735,9 +4735,9 @@ typedef struct gcpi_share {
 } gcpi_share;
 
 /* Where a share begins in e, in x, at a block's first pixel. */
-static gcpi_data gcpi_outer_rows(const gcpi_outer *o, const gcpi_share *s, const gcpi_block *k)
+static gcpi_array gcpi_outer_rows(const gcpi_outer *o, const gcpi_share *s, const gcpi_block *k)
 {
-    return gcpi_data_at(o->e,
+    return gcpi_array_at(o->e,
                         s->group * o->egroup + s->row + k->b * o->es[0] + k->y * o->es[1] + k->x * o->es[2]);
 }
 static uintptr_t gcpi_outer_pixels(const gcpi_outer *o, const gcpi_share *s, const gcpi_block *k)
@@ -4872,7 +4872,7 @@ GCPI_FAST static void gcpi_outer_panel(const gcpi_outer *o, const gcpi_share *s,
 static void gcpi_outer_chunk(const gcpi_outer *o, gcpi_share *s, ptrdiff_t chunk, gcp_real *packed, gcp_real *window)
 {
     const gcpi_view *v = &o->v;
-    const gcpi_data x = gcpi_data_at(o->x, s->group * o->xgroup), e = gcpi_outer_rows(o, s, &s->k);
+    const gcpi_array x = gcpi_array_at(o->x, s->group * o->xgroup), e = gcpi_outer_rows(o, s, &s->k);
     const gcp_real *pixels = NULL;
     int row_panels = v->runs * o->columns.panels;
     if (!o->blocked)
@@ -4919,14 +4919,14 @@ static void gcpi_outer_task(void *arg, int index, int worker)
 GCPI_FAST static const gcp_real *gcpi_swapped_columns(const gcpi_outer *o, const gcpi_block *k, ptrdiff_t *steps,
                                                       gcp_real *out)
 {
-    const gcpi_data e = gcpi_data_at(o->e, k->b * o->es[0] + k->y * o->es[1] + k->x * o->es[2]);
+    const gcpi_array e = gcpi_array_at(o->e, k->b * o->es[0] + k->y * o->es[1] + k->x * o->es[2]);
     memcpy(steps, o->es, sizeof o->es);
     if (!o->packed) return (const gcp_real *)e.at;
     steps[2] = o->rows, steps[1] = k->w * steps[2], steps[0] = k->h * steps[1];
     for (int line = 0; line < k->n * k->h; line++) {
-        const gcpi_data row = gcpi_data_at(e, line / k->h * o->es[0] + line % k->h * o->es[1]);
+        const gcpi_array row = gcpi_array_at(e, line / k->h * o->es[0] + line % k->h * o->es[1]);
         const gcp_real *from = (const gcp_real *)row.at;
-        if (row.half) gcpi_data_load(o->halves, row, o->es[2], out + line * steps[1], steps[2], k->w, o->rows);
+        if (row.half) gcpi_array_load(o->halves, row, o->es[2], out + line * steps[1], steps[2], k->w, o->rows);
         else
             for (int i = 0; i < k->w; i++)
                 gcpi_copy(out + line * steps[1] + i * steps[2], from + i * o->es[2], o->rows);
@@ -5365,8 +5365,8 @@ static size_t gcpi_conv_scratch(const gcpi_conv *c, int pass, const gcpi_par *pa
 }
 
 /* y starts from a bias, or is added to; not both. end may be NULL. */
-static void gcpi_conv_forward(const gcpi_conv *c, gcpi_data x, const gcp_real *w, const gcp_real *bias,
-                              gcpi_data y, int accumulate, const gcpi_end *end, void *scratch, const gcpi_par *par)
+static void gcpi_conv_forward(const gcpi_conv *c, gcpi_array x, const gcp_real *w, const gcp_real *bias,
+                              gcpi_array y, int accumulate, const gcpi_end *end, void *scratch, const gcpi_par *par)
 {
     if (gcpi_conv_empty(c)) return;
     if (gcpi_conv_is_depthwise(c)) {
@@ -5383,8 +5383,8 @@ static void gcpi_conv_forward(const gcpi_conv *c, gcpi_data x, const gcp_real *w
 }
 
 /* dx starts from a bias (a transposed convolution's result), or is added to; not both. */
-static void gcpi_conv_backward_data(const gcpi_conv *c, gcpi_data dy, const gcp_real *w, const gcp_real *bias,
-                                    gcpi_data dx, int accumulate, void *scratch, const gcpi_par *par)
+static void gcpi_conv_backward_data(const gcpi_conv *c, gcpi_array dy, const gcp_real *w, const gcp_real *bias,
+                                    gcpi_array dx, int accumulate, void *scratch, const gcpi_par *par)
 {
     if (gcpi_conv_empty(c)) return;
     if (gcpi_conv_is_depthwise(c)) {
@@ -5404,7 +5404,7 @@ static void gcpi_conv_backward_data(const gcpi_conv *c, gcpi_data dy, const gcp_
         }
 }
 
-static void gcpi_conv_backward_weights(const gcpi_conv *c, gcpi_data x, gcpi_data dy, gcp_real *dw,
+static void gcpi_conv_backward_weights(const gcpi_conv *c, gcpi_array x, gcpi_array dy, gcp_real *dw,
                                        int accumulate, void *scratch, const gcpi_par *par)
 {
     gcpi_outer o = gcpi_conv_outer(c);
@@ -5513,8 +5513,8 @@ static size_t gcpi_gemm_scratch(int ta, int tb, int m, int n, int k, const gcpi_
 
 /* Where operands may be halves there is no call of a BLAS. c is gcp_real where a is transposed and b is not, or where
    something is added to it and a bias, too. */
-static void gcpi_gemm(int ta, int tb, int m, int n, int k, gcpi_data a, ptrdiff_t lda, gcpi_data b, ptrdiff_t ldb,
-                      const gcp_real *bias, gcpi_data c, ptrdiff_t ldc, int accumulate, void *scratch,
+static void gcpi_gemm(int ta, int tb, int m, int n, int k, gcpi_array a, ptrdiff_t lda, gcpi_array b, ptrdiff_t ldb,
+                      const gcp_real *bias, gcpi_array c, ptrdiff_t ldc, int accumulate, void *scratch,
                       const gcpi_par *par)
 {
     int outer = ta && !tb && k > 0;
@@ -6167,11 +6167,11 @@ typedef struct gcpi_map_job {
 } gcpi_map_job;
 
 /* An operand's elements from one on; .at NULL: there are none. */
-static gcpi_data gcpi_elements(const gcp_view *v, size_t pixel, int channel)
+static gcpi_array gcpi_elements(const gcp_view *v, size_t pixel, int channel)
 {
-    gcpi_data d;
+    gcpi_array d;
     d.at = v->data; d.half = v->dtype == GCP_DTYPE_BF16;
-    return v->data ? gcpi_data_at(d, (ptrdiff_t)pixel * v->pitch + channel) : d;
+    return v->data ? gcpi_array_at(d, (ptrdiff_t)pixel * v->pitch + channel) : d;
 }
 
 /* Where some operands lie in two bytes: in pieces that stay in L1, in floats. What is made is rounded. */
@@ -6191,11 +6191,11 @@ static void gcpi_map_piece(const gcpi_map_job *job, size_t pixel, size_t channel
         if (!from->data) continue;
         s.p[v] = room->of[v];
         if (v != job->out || job->accumulate)
-            gcpi_data_load(h, gcpi_elements(from, pixel, (int)channel), from->pitch, s.p[v], (ptrdiff_t)n,
+            gcpi_array_load(h, gcpi_elements(from, pixel, (int)channel), from->pitch, s.p[v], (ptrdiff_t)n,
                            (ptrdiff_t)rows, (ptrdiff_t)n);
     }
     job->fn(&s);
-    gcpi_data_store(h, gcpi_elements(&job->view[job->out], pixel, (int)channel), job->view[job->out].pitch,
+    gcpi_array_store(h, gcpi_elements(&job->view[job->out], pixel, (int)channel), job->view[job->out].pitch,
                     s.p[job->out], (ptrdiff_t)n, (ptrdiff_t)rows, (ptrdiff_t)n);
 }
 static void gcpi_map_pieces(const gcpi_map_job *job, size_t first, size_t last)
@@ -6288,7 +6288,7 @@ static void gcpi_view_copy(const gcp_call *c, const gcp_view *to, const gcp_view
 }
 
 /* n elements that lie side by side in both. */
-static void gcpi_elements_copy(const gcp_call *c, gcpi_data to, gcpi_data from, size_t n, int accumulate)
+static void gcpi_elements_copy(const gcp_call *c, gcpi_array to, gcpi_array from, size_t n, int accumulate)
 {
     gcpi_map_job job;
     gcpi_span s;
@@ -6410,10 +6410,10 @@ static void gcpi_part_move(const gcp_call *c, const gcp_view *whole, int image, 
             memcpy(back ? there : here, back ? here : there, n);
         return;
     }
-    const gcpi_data at = gcpi_elements(whole, (size_t)image * pixels, first);
+    const gcpi_array at = gcpi_elements(whole, (size_t)image * pixels, first);
     gcp_real *here = (gcp_real *)part->data;
-    if (back) gcpi_data_store(h, at, whole->pitch, here, (ptrdiff_t)n, (ptrdiff_t)pixels, (ptrdiff_t)n);
-    else gcpi_data_load(h, at, whole->pitch, here, (ptrdiff_t)n, (ptrdiff_t)pixels, (ptrdiff_t)n);
+    if (back) gcpi_array_store(h, at, whole->pitch, here, (ptrdiff_t)n, (ptrdiff_t)pixels, (ptrdiff_t)n);
+    else gcpi_array_load(h, at, whole->pitch, here, (ptrdiff_t)n, (ptrdiff_t)pixels, (ptrdiff_t)n);
 }
 
 /* The call of channels [first, first + count) of an image, in a worker's room: nothing is there yet. */
@@ -6554,7 +6554,7 @@ static void gcpi_block_load(gcpi_block_call *b, const gcp_view *from, gcp_view *
     to->data = at; to->dtype = GCP_DTYPE_REAL; to->pitch = b->width;
     if (!reads && !(makes && from->accumulate)) return;
     const int one = from->pitch == b->width;
-    gcpi_data_load(h, gcpi_elements(from, b->first, 0), from->pitch, at, b->width, one ? 1 : (ptrdiff_t)b->count,
+    gcpi_array_load(h, gcpi_elements(from, b->first, 0), from->pitch, at, b->width, one ? 1 : (ptrdiff_t)b->count,
                    (ptrdiff_t)(one ? width * b->count : width));
 }
 static void gcpi_block_store(gcpi_block_call *b, const gcp_view *to, gcp_view *from, int reads, int makes)
@@ -6564,7 +6564,7 @@ static void gcpi_block_store(gcpi_block_call *b, const gcp_view *to, gcp_view *f
     const int one = to->pitch == b->width;
     (void)reads;
     if (!makes || to->dtype == GCP_DTYPE_BIT) return;
-    gcpi_data_store(h, gcpi_elements(to, b->first, 0), to->pitch, (const gcp_real *)from->data, b->width,
+    gcpi_array_store(h, gcpi_elements(to, b->first, 0), to->pitch, (const gcp_real *)from->data, b->width,
                     one ? 1 : (ptrdiff_t)b->count, (ptrdiff_t)(one ? width * b->count : width));
 }
 
@@ -7392,7 +7392,7 @@ static gcp_real *gcpi_pair_there(const gcp_view *v, size_t e, size_t n)
     return e % c + n <= c ? gcpi_row_out(v, e / c) + e % c : NULL;
 }
 /* Element e, and how many of n lie side by side from it on. */
-static gcpi_data gcpi_pair_element(const gcp_view *v, size_t e, size_t n, size_t *run)
+static gcpi_array gcpi_pair_element(const gcp_view *v, size_t e, size_t n, size_t *run)
 {
     const size_t c = (size_t)v->shape.d[3];
     *run = v->pitch == (ptrdiff_t)c ? n : GCPI_MIN(n, c - e % c);
@@ -7406,8 +7406,8 @@ static const gcp_real *gcpi_pair_load(const gcpi_halves *h, const gcp_view *v, s
     size_t run;
     if (there) return there;
     for (size_t i = 0, all = step ? n : 1; i < all; i += run) {
-        const gcpi_data from = gcpi_pair_element(v, e + i, all - i, &run);
-        gcpi_data_load(h, from, 0, buffer + i, 0, 1, (ptrdiff_t)run);
+        const gcpi_array from = gcpi_pair_element(v, e + i, all - i, &run);
+        gcpi_array_load(h, from, 0, buffer + i, 0, 1, (ptrdiff_t)run);
     }
     for (size_t i = 1; !step && i < n; i++) buffer[i] = buffer[0];
     return buffer;
@@ -7418,10 +7418,10 @@ static void gcpi_pair_store(const gcpi_halves *h, const gcp_view *v, size_t e, s
     gcp_real sums[GCPI_PAIR_RUN];
     size_t run;
     for (size_t i = 0; i < n; i += run) {
-        const gcpi_data to = gcpi_pair_element(v, e + i, n - i, &run);
-        if (v->accumulate) gcpi_data_load(h, to, 0, sums, 0, 1, (ptrdiff_t)run);
+        const gcpi_array to = gcpi_pair_element(v, e + i, n - i, &run);
+        if (v->accumulate) gcpi_array_load(h, to, 0, sums, 0, 1, (ptrdiff_t)run);
         for (size_t k = 0; k < run; k++) sums[k] = v->accumulate ? sums[k] + from[i + k] : from[i + k];
-        gcpi_data_store(h, to, 0, sums, 0, 1, (ptrdiff_t)run);
+        gcpi_array_store(h, to, 0, sums, 0, 1, (ptrdiff_t)run);
     }
 }
 
@@ -9444,11 +9444,11 @@ static void gcpi_pool_move(gcpi_pool_rows *r, const gcp_view *whole, const gcp_v
 {
     const gcpi_halves *h = gcpi_halves_of(r->call->target->isa);
     const ptrdiff_t n = part->shape.d[3], w = whole->shape.d[2], rows = (ptrdiff_t)(to - from) * w;
-    const gcpi_data at = gcpi_elements(whole, gcpi_pixel(whole->shape, r->image, from, 0), r->first);
+    const gcpi_array at = gcpi_elements(whole, gcpi_pixel(whole->shape, r->image, from, 0), r->first);
     gcp_real *here = (gcp_real *)part->data + (ptrdiff_t)(from - r->from) * w * n;
     if (rows <= 0) return;
-    if (back) gcpi_data_store(h, at, whole->pitch, here, n, rows, n);
-    else gcpi_data_load(h, at, whole->pitch, here, n, rows, n);
+    if (back) gcpi_array_store(h, at, whole->pitch, here, n, rows, n);
+    else gcpi_array_load(h, at, whole->pitch, here, n, rows, n);
 }
 /* The gradient's rows before `to` are finished; rows up to `end` begin. Those that no window covers get nothing. */
 static void gcpi_pool_advance(gcpi_pool_rows *r, int to, int end)
@@ -9787,9 +9787,7 @@ static void gcpi_conv_cost(const gcp_cost_call *c, gcp_cost *cost, int forward, 
 {
     const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
     cost->flops = gcpi_conv_flops(a) * (c->backward ? (c->wanted & 1) + (c->wanted >> 1 & 1) : 1);
-    if (!c->backward) /* also of the apply that may follow in the same pass */
-        cost->workspace = GCPI_MAX(gcpi_conv_workspace(a, forward, c->target, c->store),
-                                   gcpi_block_workspace(c->store, c->out[0], c->target, 1));
+    if (!c->backward) cost->workspace = gcpi_conv_workspace(a, forward, c->target, c->store);
     if (c->backward && c->wanted & 1) cost->workspace = gcpi_conv_workspace(a, data, c->target, c->store);
     if (c->backward && c->wanted & 2)
         cost->workspace =
@@ -9819,11 +9817,9 @@ static void gcpi_conv2d_forward(const gcp_call *c) { gcpi_conv2d_run(c, NULL); }
 static void gcpi_conv2d_apply(const gcp_call *c, gcp_call *apply)
 {
     gcpi_end end = { gcpi_apply_end, apply };
-    /* chunks of pixels may share a byte of the mask; halves go by blocks of whole rows */
-    const int apart = apply->out[1].data != NULL || apply->store;
-    gcpi_conv2d_run(c, apart ? NULL : &end);
-    if (apply->store) apply->workspace = c->workspace;
-    if (apart) gcpi_apply_forward(apply);
+    int masked = apply->out[1].data != NULL;                /* chunks of pixels may share a byte of the mask */
+    gcpi_conv2d_run(c, masked ? NULL : &end);
+    if (masked) gcpi_apply_forward(apply);
 }
 /* Bytes of a convolution's own workspace; the sums for the statistics of its output come after them. */
 static size_t gcpi_conv2d_room(const gcpi_conv_attr *a, const gcp_target *target, gcp_store store)
@@ -9855,7 +9851,7 @@ static void gcpi_conv2d_backward(const gcp_call *c)
 {
     gcpi_par par = gcpi_par_of(c->target, c->store);
     const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
-    const gcpi_data dy = gcpi_elements(&c->dout[0], 0, 0), x = gcpi_elements(&c->in[0], 0, 0),
+    const gcpi_array dy = gcpi_elements(&c->dout[0], 0, 0), x = gcpi_elements(&c->in[0], 0, 0),
                     dx = gcpi_elements(&c->din[0], 0, 0);
     if (c->inputs > 2) gcpi_bias_gradient(c, &c->din[2]);
     if (c->din[0].data) {
@@ -9910,7 +9906,7 @@ static void gcpi_conv_transpose2d_backward(const gcp_call *c)
 {
     gcpi_par par = gcpi_par_of(c->target, c->store);
     const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
-    const gcpi_data dy = gcpi_elements(&c->dout[0], 0, 0), x = gcpi_elements(&c->in[0], 0, 0),
+    const gcpi_array dy = gcpi_elements(&c->dout[0], 0, 0), x = gcpi_elements(&c->in[0], 0, 0),
                     dx = gcpi_elements(&c->din[0], 0, 0);
     if (c->inputs > 2) gcpi_bias_gradient(c, &c->din[2]);
     if (c->din[0].data) {
@@ -10106,7 +10102,7 @@ static void gcpi_linear_backward(const gcp_call *c)
 {
     gcpi_par par = gcpi_par_of(c->target, c->store);
     const gcp_view *a = &c->in[0], *b = &c->in[1], *dy = &c->dout[0];
-    const gcpi_data g = gcpi_elements(dy, 0, 0);
+    const gcpi_array g = gcpi_elements(dy, 0, 0);
     int m = (int)gcpi_pixels(dy->shape), n = dy->shape.d[3], k = a->shape.d[3];
     if (c->inputs > 2) gcpi_bias_gradient(c, &c->din[2]);
     if (c->din[0].data)
@@ -10540,7 +10536,7 @@ static gcpi_attention_job gcpi_attention_job_of(const gcp_call *c, int backward)
     return j;
 }
 /* The part of a tensor that belongs to a sample's head of `width` channels, from a token on. */
-static gcpi_data gcpi_head(const gcp_view *v, int sample, int token, int head, int width)
+static gcpi_array gcpi_head(const gcp_view *v, int sample, int token, int head, int width)
 {
     return gcpi_elements(v, (size_t)sample * (size_t)gcpi_tokens(v->shape) + (size_t)token, head * width);
 }
@@ -10608,7 +10604,7 @@ GCPI_LOOP void gcpi_attention_scale(gcp_real *to, ptrdiff_t pitch, int accumulat
         else GCPI_EACH for (int i = 0; i < width; i++) to[i] = from[i] * scale;
     }
 }
-static void gcpi_attention_store(const gcpi_attention_job *j, gcpi_data to, ptrdiff_t pitch, int accumulate,
+static void gcpi_attention_store(const gcpi_attention_job *j, gcpi_array to, ptrdiff_t pitch, int accumulate,
                                  const gcp_real *from, int rows, int width, gcp_real scale)
 {
     const gcpi_halves *h = gcpi_halves_of(j->par.isa);
@@ -10616,11 +10612,11 @@ static void gcpi_attention_store(const gcpi_attention_job *j, gcpi_data to, ptrd
     if (!to.half) gcpi_attention_scale((gcp_real *)to.at, pitch, accumulate, from, rows, width, scale);
     for (int r = 0; to.half && r < rows; r++)
         for (int i = 0, n; i < width; i += n) {
-            const gcpi_data there = gcpi_data_at(to, r * pitch + i);
+            const gcpi_array there = gcpi_array_at(to, r * pitch + i);
             n = GCPI_MIN(width - i, (int)GCPI_PIECE);
-            if (accumulate) gcpi_data_load(h, there, 0, part, 0, 1, n);
+            if (accumulate) gcpi_array_load(h, there, 0, part, 0, 1, n);
             gcpi_attention_scale(part, 0, accumulate, from + (ptrdiff_t)r * width + i, 1, n, scale);
-            gcpi_data_store(h, there, 0, part, 0, 1, n);
+            gcpi_array_store(h, there, 0, part, 0, 1, n);
         }
 }
 static void gcpi_attention_task(void *arg, int index, int worker)
@@ -10665,10 +10661,10 @@ static const gcp_real *gcpi_attention_rows(const gcpi_attention_job *j, const gc
                                            const gcpi_attention_block *b, int sample, int head, void *room,
                                            ptrdiff_t *pitch)
 {
-    const gcpi_data rows = gcpi_head(v, sample, b->first, head, j->a.e);
+    const gcpi_array rows = gcpi_head(v, sample, b->first, head, j->a.e);
     *pitch = rows.half ? j->a.e : v->pitch;
     if (!rows.half) return (const gcp_real *)rows.at;
-    gcpi_data_load(gcpi_halves_of(j->par.isa), rows, v->pitch, (gcp_real *)room, j->a.e, b->rows, j->a.e);
+    gcpi_array_load(gcpi_halves_of(j->par.isa), rows, v->pitch, (gcp_real *)room, j->a.e, b->rows, j->a.e);
     return (const gcp_real *)room;
 }
 
@@ -11088,7 +11084,7 @@ GCPI_DEF gcp_tensor gcp_flatten_at(gcp_tensor x, gcp_op_opts o)
 /* Copies size[0] * ... * size[3] elements, by a step in each of both tensors for each axis. */
 typedef struct gcpi_moved {
     const gcp_call *call;
-    gcpi_data to, from;
+    gcpi_array to, from;
     int size[4], accumulate, turned;       /* turned: the axis along which `from` lies side by side, -1: none */
     ptrdiff_t ts[4], fs[4];
     size_t units, chunk;                   /* units: rows of channels; of a turned copy matrices of up to 64 rows */
@@ -11111,7 +11107,7 @@ GCPI_LOOP void gcpi_moved_halves(gcpi_half *to, ptrdiff_t ts, const gcpi_half *f
     else for (int i = 0; i < n; i++) to[i * ts] = from[i * fs];
 }
 /* A row of any two: by way of floats where values are added, or stored in another way. */
-static void gcpi_moved_run_of(const gcpi_moved *m, gcpi_data to, ptrdiff_t ts, gcpi_data from, ptrdiff_t fs, int n)
+static void gcpi_moved_run_of(const gcpi_moved *m, gcpi_array to, ptrdiff_t ts, gcpi_array from, ptrdiff_t fs, int n)
 {
     const gcpi_halves *h = gcpi_halves_of(m->call->target->isa);
     gcp_real row[GCPI_PIECE], sums[GCPI_PIECE];
@@ -11124,34 +11120,34 @@ static void gcpi_moved_run_of(const gcpi_moved *m, gcpi_data to, ptrdiff_t ts, g
         return;
     }
     for (int i = 0, some; i < n; i += some) {
-        const gcpi_data there = gcpi_data_at(to, i * ts);
+        const gcpi_array there = gcpi_array_at(to, i * ts);
         some = GCPI_MIN(n - i, (int)GCPI_PIECE);
-        gcpi_data_load(h, gcpi_data_at(from, i * fs), fs, row, 1, fs == 1 ? 1 : some, fs == 1 ? some : 1);
-        if (m->accumulate) gcpi_data_load(h, there, ts, sums, 1, ts == 1 ? 1 : some, ts == 1 ? some : 1);
+        gcpi_array_load(h, gcpi_array_at(from, i * fs), fs, row, 1, fs == 1 ? 1 : some, fs == 1 ? some : 1);
+        if (m->accumulate) gcpi_array_load(h, there, ts, sums, 1, ts == 1 ? 1 : some, ts == 1 ? some : 1);
         for (int k = 0; k < some && m->accumulate; k++) row[k] += sums[k];
-        gcpi_data_store(h, there, ts, row, 1, ts == 1 ? 1 : some, ts == 1 ? some : 1);
+        gcpi_array_store(h, there, ts, row, 1, ts == 1 ? 1 : some, ts == 1 ? some : 1);
     }
 }
 static void gcpi_moved_unit(const gcpi_moved *m, size_t unit)
 {
     const int j = m->turned, parts = j < 0 ? 1 : gcpi_ceil(m->size[j], GCPI_TURNED_ROWS);
     const int part = (int)(unit % (size_t)parts) * GCPI_TURNED_ROWS;
-    gcpi_data to = m->to, from = m->from;
+    gcpi_array to = m->to, from = m->from;
     unit /= (size_t)parts;
     for (int k = 2; k >= 0; k--) {
         if (k == j) continue;
-        to = gcpi_data_at(to, (ptrdiff_t)(unit % (size_t)m->size[k]) * m->ts[k]);
-        from = gcpi_data_at(from, (ptrdiff_t)(unit % (size_t)m->size[k]) * m->fs[k]);
+        to = gcpi_array_at(to, (ptrdiff_t)(unit % (size_t)m->size[k]) * m->ts[k]);
+        from = gcpi_array_at(from, (ptrdiff_t)(unit % (size_t)m->size[k]) * m->fs[k]);
         unit /= (size_t)m->size[k];
     }
     if (j < 0) { gcpi_moved_run_of(m, to, m->ts[3], from, m->fs[3], m->size[3]); return; }
-    to = gcpi_data_at(to, part * m->ts[j]); from = gcpi_data_at(from, part);
+    to = gcpi_array_at(to, part * m->ts[j]); from = gcpi_array_at(from, part);
     const int rows = GCPI_MIN(m->size[j] - part, (int)GCPI_TURNED_ROWS);
     if (!m->accumulate && !to.half && !from.half)
         gcpi_simd_of(m->call->target->isa).turn((gcp_real *)to.at, m->ts[j], rows, m->size[3],
                                                 (const gcp_real *)from.at, m->fs[3]);
     else for (int r = 0; r < rows; r++)
-        gcpi_moved_run_of(m, gcpi_data_at(to, r * m->ts[j]), 1, gcpi_data_at(from, r), m->fs[3], m->size[3]);
+        gcpi_moved_run_of(m, gcpi_array_at(to, r * m->ts[j]), 1, gcpi_array_at(from, r), m->fs[3], m->size[3]);
 }
 static void gcpi_moved_task(void *arg, int index, int worker)
 {
@@ -11182,7 +11178,7 @@ static void gcpi_part_copy(const gcp_call *c, const gcp_view *whole, const gcp_v
     gcpi_moved m;
     ptrdiff_t ws[4], ps[4];
     gcpi_axis_steps(whole, ws); gcpi_axis_steps(part, ps);
-    const gcpi_data start = gcpi_data_at(gcpi_elements(whole, 0, 0), first * ws[axis]),
+    const gcpi_array start = gcpi_array_at(gcpi_elements(whole, 0, 0), first * ws[axis]),
                     there = gcpi_elements(part, 0, 0);
     ws[axis] *= step;
     m.call = c; m.accumulate = back ? whole->accumulate : part->accumulate;
@@ -11276,9 +11272,9 @@ static void gcpi_pad_part(const gcp_call *c, const gcp_view *padded, const gcp_v
     ptrdiff_t ps[4], xs[4] = { 0, 0, 0, 0 };
     gcpi_axis_steps(padded, ps);
     if (x) gcpi_axis_steps(x, xs);
-    const gcpi_data inside = gcpi_data_at(gcpi_elements(padded, 0, 0), at * ps[axis]),
+    const gcpi_array inside = gcpi_array_at(gcpi_elements(padded, 0, 0), at * ps[axis]),
                     none = { (void *)(uintptr_t)&zero, inside.half },
-                    there = x ? gcpi_data_at(gcpi_elements(x, 0, 0), from * xs[axis]) : none;
+                    there = x ? gcpi_array_at(gcpi_elements(x, 0, 0), from * xs[axis]) : none;
     xs[axis] *= step;
     m.call = c; m.accumulate = back && x->accumulate;
     m.to = back ? there : inside;
@@ -11587,13 +11583,13 @@ static void gcpi_dropout_walk(const gcp_call *c, const gcp_view *to, const gcp_v
     d.r = gcpi_philox(0, (uint32_t)d.sample, (uint32_t)c->numbers->step, (uint32_t)(d.sample >> 32), d.key);
     for (size_t p = (size_t)image * per; p < ((size_t)image + 1) * per; p++)
         for (size_t first = 0, n; first < width; first += n) {
-            const gcpi_data x = gcpi_elements(from, p, (int)first), y = gcpi_elements(to, p, (int)first);
+            const gcpi_array x = gcpi_elements(from, p, (int)first), y = gcpi_elements(to, p, (int)first);
             n = GCPI_MIN(width - first, (size_t)GCPI_PIECE);
-            if (x.half) gcpi_data_load(h, x, 0, xs, 0, 1, (ptrdiff_t)n);
-            if (y.half && accumulate) gcpi_data_load(h, y, 0, ys, 0, 1, (ptrdiff_t)n);
+            if (x.half) gcpi_array_load(h, x, 0, xs, 0, 1, (ptrdiff_t)n);
+            if (y.half && accumulate) gcpi_array_load(h, y, 0, ys, 0, 1, (ptrdiff_t)n);
             gcpi_dropout_run(&d, x.half ? xs : (const gcp_real *)x.at, y.half ? ys : (gcp_real *)y.at, n, first == 0,
                              accumulate);
-            if (y.half) gcpi_data_store(h, y, 0, ys, 0, 1, (ptrdiff_t)n);
+            if (y.half) gcpi_array_store(h, y, 0, ys, 0, 1, (ptrdiff_t)n);
         }
 }
 static void gcpi_dropout_image(const gcp_call *c, int image) { gcpi_dropout_walk(c, &c->out[0], &c->in[0], image, 0); }
@@ -11663,7 +11659,7 @@ static void gcpi_embedding_forward(const gcp_call *c)
     const gcpi_halves *h = gcpi_halves_of(c->target->isa);
     size_t n = gcpi_count(c->in[0].shape);
     for (size_t i = 0; i < n; i++)
-        gcpi_data_store(h, gcpi_elements(&c->out[0], i, 0), 0, gcpi_row(&c->in[1], gcpi_entry(c, i)), 0, 1,
+        gcpi_array_store(h, gcpi_elements(&c->out[0], i, 0), 0, gcpi_row(&c->in[1], gcpi_entry(c, i)), 0, 1,
                         c->in[1].shape.d[3]);
 }
 static void gcpi_embedding_backward(const gcp_call *c)
@@ -11673,7 +11669,7 @@ static void gcpi_embedding_backward(const gcp_call *c)
     if (!d->data) return;
     if (!d->accumulate) memset(d->data, 0, gcpi_count(d->shape) * sizeof(gcp_real));
     for (size_t i = 0; i < n; i++) {
-        const gcpi_data to = gcpi_elements(d, gcpi_entry(c, i), 0), dy = gcpi_elements(&c->dout[0], i, 0);
+        const gcpi_array to = gcpi_elements(d, gcpi_entry(c, i), 0), dy = gcpi_elements(&c->dout[0], i, 0);
         gcpi_elements_copy(c, to, dy, (size_t)d->shape.d[3], 1);
     }
 }
@@ -12898,9 +12894,11 @@ static const char *gcpi_store_denied(const gcpi_problem *p, int tensor)
     const gcp_tape *t = p->tape;
     const int producer = t->tensors[tensor].producer;
     if (producer >= 0 && !gcpi_takes_halves(p, &t->ops[producer], -1)) return t->ops[producer].row->name;
-    for (int o = 0; o < t->op_count; o++)
-        for (int i = 0; i < t->ops[o].inputs; i++)
-            if (gcpi_edge(t, &t->ops[o], i) == tensor && !gcpi_takes_halves(p, &t->ops[o], i)) return t->ops[o].row->name;
+    for (int o = 0; o < t->op_count; o++) {
+        const gcpi_op *op = &t->ops[o];
+        for (int i = 0; i < op->inputs; i++)
+            if (gcpi_edge(t, op, i) == tensor && !gcpi_takes_halves(p, op, i)) return op->row->name;
+    }
     return "an op";
 }
 
@@ -24645,6 +24643,7 @@ static int gcpi_conv_ends(const gcpi_plan *core, const gcpi_task *t, int n, cons
     if (t->kind != GCPI_TASK_FORWARD || u->kind != GCPI_TASK_FORWARD) return 0;
     const gcpi_op *op = &core->p.tape->ops[t->op], *first = &core->p.tape->ops[u->op] - (u->ops - 1);
     if (!gcpi_facts_of(op).with_group || !gcpi_fuses(&core->p.target, op)) return 0;
+    if (!core->p.target.kernels && core->p.store) return 0;      /* halves go by whole rows, behind the convolution */
     if (!gcpi_rounds_itself(core, op->out)) return 0;
     if (!gcpi_is_part(first, GCPI_PART_ADD) && !gcpi_is_part(first, GCPI_PART_RECTIFIER)) return 0;
     for (int k = 0; k < u->count; k++)

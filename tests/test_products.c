@@ -253,7 +253,7 @@ static void conv_pass(const gcpi_conv *c, int pass, const operands *o, int isa)
 /* ---- halves ---- */
 
 /* A buffer's values as halves between guards, or as floats: an operand may be either. half: -1 for one of them. */
-static buffer halves_of(buffer b, int half, gcpi_data *d)
+static buffer halves_of(buffer b, int half, gcpi_array *d)
 {
     d->half = half < 0 ? below(2) : half;
     if (!d->half) { buffer same = copy_of(b); d->at = same.data; return same; }
@@ -264,7 +264,7 @@ static buffer halves_of(buffer b, int half, gcpi_data *d)
     return h;
 }
 /* Whether a result of halves, or floats, is that of floats, rounded. Weights (rounds 0) are not. */
-static int rounded_same(gcpi_data d, buffer floats, int rounds)
+static int rounded_same(gcpi_array d, buffer floats, int rounds)
 {
     for (size_t i = 0; i < floats.count; i++) {
         const gcp_real wanted = rounds && d.half ? gcpi_half_rounded(floats.data[i]) : floats.data[i],
@@ -285,7 +285,7 @@ static void conv_halves(const gcpi_conv *c, int pass, const operands *o, int isa
     par.halves = 1;
     h->settle(o->x.data, (ptrdiff_t)o->x.count);
     h->settle(o->y.data, (ptrdiff_t)o->y.count);
-    gcpi_data x, y;
+    gcpi_array x, y;
     buffer hx = halves_of(o->x, -1, &x), hy = halves_of(o->y, -1, &y), dw = copy_of(o->w);
     conv_run(c, pass, o, accumulate, 1, isa);
     dense.xpitch = c->ci, dense.ypitch = c->co;
@@ -521,7 +521,7 @@ static void product_halves(int isa, int ta, int tb, int m, int n, int k, int spa
     buffer a = random_buffer((size_t)((ta ? k : m) * lda)), b = random_buffer((size_t)((tb ? n : k) * ldb)),
            c = random_buffer((size_t)(m * ldc)), bias = random_buffer((size_t)n);
     buffer all[] = { a, b, c }, halves[3];
-    gcpi_data d[3];
+    gcpi_array d[3];
     gcpi_par par = par_of(&threads, isa);
     for (int i = 0; i < 3; i++) {
         gcpi_halves_of(isa)->settle(all[i].data, (ptrdiff_t)all[i].count);

@@ -108,7 +108,7 @@ static void own_open(const work *w)
 static void own_call(void)
 {
     const work *w = &own.w;
-    const gcpi_data x = gcpi_reals(own.x), y = gcpi_reals(own.y);
+    const gcpi_array x = gcpi_reals(own.x), y = gcpi_reals(own.y);
     int ta = w->pass == 2, tb = w->pass == 1;
     if (w->m)
         gcpi_gemm(ta, tb, w->m, w->n, w->k, x, ta ? w->m : w->k, gcpi_reals(own.k), tb ? w->k : w->n, NULL, y, w->n, 0,

@@ -154,14 +154,14 @@ GCPI_FAST static void gcpi_pack_rows(const gcpi_simd *simd, gcp_real *out, int w
 
 /* The same of halves: rs or cs is 1. turned: room for GCPI_PACK_ROWS rows of a panel. */
 GCPI_FAST static void gcpi_pack_halves(const gcpi_simd *simd, const gcpi_halves *halves, gcp_real *out, int width,
-                                       int cols, gcpi_data w, int rows, ptrdiff_t rs, ptrdiff_t cs, gcp_real *turned)
+                                       int cols, gcpi_array w, int rows, ptrdiff_t rs, ptrdiff_t cs, gcp_real *turned)
 {
     for (int r = 0, n; r < rows; r += n, out += (ptrdiff_t)n * width) {
         n = gcpi_min(rows - r, GCPI_PACK_ROWS);
         if (cs != 1) {
-            gcpi_data_load(halves, gcpi_data_at(w, r), cs, turned, n, cols, n);
+            gcpi_array_load(halves, gcpi_array_at(w, r), cs, turned, n, cols, n);
             simd->turn(out, width, n, cols, turned, n);
-        } else gcpi_data_load(halves, gcpi_data_at(w, r * rs), rs, out, width, n, cols);
+        } else gcpi_array_load(halves, gcpi_array_at(w, r * rs), rs, out, width, n, cols);
         for (int i = 0; i < n && cols < width; i++)
             memset(out + (ptrdiff_t)i * width + cols, 0, (size_t)(width - cols) * sizeof *out);
     }
@@ -278,7 +278,7 @@ static gcpi_block gcpi_view_block(const gcpi_view *v, ptrdiff_t index)
 }
 
 /* One row of the window: pixels first .. first + ww of a source row, zeros where there are none. */
-GCPI_FAST static void gcpi_view_row(const gcpi_view *v, const gcpi_halves *halves, gcpi_data x, ptrdiff_t first,
+GCPI_FAST static void gcpi_view_row(const gcpi_view *v, const gcpi_halves *halves, gcpi_array x, ptrdiff_t first,
                                     gcp_real *out)
 {
     ptrdiff_t c = v->channels, left = first < 0 ? -first : 0, end = v->w - first;
@@ -288,9 +288,9 @@ GCPI_FAST static void gcpi_view_row(const gcpi_view *v, const gcpi_halves *halve
     memset(out, 0, (size_t)(left * c) * sizeof *out);
     memset(out + end * c, 0, (size_t)((v->ww - end) * c) * sizeof *out);
     if (end == left) return;
-    x = gcpi_data_at(x, (first + left) * v->xs[2]);
-    if (v->xs[2] == c) gcpi_data_load(halves, x, 0, out + left * c, 0, 1, (end - left) * c);
-    else gcpi_data_load(halves, x, v->xs[2], out + left * c, c, end - left, c);
+    x = gcpi_array_at(x, (first + left) * v->xs[2]);
+    if (v->xs[2] == c) gcpi_array_load(halves, x, 0, out + left * c, 0, 1, (end - left) * c);
+    else gcpi_array_load(halves, x, v->xs[2], out + left * c, c, end - left, c);
 }
 
 /* Whether kernel rows first .. last - 1 read row y of the window of block k. */
@@ -304,7 +304,7 @@ static int gcpi_view_reads(const gcpi_view *v, const gcpi_block *k, int y, int f
 }
 
 /* Copies the pixels of a block that kernel rows first .. last - 1 read to `window`, where their steps are v->ws. */
-GCPI_FAST static const gcp_real *gcpi_view_load(const gcpi_view *v, const gcpi_halves *halves, gcpi_data x,
+GCPI_FAST static const gcp_real *gcpi_view_load(const gcpi_view *v, const gcpi_halves *halves, gcpi_array x,
                                                 const gcpi_block *k, int first, int last, gcp_real *window)
 {
     ptrdiff_t y0 = v->oy + (ptrdiff_t)k->y * v->sy, x0 = v->ox + (ptrdiff_t)k->x * v->sx;
@@ -313,7 +313,7 @@ GCPI_FAST static const gcp_real *gcpi_view_load(const gcpi_view *v, const gcpi_h
             gcp_real *out = window + b * v->ws[0] + y * v->ws[1];
             if (!gcpi_view_reads(v, k, y, first, last)) continue;
             if (y0 + y < 0 || y0 + y >= v->h) memset(out, 0, (size_t)v->ws[1] * sizeof *out);
-            else gcpi_view_row(v, halves, gcpi_data_at(x, (k->b + b) * v->xs[0] + (y0 + y) * v->xs[1]), x0, out);
+            else gcpi_view_row(v, halves, gcpi_array_at(x, (k->b + b) * v->xs[0] + (y0 + y) * v->xs[1]), x0, out);
         }
     memset(window + k->n * v->ws[0], 0, GCPI_LINE * sizeof *window);
     return window;

@@ -5,7 +5,7 @@ typedef struct gcpi_kblock {
 } gcpi_kblock;
 
 /* Packs one panel of one block of the sum. */
-static void gcpi_gather_pack(const gcpi_gather *g, gcpi_data w, const gcpi_kblock *k, const gcpi_panel *p,
+static void gcpi_gather_pack(const gcpi_gather *g, gcpi_array w, const gcpi_kblock *k, const gcpi_panel *p,
                              gcp_real *out, gcp_real *room)
 {
     int channels = g->v.channels;
@@ -13,7 +13,7 @@ static void gcpi_gather_pack(const gcpi_gather *g, gcpi_data w, const gcpi_kbloc
         for (int x = k->x; x < k->x + k->nx; x++)
             for (int j = x * g->v.len + k->j, end = j + k->nj, rows; j < end; j += rows) {
                 rows = gcpi_min(end - j, channels - j % channels);
-                gcpi_data from = gcpi_data_at(w, y * g->ws[0] + j / channels * g->ws[1] + j % channels * g->ws[2] +
+                gcpi_array from = gcpi_array_at(w, y * g->ws[0] + j / channels * g->ws[1] + j % channels * g->ws[2] +
                                                      p->first * g->ws[3]);
                 if (w.half)
                     gcpi_pack_halves(&g->simd, g->halves, out, p->width, p->cols, from, rows, g->ws[2], g->ws[3], room);
@@ -29,7 +29,7 @@ typedef struct gcpi_sweep {
     const gcpi_gather *g;
     gcpi_block block;
     gcpi_kblock k, part; /* what is packed, and the part of it that reaches these pixels */
-    gcpi_data x, w, y;
+    gcpi_array x, w, y;
     const gcp_real *packed, *start; /* start: see gcpi_tile */
     ptrdiff_t first;                /* from x to the block's first tap, which may not be there */
     int panel, panel_end, paced;    /* paced: the tiles prefetch the rows after them */
@@ -106,9 +106,9 @@ GCPI_FAST static void gcpi_held_row(const gcpi_sweep *s, gcpi_rows_held *w, int 
     const gcpi_gather *g = s->g;
     const int n = s->part.nj;
     gcp_real *to = s->rows + (ptrdiff_t)i * n;
-    gcpi_data x = gcpi_data_at(s->x, w->from[i]);
-    if (g->v.xc == 1) gcpi_data_load(g->halves, x, 0, to, 0, 1, n);
-    else gcpi_data_load(g->halves, x, g->v.xc, to, 1, n, 1);
+    gcpi_array x = gcpi_array_at(s->x, w->from[i]);
+    if (g->v.xc == 1) gcpi_array_load(g->halves, x, 0, to, 0, 1, n);
+    else gcpi_array_load(g->halves, x, g->v.xc, to, 1, n, 1);
     w->a[i] = to;
 }
 
@@ -123,18 +123,18 @@ GCPI_FAST static void gcpi_held_load(const gcpi_sweep *s, gcpi_rows_held *w)
     const gcpi_gather *g = s->g;
     const int n = s->part.nj;
     if (g->v.direct && g->v.xc == 1 && w->rows > 1 && gcpi_held_even(w->from, w->rows)) {
-        gcpi_data_load(g->halves, gcpi_data_at(s->x, w->from[0]), w->from[1] - w->from[0], s->rows, n, w->rows, n);
+        gcpi_array_load(g->halves, gcpi_array_at(s->x, w->from[0]), w->from[1] - w->from[0], s->rows, n, w->rows, n);
         for (int i = 0; i < w->rows; i++) w->a[i] = s->rows + (ptrdiff_t)i * n;
     }
     else for (int i = 0; i < w->rows && g->v.direct; i++) gcpi_held_row(s, w, i);
     for (int i = 0; i < w->rows && s->begins && g->accumulate; i++)
-        gcpi_data_load(g->halves, gcpi_data_at(s->y, w->at[i] + s->base), 0, w->c[i], 0, 1, s->cols);
+        gcpi_array_load(g->halves, gcpi_array_at(s->y, w->at[i] + s->base), 0, w->c[i], 0, 1, s->cols);
 }
 GCPI_FAST static void gcpi_held_store(const gcpi_sweep *s, const gcpi_rows_held *w)
 {
     const int even = w->rows > 1 && gcpi_held_even(w->at, w->rows) && s->g->blocks == 1;
     for (int i = 0; i < w->rows; i += even ? w->rows : 1)
-        gcpi_data_store(s->g->halves, gcpi_data_at(s->y, w->at[i] + s->base), even ? w->at[1] - w->at[0] : 0, w->c[i],
+        gcpi_array_store(s->g->halves, gcpi_array_at(s->y, w->at[i] + s->base), even ? w->at[1] - w->at[0] : 0, w->c[i],
                         s->width, even ? w->rows : 1, s->cols);
 }
 
@@ -245,7 +245,7 @@ static void gcpi_gather_task(void *arg, int index, int worker)
     int group = (int)(set / g->sets);
     gcpi_sweep s;
     s.g = g;
-    s.w = gcpi_data_at(g->w, g->wfirst + group * g->wgroup);
+    s.w = gcpi_array_at(g->w, g->wfirst + group * g->wgroup);
     s.panel = (int)(set % g->sets * g->columns.panels / g->sets);
     s.panel_end = (int)((set % g->sets + 1) * g->columns.panels / g->sets);
     int first = gcpi_panel_of(&g->columns, s.panel).first;
@@ -253,14 +253,14 @@ static void gcpi_gather_task(void *arg, int index, int worker)
     s.block = gcpi_view_block(v, chunk);
     s.base = first, s.width = width, s.cols = gcpi_min(width, g->columns.count - first);
     s.rows = start + g->pack, s.sums = s.rows + g->rows;
-    s.x = gcpi_data_at(g->x, group * g->xgroup);
+    s.x = gcpi_array_at(g->x, group * g->xgroup);
     s.first = s.block.b * v->xs[0] + (v->oy + (ptrdiff_t)s.block.y * v->sy) * v->xs[1] +
               (v->ox + (ptrdiff_t)s.block.x * v->sx) * v->xs[2];
     if (!v->direct) {
         s.x = gcpi_reals(gcpi_view_load(v, g->halves, s.x, &s.block, 0, v->ky, s.sums + g->sums));
         s.first = 0;
     }
-    s.y = gcpi_data_at(g->y, g->yfirst + group * g->ygroup);
+    s.y = gcpi_array_at(g->y, g->yfirst + group * g->ygroup);
     memcpy(&last, scratch, sizeof last);
     int packed = g->resident && last == set; /* by an earlier task of this worker */
     memcpy(scratch, &set, sizeof set);

@@ -8,7 +8,7 @@ typedef struct gcpi_end {
 
 typedef struct gcpi_gather {
     gcpi_view v;
-    gcpi_data x, w, y;
+    gcpi_array x, w, y;
     const gcp_real *bias;
     int accumulate, groups;
     ptrdiff_t ws[4], wfirst;          /* steps of w: ky, kx, channel, column; its start */

@@ -123,27 +123,27 @@ static const gcpi_halves *gcpi_halves_of(int isa)
 }
 
 /* Elements of an operand: gcp_real, or halves. Steps and places are in elements. */
-typedef struct gcpi_data { void *at; int half; } gcpi_data;
-static gcpi_data gcpi_reals(const gcp_real *at)
+typedef struct gcpi_array { void *at; int half; } gcpi_array;
+static gcpi_array gcpi_reals(const gcp_real *at)
 {
-    gcpi_data d = { (void *)(uintptr_t)at, 0 };
+    gcpi_array d = { (void *)(uintptr_t)at, 0 };
     return d;
 }
-GCPI_BODY gcpi_data gcpi_data_at(gcpi_data d, ptrdiff_t element)
+GCPI_BODY gcpi_array gcpi_array_at(gcpi_array d, ptrdiff_t element)
 {
     d.at = (unsigned char *)d.at + element * (ptrdiff_t)(d.half ? sizeof(gcpi_half) : sizeof(gcp_real));
     return d;
 }
 /* Rows of n values, `pitch` elements apart in d, to and from gcp_real. halves: of the instruction set; NULL where d
    holds gcp_real in any case. */
-GCPI_FAST static void gcpi_data_load(const gcpi_halves *halves, gcpi_data d, ptrdiff_t pitch, gcp_real *to,
+GCPI_FAST static void gcpi_array_load(const gcpi_halves *halves, gcpi_array d, ptrdiff_t pitch, gcp_real *to,
                                      ptrdiff_t to_pitch, ptrdiff_t rows, ptrdiff_t n)
 {
     const gcp_real *from = (const gcp_real *)d.at;
     if (d.half) halves->widen(to, to_pitch, (const gcpi_half *)d.at, pitch, rows, n);
     else for (; rows > 0; rows--, to += to_pitch, from += pitch) memcpy(to, from, (size_t)n * sizeof *to);
 }
-GCPI_FAST static void gcpi_data_store(const gcpi_halves *halves, gcpi_data d, ptrdiff_t pitch, const gcp_real *from,
+GCPI_FAST static void gcpi_array_store(const gcpi_halves *halves, gcpi_array d, ptrdiff_t pitch, const gcp_real *from,
                                       ptrdiff_t from_pitch, ptrdiff_t rows, ptrdiff_t n)
 {
     gcp_real *to = (gcp_real *)d.at;

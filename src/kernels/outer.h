@@ -1,17 +1,17 @@
 /* The outer product: convolution backward weights, transposed A times B. */
 
 /* Packs the rows of e at the pixels of a chunk: see gcpi_outer_block. */
-GCPI_FAST static const gcp_real *gcpi_outer_pack(const gcpi_outer *o, gcpi_data e, const gcpi_block *k, int rows,
+GCPI_FAST static const gcp_real *gcpi_outer_pack(const gcpi_outer *o, gcpi_array e, const gcpi_block *k, int rows,
                                                  gcp_real *out)
 {
     ptrdiff_t block = gcpi_outer_block((ptrdiff_t)k->n * k->h * k->w);
     for (int line = 0; line < k->n * k->h; line++) {
-        const gcpi_data row = gcpi_data_at(e, line / k->h * o->es[0] + line % k->h * o->es[1]);
+        const gcpi_array row = gcpi_array_at(e, line / k->h * o->es[0] + line % k->h * o->es[1]);
         const gcp_real *from = (const gcp_real *)row.at;
         for (int r = 0; r < rows; r += GCPI_OUTER_ROWS) {
             int width = gcpi_min(GCPI_OUTER_ROWS, rows - r);
             gcp_real *to = out + r / GCPI_OUTER_ROWS * block + (ptrdiff_t)line * k->w * width;
-            if (row.half) gcpi_data_load(o->halves, gcpi_data_at(row, r), o->es[2], to, width, k->w, width);
+            if (row.half) gcpi_array_load(o->halves, gcpi_array_at(row, r), o->es[2], to, width, k->w, width);
             else if (width == o->es[2]) memcpy(to, from + r, (size_t)((ptrdiff_t)k->w * width) * sizeof *to);
             else if (width >= o->simd.lanes) o->simd.copy(to, from + r, k->w, o->es[2], width);
             else for (int i = 0; i < k->w; i++) gcpi_copy(to + i * width, from + i * o->es[2] + r, width);
@@ -41,7 +41,7 @@ static gcpi_source gcpi_outer_run_source(const gcpi_outer *o, const gcp_real *x,
 }
 
 /* Copies one row of the window of a panel: pixels from `first` on, o->sx apart, zeros where there are none. */
-GCPI_FAST static void gcpi_outer_row_load(const gcpi_outer *o, gcpi_data row, ptrdiff_t first, int count,
+GCPI_FAST static void gcpi_outer_row_load(const gcpi_outer *o, gcpi_array row, ptrdiff_t first, int count,
                                           const gcpi_panel *p, gcp_real *out)
 {
     const gcpi_view *v = &o->v;
@@ -50,11 +50,11 @@ GCPI_FAST static void gcpi_outer_row_load(const gcpi_outer *o, gcpi_data row, pt
     memset(out, 0, (size_t)((ptrdiff_t)in.begin * p->width) * sizeof *out);
     memset(out + (ptrdiff_t)in.end * p->width, 0, (size_t)((ptrdiff_t)(count - in.end) * p->width) * sizeof *out);
     if (in.end <= in.begin) return;
-    row = gcpi_data_at(row, first * v->xs[2] + in.begin * step);
+    row = gcpi_array_at(row, first * v->xs[2] + in.begin * step);
     out += (ptrdiff_t)in.begin * p->width;
     const int n = in.end - in.begin;
     const gcp_real *from = (const gcp_real *)row.at;
-    if (row.half) gcpi_data_load(o->halves, row, step, out, p->width, n, p->cols);
+    if (row.half) gcpi_array_load(o->halves, row, step, out, p->width, n, p->cols);
     else if (p->cols == p->width) o->simd.copy(out, from, n, step, p->width);
     else for (int i = 0; i < n; i++) gcpi_copy(out + (ptrdiff_t)i * p->width, from + i * step, p->cols);
     for (int i = 0; i < n && p->cols < p->width; i++)
@@ -62,7 +62,7 @@ GCPI_FAST static void gcpi_outer_row_load(const gcpi_outer *o, gcpi_data row, pt
 }
 
 /* Blocked: copies the window of block k for a panel of channels of x. */
-GCPI_FAST static void gcpi_outer_load(const gcpi_outer *o, gcpi_data x, const gcpi_block *k, const gcpi_panel *p,
+GCPI_FAST static void gcpi_outer_load(const gcpi_outer *o, gcpi_array x, const gcpi_block *k, const gcpi_panel *p,
                                       gcp_real *window)
 {
     const gcpi_view *v = &o->v;
@@ -72,7 +72,7 @@ GCPI_FAST static void gcpi_outer_load(const gcpi_outer *o, gcpi_data x, const gc
     for (int b = 0; b < k->n; b++)
         for (int r = 0; r < rows; r++, window += (ptrdiff_t)pixels * p->width) {
             ptrdiff_t y = y0 + (ptrdiff_t)r * o->sy;
-            gcpi_data row = gcpi_data_at(x, (k->b + b) * v->xs[0] + y * v->xs[1] + p->first);
+            gcpi_array row = gcpi_array_at(x, (k->b + b) * v->xs[0] + y * v->xs[1] + p->first);
             if (y < 0 || y >= v->h) row.at = NULL;
             gcpi_outer_row_load(o, row, x0, pixels, p, window);
         }
@@ -81,7 +81,7 @@ GCPI_FAST static void gcpi_outer_load(const gcpi_outer *o, gcpi_data x, const gc
 /* Item p of the panels at their taps: all taps of a panel, then the next panel. Its window is loaded where it differs
    from that of the item before. In place, vectors past the last channel would end behind the last pixel: `last`, of all
    chunks. */
-static gcpi_source gcpi_outer_block_source(const gcpi_outer *o, gcpi_data x, const gcpi_block *k, int p, int load,
+static gcpi_source gcpi_outer_block_source(const gcpi_outer *o, gcpi_array x, const gcpi_block *k, int p, int load,
                                            int last, gcp_real *window)
 {
     const gcpi_view *v = &o->v;
@@ -137,9 +137,9 @@ typedef struct gcpi_share {
 } gcpi_share;
 
 /* Where a share begins in e, in x, at a block's first pixel. */
-static gcpi_data gcpi_outer_rows(const gcpi_outer *o, const gcpi_share *s, const gcpi_block *k)
+static gcpi_array gcpi_outer_rows(const gcpi_outer *o, const gcpi_share *s, const gcpi_block *k)
 {
-    return gcpi_data_at(o->e,
+    return gcpi_array_at(o->e,
                         s->group * o->egroup + s->row + k->b * o->es[0] + k->y * o->es[1] + k->x * o->es[2]);
 }
 static uintptr_t gcpi_outer_pixels(const gcpi_outer *o, const gcpi_share *s, const gcpi_block *k)
@@ -274,7 +274,7 @@ GCPI_FAST static void gcpi_outer_panel(const gcpi_outer *o, const gcpi_share *s,
 static void gcpi_outer_chunk(const gcpi_outer *o, gcpi_share *s, ptrdiff_t chunk, gcp_real *packed, gcp_real *window)
 {
     const gcpi_view *v = &o->v;
-    const gcpi_data x = gcpi_data_at(o->x, s->group * o->xgroup), e = gcpi_outer_rows(o, s, &s->k);
+    const gcpi_array x = gcpi_array_at(o->x, s->group * o->xgroup), e = gcpi_outer_rows(o, s, &s->k);
     const gcp_real *pixels = NULL;
     int row_panels = v->runs * o->columns.panels;
     if (!o->blocked)
@@ -321,14 +321,14 @@ static void gcpi_outer_task(void *arg, int index, int worker)
 GCPI_FAST static const gcp_real *gcpi_swapped_columns(const gcpi_outer *o, const gcpi_block *k, ptrdiff_t *steps,
                                                       gcp_real *out)
 {
-    const gcpi_data e = gcpi_data_at(o->e, k->b * o->es[0] + k->y * o->es[1] + k->x * o->es[2]);
+    const gcpi_array e = gcpi_array_at(o->e, k->b * o->es[0] + k->y * o->es[1] + k->x * o->es[2]);
     memcpy(steps, o->es, sizeof o->es);
     if (!o->packed) return (const gcp_real *)e.at;
     steps[2] = o->rows, steps[1] = k->w * steps[2], steps[0] = k->h * steps[1];
     for (int line = 0; line < k->n * k->h; line++) {
-        const gcpi_data row = gcpi_data_at(e, line / k->h * o->es[0] + line % k->h * o->es[1]);
+        const gcpi_array row = gcpi_array_at(e, line / k->h * o->es[0] + line % k->h * o->es[1]);
         const gcp_real *from = (const gcp_real *)row.at;
-        if (row.half) gcpi_data_load(o->halves, row, o->es[2], out + line * steps[1], steps[2], k->w, o->rows);
+        if (row.half) gcpi_array_load(o->halves, row, o->es[2], out + line * steps[1], steps[2], k->w, o->rows);
         else
             for (int i = 0; i < k->w; i++)
                 gcpi_copy(out + line * steps[1] + i * steps[2], from + i * o->es[2], o->rows);

@@ -2,7 +2,7 @@
 
 typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x[p + t][j] */
     gcpi_view v;
-    gcpi_data x, e;
+    gcpi_array x, e;
     gcp_real *d;
     int rows, groups, accumulate;
     ptrdiff_t es[3], ds; /* steps of e: image, row, pixel; step of d: row */

@@ -3,12 +3,12 @@
    rows of the tile. */
 
 /* The pixels of a row in floats: where they lie, or in room. *step: from pixel to pixel. */
-static const gcp_real *gcpi_planar_pixels(const gcpi_gather *g, gcpi_data x, ptrdiff_t pitch, ptrdiff_t pixels,
+static const gcp_real *gcpi_planar_pixels(const gcpi_gather *g, gcpi_array x, ptrdiff_t pitch, ptrdiff_t pixels,
                                           int channels, gcp_real *room, ptrdiff_t *step)
 {
     *step = x.half ? channels : pitch;
     if (!x.half) return (const gcp_real *)x.at;
-    gcpi_data_load(g->halves, x, pitch, room, channels, pixels, channels);
+    gcpi_array_load(g->halves, x, pitch, room, channels, pixels, channels);
     return room;
 }
 GCPI_FAST static void gcpi_planar_load(const gcpi_gather *g, const gcpi_block *k, gcp_real *window, gcp_real *room)
@@ -21,7 +21,7 @@ GCPI_FAST static void gcpi_planar_load(const gcpi_gather *g, const gcpi_block *k
         int exists = y0 + y >= 0 && y0 + y < v->h && end > left;
         if (!exists || left > 0 || end < v->ww) memset(to, 0, (size_t)row * sizeof *to);
         if (!exists) continue;
-        gcpi_data x = gcpi_data_at(g->x, k->b * v->xs[0] + (y0 + y) * v->xs[1] + (x0 + left) * v->xs[2]);
+        gcpi_array x = gcpi_array_at(g->x, k->b * v->xs[0] + (y0 + y) * v->xs[1] + (x0 + left) * v->xs[2]);
         ptrdiff_t step;
         const gcp_real *pixels = gcpi_planar_pixels(g, x, v->xs[2], end - left, v->channels, room, &step);
         g->simd.turn(to + left, v->ww, v->channels, (int)(end - left), pixels, step);
@@ -83,7 +83,7 @@ static void gcpi_planar_task(void *arg, int index, int worker)
     ptrdiff_t plane = (ptrdiff_t)g->columns.vectors * g->simd.lanes;
     gcpi_planar_load(g, &k, window, room);
     for (int py = 0; py < k.h; py++) {
-        gcpi_data y = gcpi_data_at(g->y, g->yfirst + k.b * g->ys[0] + (k.y + py) * g->ys[1] + k.x * g->ys[2]);
+        gcpi_array y = gcpi_array_at(g->y, g->yfirst + k.b * g->ys[0] + (k.y + py) * g->ys[1] + k.x * g->ys[2]);
         ptrdiff_t step;
         if (g->accumulate) {
             const gcp_real *pixels = gcpi_planar_pixels(g, y, g->ys[2], k.w, g->cols, room, &step);
@@ -92,7 +92,7 @@ static void gcpi_planar_task(void *arg, int index, int worker)
         gcpi_planar_row(g, window + (ptrdiff_t)py * v->sy * v->channels * v->ww, out, plane);
         if (!y.half) { g->simd.turn((gcp_real *)y.at, g->ys[2], k.w, g->cols, out, plane); continue; }
         g->simd.turn(room, g->cols, k.w, g->cols, out, plane);
-        gcpi_data_store(g->halves, y, g->ys[2], room, g->cols, k.w, g->cols);
+        gcpi_array_store(g->halves, y, g->ys[2], room, g->cols, k.w, g->cols);
     }
     gcpi_gather_end(g, &k, 0, g->cols, worker);
 }

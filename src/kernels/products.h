@@ -208,8 +208,8 @@ static size_t gcpi_conv_scratch(const gcpi_conv *c, int pass, const gcpi_par *pa
 }
 
 /* y starts from a bias, or is added to; not both. end may be NULL. */
-static void gcpi_conv_forward(const gcpi_conv *c, gcpi_data x, const gcp_real *w, const gcp_real *bias,
-                              gcpi_data y, int accumulate, const gcpi_end *end, void *scratch, const gcpi_par *par)
+static void gcpi_conv_forward(const gcpi_conv *c, gcpi_array x, const gcp_real *w, const gcp_real *bias,
+                              gcpi_array y, int accumulate, const gcpi_end *end, void *scratch, const gcpi_par *par)
 {
     if (gcpi_conv_empty(c)) return;
     if (gcpi_conv_is_depthwise(c)) {
@@ -226,8 +226,8 @@ static void gcpi_conv_forward(const gcpi_conv *c, gcpi_data x, const gcp_real *w
 }
 
 /* dx starts from a bias (a transposed convolution's result), or is added to; not both. */
-static void gcpi_conv_backward_data(const gcpi_conv *c, gcpi_data dy, const gcp_real *w, const gcp_real *bias,
-                                    gcpi_data dx, int accumulate, void *scratch, const gcpi_par *par)
+static void gcpi_conv_backward_data(const gcpi_conv *c, gcpi_array dy, const gcp_real *w, const gcp_real *bias,
+                                    gcpi_array dx, int accumulate, void *scratch, const gcpi_par *par)
 {
     if (gcpi_conv_empty(c)) return;
     if (gcpi_conv_is_depthwise(c)) {
@@ -247,7 +247,7 @@ static void gcpi_conv_backward_data(const gcpi_conv *c, gcpi_data dy, const gcp_
         }
 }
 
-static void gcpi_conv_backward_weights(const gcpi_conv *c, gcpi_data x, gcpi_data dy, gcp_real *dw,
+static void gcpi_conv_backward_weights(const gcpi_conv *c, gcpi_array x, gcpi_array dy, gcp_real *dw,
                                        int accumulate, void *scratch, const gcpi_par *par)
 {
     gcpi_outer o = gcpi_conv_outer(c);
@@ -356,8 +356,8 @@ static size_t gcpi_gemm_scratch(int ta, int tb, int m, int n, int k, const gcpi_
 
 /* Where operands may be halves there is no call of a BLAS. c is gcp_real where a is transposed and b is not, or where
    something is added to it and a bias, too. */
-static void gcpi_gemm(int ta, int tb, int m, int n, int k, gcpi_data a, ptrdiff_t lda, gcpi_data b, ptrdiff_t ldb,
-                      const gcp_real *bias, gcpi_data c, ptrdiff_t ldc, int accumulate, void *scratch,
+static void gcpi_gemm(int ta, int tb, int m, int n, int k, gcpi_array a, ptrdiff_t lda, gcpi_array b, ptrdiff_t ldb,
+                      const gcp_real *bias, gcpi_array c, ptrdiff_t ldc, int accumulate, void *scratch,
                       const gcpi_par *par)
 {
     int outer = ta && !tb && k > 0;

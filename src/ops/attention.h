@@ -25,7 +25,7 @@ static gcpi_attention_job gcpi_attention_job_of(const gcp_call *c, int backward)
     return j;
 }
 /* The part of a tensor that belongs to a sample's head of `width` channels, from a token on. */
-static gcpi_data gcpi_head(const gcp_view *v, int sample, int token, int head, int width)
+static gcpi_array gcpi_head(const gcp_view *v, int sample, int token, int head, int width)
 {
     return gcpi_elements(v, (size_t)sample * (size_t)gcpi_tokens(v->shape) + (size_t)token, head * width);
 }
@@ -93,7 +93,7 @@ GCPI_LOOP void gcpi_attention_scale(gcp_real *to, ptrdiff_t pitch, int accumulat
         else GCPI_EACH for (int i = 0; i < width; i++) to[i] = from[i] * scale;
     }
 }
-static void gcpi_attention_store(const gcpi_attention_job *j, gcpi_data to, ptrdiff_t pitch, int accumulate,
+static void gcpi_attention_store(const gcpi_attention_job *j, gcpi_array to, ptrdiff_t pitch, int accumulate,
                                  const gcp_real *from, int rows, int width, gcp_real scale)
 {
     const gcpi_halves *h = gcpi_halves_of(j->par.isa);
@@ -101,11 +101,11 @@ static void gcpi_attention_store(const gcpi_attention_job *j, gcpi_data to, ptrd
     if (!to.half) gcpi_attention_scale((gcp_real *)to.at, pitch, accumulate, from, rows, width, scale);
     for (int r = 0; to.half && r < rows; r++)
         for (int i = 0, n; i < width; i += n) {
-            const gcpi_data there = gcpi_data_at(to, r * pitch + i);
+            const gcpi_array there = gcpi_array_at(to, r * pitch + i);
             n = GCPI_MIN(width - i, (int)GCPI_PIECE);
-            if (accumulate) gcpi_data_load(h, there, 0, part, 0, 1, n);
+            if (accumulate) gcpi_array_load(h, there, 0, part, 0, 1, n);
             gcpi_attention_scale(part, 0, accumulate, from + (ptrdiff_t)r * width + i, 1, n, scale);
-            gcpi_data_store(h, there, 0, part, 0, 1, n);
+            gcpi_array_store(h, there, 0, part, 0, 1, n);
         }
 }
 static void gcpi_attention_task(void *arg, int index, int worker)
@@ -150,10 +150,10 @@ static const gcp_real *gcpi_attention_rows(const gcpi_attention_job *j, const gc
                                            const gcpi_attention_block *b, int sample, int head, void *room,
                                            ptrdiff_t *pitch)
 {
-    const gcpi_data rows = gcpi_head(v, sample, b->first, head, j->a.e);
+    const gcpi_array rows = gcpi_head(v, sample, b->first, head, j->a.e);
     *pitch = rows.half ? j->a.e : v->pitch;
     if (!rows.half) return (const gcp_real *)rows.at;
-    gcpi_data_load(gcpi_halves_of(j->par.isa), rows, v->pitch, (gcp_real *)room, j->a.e, b->rows, j->a.e);
+    gcpi_array_load(gcpi_halves_of(j->par.isa), rows, v->pitch, (gcp_real *)room, j->a.e, b->rows, j->a.e);
     return (const gcp_real *)room;
 }
 

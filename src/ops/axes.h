@@ -3,7 +3,7 @@
 /* Copies size[0] * ... * size[3] elements, by a step in each of both tensors for each axis. */
 typedef struct gcpi_moved {
     const gcp_call *call;
-    gcpi_data to, from;
+    gcpi_array to, from;
     int size[4], accumulate, turned;       /* turned: the axis along which `from` lies side by side, -1: none */
     ptrdiff_t ts[4], fs[4];
     size_t units, chunk;                   /* units: rows of channels; of a turned copy matrices of up to 64 rows */
@@ -26,7 +26,7 @@ GCPI_LOOP void gcpi_moved_halves(gcpi_half *to, ptrdiff_t ts, const gcpi_half *f
     else for (int i = 0; i < n; i++) to[i * ts] = from[i * fs];
 }
 /* A row of any two: by way of floats where values are added, or stored in another way. */
-static void gcpi_moved_run_of(const gcpi_moved *m, gcpi_data to, ptrdiff_t ts, gcpi_data from, ptrdiff_t fs, int n)
+static void gcpi_moved_run_of(const gcpi_moved *m, gcpi_array to, ptrdiff_t ts, gcpi_array from, ptrdiff_t fs, int n)
 {
     const gcpi_halves *h = gcpi_halves_of(m->call->target->isa);
     gcp_real row[GCPI_PIECE], sums[GCPI_PIECE];
@@ -39,34 +39,34 @@ static void gcpi_moved_run_of(const gcpi_moved *m, gcpi_data to, ptrdiff_t ts, g
         return;
     }
     for (int i = 0, some; i < n; i += some) {
-        const gcpi_data there = gcpi_data_at(to, i * ts);
+        const gcpi_array there = gcpi_array_at(to, i * ts);
         some = GCPI_MIN(n - i, (int)GCPI_PIECE);
-        gcpi_data_load(h, gcpi_data_at(from, i * fs), fs, row, 1, fs == 1 ? 1 : some, fs == 1 ? some : 1);
-        if (m->accumulate) gcpi_data_load(h, there, ts, sums, 1, ts == 1 ? 1 : some, ts == 1 ? some : 1);
+        gcpi_array_load(h, gcpi_array_at(from, i * fs), fs, row, 1, fs == 1 ? 1 : some, fs == 1 ? some : 1);
+        if (m->accumulate) gcpi_array_load(h, there, ts, sums, 1, ts == 1 ? 1 : some, ts == 1 ? some : 1);
         for (int k = 0; k < some && m->accumulate; k++) row[k] += sums[k];
-        gcpi_data_store(h, there, ts, row, 1, ts == 1 ? 1 : some, ts == 1 ? some : 1);
+        gcpi_array_store(h, there, ts, row, 1, ts == 1 ? 1 : some, ts == 1 ? some : 1);
     }
 }
 static void gcpi_moved_unit(const gcpi_moved *m, size_t unit)
 {
     const int j = m->turned, parts = j < 0 ? 1 : gcpi_ceil(m->size[j], GCPI_TURNED_ROWS);
     const int part = (int)(unit % (size_t)parts) * GCPI_TURNED_ROWS;
-    gcpi_data to = m->to, from = m->from;
+    gcpi_array to = m->to, from = m->from;
     unit /= (size_t)parts;
     for (int k = 2; k >= 0; k--) {
         if (k == j) continue;
-        to = gcpi_data_at(to, (ptrdiff_t)(unit % (size_t)m->size[k]) * m->ts[k]);
-        from = gcpi_data_at(from, (ptrdiff_t)(unit % (size_t)m->size[k]) * m->fs[k]);
+        to = gcpi_array_at(to, (ptrdiff_t)(unit % (size_t)m->size[k]) * m->ts[k]);
+        from = gcpi_array_at(from, (ptrdiff_t)(unit % (size_t)m->size[k]) * m->fs[k]);
         unit /= (size_t)m->size[k];
     }
     if (j < 0) { gcpi_moved_run_of(m, to, m->ts[3], from, m->fs[3], m->size[3]); return; }
-    to = gcpi_data_at(to, part * m->ts[j]); from = gcpi_data_at(from, part);
+    to = gcpi_array_at(to, part * m->ts[j]); from = gcpi_array_at(from, part);
     const int rows = GCPI_MIN(m->size[j] - part, (int)GCPI_TURNED_ROWS);
     if (!m->accumulate && !to.half && !from.half)
         gcpi_simd_of(m->call->target->isa).turn((gcp_real *)to.at, m->ts[j], rows, m->size[3],
                                                 (const gcp_real *)from.at, m->fs[3]);
     else for (int r = 0; r < rows; r++)
-        gcpi_moved_run_of(m, gcpi_data_at(to, r * m->ts[j]), 1, gcpi_data_at(from, r), m->fs[3], m->size[3]);
+        gcpi_moved_run_of(m, gcpi_array_at(to, r * m->ts[j]), 1, gcpi_array_at(from, r), m->fs[3], m->size[3]);
 }
 static void gcpi_moved_task(void *arg, int index, int worker)
 {
@@ -97,7 +97,7 @@ static void gcpi_part_copy(const gcp_call *c, const gcp_view *whole, const gcp_v
     gcpi_moved m;
     ptrdiff_t ws[4], ps[4];
     gcpi_axis_steps(whole, ws); gcpi_axis_steps(part, ps);
-    const gcpi_data start = gcpi_data_at(gcpi_elements(whole, 0, 0), first * ws[axis]),
+    const gcpi_array start = gcpi_array_at(gcpi_elements(whole, 0, 0), first * ws[axis]),
                     there = gcpi_elements(part, 0, 0);
     ws[axis] *= step;
     m.call = c; m.accumulate = back ? whole->accumulate : part->accumulate;
@@ -191,9 +191,9 @@ static void gcpi_pad_part(const gcp_call *c, const gcp_view *padded, const gcp_v
     ptrdiff_t ps[4], xs[4] = { 0, 0, 0, 0 };
     gcpi_axis_steps(padded, ps);
     if (x) gcpi_axis_steps(x, xs);
-    const gcpi_data inside = gcpi_data_at(gcpi_elements(padded, 0, 0), at * ps[axis]),
+    const gcpi_array inside = gcpi_array_at(gcpi_elements(padded, 0, 0), at * ps[axis]),
                     none = { (void *)(uintptr_t)&zero, inside.half },
-                    there = x ? gcpi_data_at(gcpi_elements(x, 0, 0), from * xs[axis]) : none;
+                    there = x ? gcpi_array_at(gcpi_elements(x, 0, 0), from * xs[axis]) : none;
     xs[axis] *= step;
     m.call = c; m.accumulate = back && x->accumulate;
     m.to = back ? there : inside;

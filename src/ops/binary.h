@@ -83,7 +83,7 @@ static gcp_real *gcpi_pair_there(const gcp_view *v, size_t e, size_t n)
     return e % c + n <= c ? gcpi_row_out(v, e / c) + e % c : NULL;
 }
 /* Element e, and how many of n lie side by side from it on. */
-static gcpi_data gcpi_pair_element(const gcp_view *v, size_t e, size_t n, size_t *run)
+static gcpi_array gcpi_pair_element(const gcp_view *v, size_t e, size_t n, size_t *run)
 {
     const size_t c = (size_t)v->shape.d[3];
     *run = v->pitch == (ptrdiff_t)c ? n : GCPI_MIN(n, c - e % c);
@@ -97,8 +97,8 @@ static const gcp_real *gcpi_pair_load(const gcpi_halves *h, const gcp_view *v, s
     size_t run;
     if (there) return there;
     for (size_t i = 0, all = step ? n : 1; i < all; i += run) {
-        const gcpi_data from = gcpi_pair_element(v, e + i, all - i, &run);
-        gcpi_data_load(h, from, 0, buffer + i, 0, 1, (ptrdiff_t)run);
+        const gcpi_array from = gcpi_pair_element(v, e + i, all - i, &run);
+        gcpi_array_load(h, from, 0, buffer + i, 0, 1, (ptrdiff_t)run);
     }
     for (size_t i = 1; !step && i < n; i++) buffer[i] = buffer[0];
     return buffer;
@@ -109,10 +109,10 @@ static void gcpi_pair_store(const gcpi_halves *h, const gcp_view *v, size_t e, s
     gcp_real sums[GCPI_PAIR_RUN];
     size_t run;
     for (size_t i = 0; i < n; i += run) {
-        const gcpi_data to = gcpi_pair_element(v, e + i, n - i, &run);
-        if (v->accumulate) gcpi_data_load(h, to, 0, sums, 0, 1, (ptrdiff_t)run);
+        const gcpi_array to = gcpi_pair_element(v, e + i, n - i, &run);
+        if (v->accumulate) gcpi_array_load(h, to, 0, sums, 0, 1, (ptrdiff_t)run);
         for (size_t k = 0; k < run; k++) sums[k] = v->accumulate ? sums[k] + from[i + k] : from[i + k];
-        gcpi_data_store(h, to, 0, sums, 0, 1, (ptrdiff_t)run);
+        gcpi_array_store(h, to, 0, sums, 0, 1, (ptrdiff_t)run);
     }
 }
 

@@ -71,10 +71,10 @@ static void gcpi_part_move(const gcp_call *c, const gcp_view *whole, int image, 
             memcpy(back ? there : here, back ? here : there, n);
         return;
     }
-    const gcpi_data at = gcpi_elements(whole, (size_t)image * pixels, first);
+    const gcpi_array at = gcpi_elements(whole, (size_t)image * pixels, first);
     gcp_real *here = (gcp_real *)part->data;
-    if (back) gcpi_data_store(h, at, whole->pitch, here, (ptrdiff_t)n, (ptrdiff_t)pixels, (ptrdiff_t)n);
-    else gcpi_data_load(h, at, whole->pitch, here, (ptrdiff_t)n, (ptrdiff_t)pixels, (ptrdiff_t)n);
+    if (back) gcpi_array_store(h, at, whole->pitch, here, (ptrdiff_t)n, (ptrdiff_t)pixels, (ptrdiff_t)n);
+    else gcpi_array_load(h, at, whole->pitch, here, (ptrdiff_t)n, (ptrdiff_t)pixels, (ptrdiff_t)n);
 }
 
 /* The call of channels [first, first + count) of an image, in a worker's room: nothing is there yet. */

@@ -65,9 +65,7 @@ static void gcpi_conv_cost(const gcp_cost_call *c, gcp_cost *cost, int forward, 
 {
     const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
     cost->flops = gcpi_conv_flops(a) * (c->backward ? (c->wanted & 1) + (c->wanted >> 1 & 1) : 1);
-    if (!c->backward) /* also of the apply that may follow in the same pass */
-        cost->workspace = GCPI_MAX(gcpi_conv_workspace(a, forward, c->target, c->store),
-                                   gcpi_block_workspace(c->store, c->out[0], c->target, 1));
+    if (!c->backward) cost->workspace = gcpi_conv_workspace(a, forward, c->target, c->store);
     if (c->backward && c->wanted & 1) cost->workspace = gcpi_conv_workspace(a, data, c->target, c->store);
     if (c->backward && c->wanted & 2)
         cost->workspace =
@@ -97,11 +95,9 @@ static void gcpi_conv2d_forward(const gcp_call *c) { gcpi_conv2d_run(c, NULL); }
 static void gcpi_conv2d_apply(const gcp_call *c, gcp_call *apply)
 {
     gcpi_end end = { gcpi_apply_end, apply };
-    /* chunks of pixels may share a byte of the mask; halves go by blocks of whole rows */
-    const int apart = apply->out[1].data != NULL || apply->store;
-    gcpi_conv2d_run(c, apart ? NULL : &end);
-    if (apply->store) apply->workspace = c->workspace;
-    if (apart) gcpi_apply_forward(apply);
+    int masked = apply->out[1].data != NULL;                /* chunks of pixels may share a byte of the mask */
+    gcpi_conv2d_run(c, masked ? NULL : &end);
+    if (masked) gcpi_apply_forward(apply);
 }
 /* Bytes of a convolution's own workspace; the sums for the statistics of its output come after them. */
 static size_t gcpi_conv2d_room(const gcpi_conv_attr *a, const gcp_target *target, gcp_store store)
@@ -133,7 +129,7 @@ static void gcpi_conv2d_backward(const gcp_call *c)
 {
     gcpi_par par = gcpi_par_of(c->target, c->store);
     const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
-    const gcpi_data dy = gcpi_elements(&c->dout[0], 0, 0), x = gcpi_elements(&c->in[0], 0, 0),
+    const gcpi_array dy = gcpi_elements(&c->dout[0], 0, 0), x = gcpi_elements(&c->in[0], 0, 0),
                     dx = gcpi_elements(&c->din[0], 0, 0);
     if (c->inputs > 2) gcpi_bias_gradient(c, &c->din[2]);
     if (c->din[0].data) {
@@ -188,7 +184,7 @@ static void gcpi_conv_transpose2d_backward(const gcp_call *c)
 {
     gcpi_par par = gcpi_par_of(c->target, c->store);
     const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
-    const gcpi_data dy = gcpi_elements(&c->dout[0], 0, 0), x = gcpi_elements(&c->in[0], 0, 0),
+    const gcpi_array dy = gcpi_elements(&c->dout[0], 0, 0), x = gcpi_elements(&c->in[0], 0, 0),
                     dx = gcpi_elements(&c->din[0], 0, 0);
     if (c->inputs > 2) gcpi_bias_gradient(c, &c->din[2]);
     if (c->din[0].data) {

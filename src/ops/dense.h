@@ -38,7 +38,7 @@ static void gcpi_linear_backward(const gcp_call *c)
 {
     gcpi_par par = gcpi_par_of(c->target, c->store);
     const gcp_view *a = &c->in[0], *b = &c->in[1], *dy = &c->dout[0];
-    const gcpi_data g = gcpi_elements(dy, 0, 0);
+    const gcpi_array g = gcpi_elements(dy, 0, 0);
     int m = (int)gcpi_pixels(dy->shape), n = dy->shape.d[3], k = a->shape.d[3];
     if (c->inputs > 2) gcpi_bias_gradient(c, &c->din[2]);
     if (c->din[0].data)

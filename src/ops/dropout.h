@@ -37,13 +37,13 @@ static void gcpi_dropout_walk(const gcp_call *c, const gcp_view *to, const gcp_v
     d.r = gcpi_philox(0, (uint32_t)d.sample, (uint32_t)c->numbers->step, (uint32_t)(d.sample >> 32), d.key);
     for (size_t p = (size_t)image * per; p < ((size_t)image + 1) * per; p++)
         for (size_t first = 0, n; first < width; first += n) {
-            const gcpi_data x = gcpi_elements(from, p, (int)first), y = gcpi_elements(to, p, (int)first);
+            const gcpi_array x = gcpi_elements(from, p, (int)first), y = gcpi_elements(to, p, (int)first);
             n = GCPI_MIN(width - first, (size_t)GCPI_PIECE);
-            if (x.half) gcpi_data_load(h, x, 0, xs, 0, 1, (ptrdiff_t)n);
-            if (y.half && accumulate) gcpi_data_load(h, y, 0, ys, 0, 1, (ptrdiff_t)n);
+            if (x.half) gcpi_array_load(h, x, 0, xs, 0, 1, (ptrdiff_t)n);
+            if (y.half && accumulate) gcpi_array_load(h, y, 0, ys, 0, 1, (ptrdiff_t)n);
             gcpi_dropout_run(&d, x.half ? xs : (const gcp_real *)x.at, y.half ? ys : (gcp_real *)y.at, n, first == 0,
                              accumulate);
-            if (y.half) gcpi_data_store(h, y, 0, ys, 0, 1, (ptrdiff_t)n);
+            if (y.half) gcpi_array_store(h, y, 0, ys, 0, 1, (ptrdiff_t)n);
         }
 }
 static void gcpi_dropout_image(const gcp_call *c, int image) { gcpi_dropout_walk(c, &c->out[0], &c->in[0], image, 0); }

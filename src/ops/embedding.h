@@ -23,7 +23,7 @@ static void gcpi_embedding_forward(const gcp_call *c)
     const gcpi_halves *h = gcpi_halves_of(c->target->isa);
     size_t n = gcpi_count(c->in[0].shape);
     for (size_t i = 0; i < n; i++)
-        gcpi_data_store(h, gcpi_elements(&c->out[0], i, 0), 0, gcpi_row(&c->in[1], gcpi_entry(c, i)), 0, 1,
+        gcpi_array_store(h, gcpi_elements(&c->out[0], i, 0), 0, gcpi_row(&c->in[1], gcpi_entry(c, i)), 0, 1,
                         c->in[1].shape.d[3]);
 }
 static void gcpi_embedding_backward(const gcp_call *c)
@@ -33,7 +33,7 @@ static void gcpi_embedding_backward(const gcp_call *c)
     if (!d->data) return;
     if (!d->accumulate) memset(d->data, 0, gcpi_count(d->shape) * sizeof(gcp_real));
     for (size_t i = 0; i < n; i++) {
-        const gcpi_data to = gcpi_elements(d, gcpi_entry(c, i), 0), dy = gcpi_elements(&c->dout[0], i, 0);
+        const gcpi_array to = gcpi_elements(d, gcpi_entry(c, i), 0), dy = gcpi_elements(&c->dout[0], i, 0);
         gcpi_elements_copy(c, to, dy, (size_t)d->shape.d[3], 1);
     }
 }

@@ -31,11 +31,11 @@ typedef struct gcpi_map_job {
 } gcpi_map_job;
 
 /* An operand's elements from one on; .at NULL: there are none. */
-static gcpi_data gcpi_elements(const gcp_view *v, size_t pixel, int channel)
+static gcpi_array gcpi_elements(const gcp_view *v, size_t pixel, int channel)
 {
-    gcpi_data d;
+    gcpi_array d;
     d.at = v->data; d.half = v->dtype == GCP_DTYPE_BF16;
-    return v->data ? gcpi_data_at(d, (ptrdiff_t)pixel * v->pitch + channel) : d;
+    return v->data ? gcpi_array_at(d, (ptrdiff_t)pixel * v->pitch + channel) : d;
 }
 
 /* Where some operands lie in two bytes: in pieces that stay in L1, in floats. What is made is rounded. */
@@ -55,11 +55,11 @@ static void gcpi_map_piece(const gcpi_map_job *job, size_t pixel, size_t channel
         if (!from->data) continue;
         s.p[v] = room->of[v];
         if (v != job->out || job->accumulate)
-            gcpi_data_load(h, gcpi_elements(from, pixel, (int)channel), from->pitch, s.p[v], (ptrdiff_t)n,
+            gcpi_array_load(h, gcpi_elements(from, pixel, (int)channel), from->pitch, s.p[v], (ptrdiff_t)n,
                            (ptrdiff_t)rows, (ptrdiff_t)n);
     }
     job->fn(&s);
-    gcpi_data_store(h, gcpi_elements(&job->view[job->out], pixel, (int)channel), job->view[job->out].pitch,
+    gcpi_array_store(h, gcpi_elements(&job->view[job->out], pixel, (int)channel), job->view[job->out].pitch,
                     s.p[job->out], (ptrdiff_t)n, (ptrdiff_t)rows, (ptrdiff_t)n);
 }
 static void gcpi_map_pieces(const gcpi_map_job *job, size_t first, size_t last)
@@ -152,7 +152,7 @@ static void gcpi_view_copy(const gcp_call *c, const gcp_view *to, const gcp_view
 }
 
 /* n elements that lie side by side in both. */
-static void gcpi_elements_copy(const gcp_call *c, gcpi_data to, gcpi_data from, size_t n, int accumulate)
+static void gcpi_elements_copy(const gcp_call *c, gcpi_array to, gcpi_array from, size_t n, int accumulate)
 {
     gcpi_map_job job;
     gcpi_span s;

@@ -85,7 +85,7 @@ static void gcpi_block_load(gcpi_block_call *b, const gcp_view *from, gcp_view *
     to->data = at; to->dtype = GCP_DTYPE_REAL; to->pitch = b->width;
     if (!reads && !(makes && from->accumulate)) return;
     const int one = from->pitch == b->width;
-    gcpi_data_load(h, gcpi_elements(from, b->first, 0), from->pitch, at, b->width, one ? 1 : (ptrdiff_t)b->count,
+    gcpi_array_load(h, gcpi_elements(from, b->first, 0), from->pitch, at, b->width, one ? 1 : (ptrdiff_t)b->count,
                    (ptrdiff_t)(one ? width * b->count : width));
 }
 static void gcpi_block_store(gcpi_block_call *b, const gcp_view *to, gcp_view *from, int reads, int makes)
@@ -95,7 +95,7 @@ static void gcpi_block_store(gcpi_block_call *b, const gcp_view *to, gcp_view *f
     const int one = to->pitch == b->width;
     (void)reads;
     if (!makes || to->dtype == GCP_DTYPE_BIT) return;
-    gcpi_data_store(h, gcpi_elements(to, b->first, 0), to->pitch, (const gcp_real *)from->data, b->width,
+    gcpi_array_store(h, gcpi_elements(to, b->first, 0), to->pitch, (const gcp_real *)from->data, b->width,
                     one ? 1 : (ptrdiff_t)b->count, (ptrdiff_t)(one ? width * b->count : width));
 }
 

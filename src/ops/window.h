@@ -281,11 +281,11 @@ static void gcpi_pool_move(gcpi_pool_rows *r, const gcp_view *whole, const gcp_v
 {
     const gcpi_halves *h = gcpi_halves_of(r->call->target->isa);
     const ptrdiff_t n = part->shape.d[3], w = whole->shape.d[2], rows = (ptrdiff_t)(to - from) * w;
-    const gcpi_data at = gcpi_elements(whole, gcpi_pixel(whole->shape, r->image, from, 0), r->first);
+    const gcpi_array at = gcpi_elements(whole, gcpi_pixel(whole->shape, r->image, from, 0), r->first);
     gcp_real *here = (gcp_real *)part->data + (ptrdiff_t)(from - r->from) * w * n;
     if (rows <= 0) return;
-    if (back) gcpi_data_store(h, at, whole->pitch, here, n, rows, n);
-    else gcpi_data_load(h, at, whole->pitch, here, n, rows, n);
+    if (back) gcpi_array_store(h, at, whole->pitch, here, n, rows, n);
+    else gcpi_array_load(h, at, whole->pitch, here, n, rows, n);
 }
 /* The gradient's rows before `to` are finished; rows up to `end` begin. Those that no window covers get nothing. */
 static void gcpi_pool_advance(gcpi_pool_rows *r, int to, int end)

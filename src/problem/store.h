@@ -58,9 +58,11 @@ static const char *gcpi_store_denied(const gcpi_problem *p, int tensor)
     const gcp_tape *t = p->tape;
     const int producer = t->tensors[tensor].producer;
     if (producer >= 0 && !gcpi_takes_halves(p, &t->ops[producer], -1)) return t->ops[producer].row->name;
-    for (int o = 0; o < t->op_count; o++)
-        for (int i = 0; i < t->ops[o].inputs; i++)
-            if (gcpi_edge(t, &t->ops[o], i) == tensor && !gcpi_takes_halves(p, &t->ops[o], i)) return t->ops[o].row->name;
+    for (int o = 0; o < t->op_count; o++) {
+        const gcpi_op *op = &t->ops[o];
+        for (int i = 0; i < op->inputs; i++)
+            if (gcpi_edge(t, op, i) == tensor && !gcpi_takes_halves(p, op, i)) return op->row->name;
+    }
     return "an op";
 }
 

@@ -38,6 +38,7 @@ static int gcpi_conv_ends(const gcpi_plan *core, const gcpi_task *t, int n, cons
     if (t->kind != GCPI_TASK_FORWARD || u->kind != GCPI_TASK_FORWARD) return 0;
     const gcpi_op *op = &core->p.tape->ops[t->op], *first = &core->p.tape->ops[u->op] - (u->ops - 1);
     if (!gcpi_facts_of(op).with_group || !gcpi_fuses(&core->p.target, op)) return 0;
+    if (!core->p.target.kernels && core->p.store) return 0;      /* halves go by whole rows, behind the convolution */
     if (!gcpi_rounds_itself(core, op->out)) return 0;
     if (!gcpi_is_part(first, GCPI_PART_ADD) && !gcpi_is_part(first, GCPI_PART_RECTIFIER)) return 0;
     for (int k = 0; k < u->count; k++)
