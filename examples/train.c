@@ -92,7 +92,6 @@ static int plan(const options *o, loop *l, const gcp_dataset *d)
     gcp_layers_print(&l->train, gcp_file(stdout));
     printf("\n");
     gcp_why_print(&l->train, gcp_file(stdout));
-    if (o->store) printf("activations in bfloat16\n");
     printf("\n");
     return loop_start(l, d);
 }
