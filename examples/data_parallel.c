@@ -18,6 +18,7 @@ typedef struct options {
     int epochs, steps, batch, seed, norm, alone, late;
     double dropout, lr, clip, limit;
     size_t budget;
+    gcp_store store;
     char *data, *resume, *save;
 } options;
 
@@ -27,6 +28,7 @@ static int usage(FILE *f, int status)
           "  --epochs N (default 10)   --steps N at most in an epoch   --lr X (default 0.002, Adam)\n"
           "  --batch N      images in a step, of all ranks together; a multiple of their number (default 48)\n"
           "  --budget B     bytes that a rank's step may take: 1MiB, 500KiB (default: its marked segments run again)\n"
+          "  --store S      float (default), or bf16: activations and their gradients in two bytes, not four\n"
           "  --norm 1       batch-norm behind convolutions; each rank's own, running statistics averaged\n"
           "  --dropout R    on the last features: the values that one worker would drop\n"
           "  --clip X       the most that the norm of all gradients together may be\n"
@@ -55,6 +57,8 @@ static int parse(options *o, int argc, char **argv)
         size_t k = 0;
         while (k < sizeof table / sizeof *table && strcmp(table[k].name, argv[i])) k++;
         if (!strcmp(argv[i], "--budget")) { if (!(o->budget = bytes_of(value))) end = argv[i]; else end += strlen(end);
+        } else if (!strcmp(argv[i], "--store")) {
+            end = store_of(value, &o->store) ? end + strlen(end) : argv[i];
         } else if (k == sizeof table / sizeof *table) end = argv[i];
         else if (table[k].text) { *table[k].text = end; end += strlen(end);
         } else if (table[k].whole) {
@@ -118,11 +122,12 @@ static network record(const options *o, gcp_tape *net, int batch)
 
 static void plan(rank *r)
 {
-    gcp_plan_opts p = { .at = GCP_AT, .optimizer = GCP_OPTIMIZER_ADAM, .clip_norm = r->o->clip };
+    gcp_plan_opts p = { .at = GCP_AT, .optimizer = GCP_OPTIMIZER_ADAM, .clip_norm = r->o->clip,
+                        .store = r->o->store };
     if (r->o->budget) { p.policy = GCP_POLICY_BUDGET; p.budget = r->o->budget; }
     if (!r->o->alone) { p.on_gradient = workers_on_gradient; p.on_wait = workers_on_wait; p.hook_context = &r->w; }
     r->plan = gcp_plan_make_at(r->ends.loss, p);
-    r->infer = gcp_plan_make(r->ends.logits, .inference = 1);
+    r->infer = gcp_plan_make(r->ends.logits, .inference = 1, .store = r->o->store);
 }
 
 /* The state lies apart from the slab: rank 0 gives it to the others as it is. */
@@ -217,8 +222,8 @@ static int agree(rank *r, int ready)
         o->epochs, o->steps);
     say(&text, "learning rate %.17g, clip %.17g\nnorm %d, dropout %.17g\n%d training images\n", o->lr, o->clip, o->norm,
         o->dropout, r->train.count);
-    say(&text, "budget %zu\nlate %d\nrun file '%s'\nsaved as '%s'\n%d threads\n", o->budget, o->late,
-        o->resume ? o->resume : "", o->save ? o->save : "", threads());
+    say(&text, "budget %zu\nstore %s\nlate %d\nrun file '%s'\nsaved as '%s'\n%d threads\n", o->budget,
+        o->store ? "bf16" : "float", o->late, o->resume ? o->resume : "", o->save ? o->save : "", threads());
     for (int i = 0; ready && !gcp_is_nil(gcp_nth_parameter(r->net, i)); i++) {
         gcp_tensor x = gcp_nth_parameter(r->net, i);
         say(&text, "%s, %zu values\n", gcp_name(x, name, sizeof name), gcp_elements(x));
@@ -342,7 +347,8 @@ static int report(rank *r)
     for (int i = 0; i < r->w.ranks; i++) {
         memcpy(his, mine, sizeof his);
         workers_give(&r->w, his, sizeof his, i, "measuring");
-        if (!r->w.rank) printf("rank %d: peak planned %zu, measured %zu bytes\n", i, his[0], his[1]);
+        if (!r->w.rank)
+            printf("rank %d: peak planned %zu, measured %zu bytes%s\n", i, his[0], his[1], store_said(r->o->store));
         good &= his[0] == his[1];
     }
     if (!r->w.rank) printf("weights %016llx\n", (unsigned long long)weights);

@@ -99,7 +99,8 @@ static int record(const options *o, tuner *t, int classes)
 static gcp_plan plan_with(const options *o, gcp_tensor loss, gcp_policy policy, size_t budget)
 {
     return gcp_plan_make(loss, .policy = policy, .budget = budget, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9,
-                         .train = o->train, .freeze = o->freeze, .frozen_norms = o->freeze || o->train);
+                         .train = o->train, .freeze = o->freeze, .frozen_norms = o->freeze || o->train,
+                         .store = o->store);
 }
 static void plan_print(const tuner *t, const gcp_plan *keep)
 {
@@ -117,8 +118,9 @@ static int plan(const options *o, tuner *t)
     if (gcp_error(t->net)) return said(gcp_error(t->net));
     const size_t least = plan_with(o, loss, GCP_POLICY_BUDGET, 1).least_bytes;
     gcp_error_clear(t->net);
-    printf("images of %d x %d in batches of %d: keeping all takes %.1f MiB, the least found is %.1f MiB (%zu bytes)\n",
-           t->view.height, t->view.width, o->batch, mib(keep.bytes), mib(least), least);
+    printf("images of %d x %d in batches of %d%s: keeping all takes %.1f MiB, the least found is %.1f MiB "
+           "(%zu bytes)\n",
+           t->view.height, t->view.width, o->batch, store_said(o->store), mib(keep.bytes), mib(least), least);
     fflush(stdout);
     t->train = o->budget ? plan_with(o, loss, GCP_POLICY_BUDGET, o->budget) : keep;
     if (gcp_error_code(t->net) == GCP_E_BUDGET) {
@@ -128,7 +130,7 @@ static int plan(const options *o, tuner *t)
                 mib(o->budget), mib(t->train.least_bytes));
         return 0;
     }
-    t->test = gcp_plan_make(t->logits, .inference = 1);
+    t->test = gcp_plan_make(t->logits, .inference = 1, .store = o->store);
     if (gcp_error(t->net)) return said(gcp_error(t->net));
     plan_print(t, &keep);
     return 1;

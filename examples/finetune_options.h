@@ -11,6 +11,7 @@
 typedef struct options {
     const char *model, *data, *out, *resume, *sizes, *train, *freeze;
     size_t budget;
+    gcp_store store;
     int epochs, batch, size, augment, frozen_norms, list;
     double lr, held_out, mean[3], std[3];
 } options;
@@ -35,6 +36,8 @@ static int usage(FILE *f, int status)
 #endif
         "  --budget B       bytes of a step, weights and all: 64MiB, 1.5GiB; the fastest schedule that fits.\n"
         "                   Without it every activation is kept. (MB: 2^20 bytes)\n"
+        "  --store S        float (default), or bf16: activations and their gradients in two bytes, not four;\n"
+        "                   a run goes on under either\n"
         "  --out FILE       the tuned model (default: tuned.onnx); its classes, a line each, in FILE.classes\n"
         "  --resume FILE    goes on with the run in FILE, if there is one, and saves it there after each epoch and\n"
         "                   when Ctrl-C ends it; the same photographs, classes, --batch and --held-out\n\n"
@@ -83,6 +86,7 @@ static int option(options *o, const char *name, const char *value)
     if (!strcmp(name, "--held-out"))
         return number_of(value, 0, 0.9, &o->held_out) || wrong(name, value, "a number from 0 to 0.9");
     if (!strcmp(name, "--budget")) return (o->budget = bytes_of(value)) > 0 || wrong(name, value, "bytes, as 64MiB");
+    if (!strcmp(name, "--store")) return store_of(value, &o->store) || wrong(name, value, "float or bf16");
     if (!strcmp(name, "--mean")) return three(value, -1e6, o->mean) || wrong(name, value, "three numbers: 0.5,0.5,0.5");
     if (!strcmp(name, "--std"))
         return three(value, 1e-6, o->std) || wrong(name, value, "three numbers above 0: 0.5,0.5,0.5");

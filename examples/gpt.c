@@ -1,7 +1,9 @@
 /* gpt.c - a GPT that learns a text letter by letter, in as many bytes as you give it, and writes some as it learns.
 
        gpt [FILE] [--width 128] [--depth 4] [--tokens 128] [--batch 8] [--steps 300] [--every 100] [--budget 20MiB]
+           [--store float|bf16]
 
+   --store bf16: activations and their gradients in two bytes, not four, as it learns and as it writes.
    Without a file it reads the first chapter of Alice's Adventures in Wonderland (Lewis Carroll, 1865). Letters are
    written by the same network with a batch of one, on a tape of its own: its weights are copied there. */
 #define _POSIX_C_SOURCE 199309L          /* clock_gettime */
@@ -13,7 +15,12 @@
 #include "words.h"
 
 enum { LETTERS = 256, HEAD = 32 };
-typedef struct options { const char *file; int width, depth, tokens, batch, steps, every; size_t budget; } options;
+typedef struct options {
+    const char *file;
+    int width, depth, tokens, batch, steps, every;
+    size_t budget;
+    gcp_store store;
+} options;
 
 /* A text as numbers from 0 on: letter[i] is what i stands for. */
 typedef struct text { int *ids; size_t length; int letters; unsigned char letter[LETTERS]; } text;
@@ -64,8 +71,8 @@ static int model_make(model *m, const options *o, int letters, int train)
     if (train)
         m->plan = gcp_plan_make(m->ends.loss, .policy = o->budget ? GCP_POLICY_BUDGET : GCP_POLICY_KEEP_ALL,
                                 .budget = o->budget, .optimizer = GCP_OPTIMIZER_ADAMW, .weight_decay = 0.01,
-                                .decays = "*/bias 0\n*/gamma 0\n*/beta 0", .clip_norm = 1);
-    else m->plan = gcp_plan_make(m->ends.logits, .inference = 1);
+                                .decays = "*/bias 0\n*/gamma 0\n*/beta 0", .clip_norm = 1, .store = o->store);
+    else m->plan = gcp_plan_make(m->ends.logits, .inference = 1, .store = o->store);
     m->memory = malloc(m->plan.room + 1);
     if (!gcp_error(m->net)) gcp_bind(&m->plan, m->memory, m->memory ? m->plan.room : 0);
     if (gcp_error(m->net)) fprintf(stderr, "gpt: %s\n", gcp_error(m->net));
@@ -167,6 +174,7 @@ static int options_read(options *o, int argc, char **argv)
         for (size_t k = 0; i + 1 < argc && k < sizeof numbers / sizeof *numbers && !known; k++)
             known = !strcmp(argv[i], numbers[k].name) && whole_of(argv[i + 1], 1, 1 << 20, numbers[k].value);
         if (!known && i + 1 < argc && !strcmp(argv[i], "--budget")) known = (o->budget = bytes_of(argv[i + 1])) > 0;
+        if (!known && i + 1 < argc && !strcmp(argv[i], "--store")) known = store_of(argv[i + 1], &o->store);
         if (known) i++;
         else if (argv[i][0] == '-') return 0;
         else o->file = argv[i];
@@ -176,12 +184,12 @@ static int options_read(options *o, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    options o = { GCP_EXAMPLE_DATA "/alice.txt", 128, 4, 128, 8, 300, 100, 0 };
+    options o = { GCP_EXAMPLE_DATA "/alice.txt", 128, 4, 128, 8, 300, 100, 0, GCP_STORE_REAL };
     text t = { .ids = NULL };
     model trained = { .net = NULL }, writer = { .net = NULL };
     if (!options_read(&o, argc, argv)) {
         fprintf(stderr, "gpt [FILE] [--width N, a multiple of %d] [--depth N] [--tokens N] [--batch N] [--steps N] "
-                        "[--every N] [--budget BYTES, as 20MiB]\n", HEAD);
+                        "[--every N] [--budget BYTES, as 20MiB] [--store float|bf16]\n", HEAD);
         return 2;
     }
     if (!text_read(&t, o.file)) return 1;
@@ -190,9 +198,9 @@ int main(int argc, char **argv)
     ok = ok && model_make(&trained, &o, t.letters, 1) && model_make(&writer, &o, t.letters, 0);
     if (ok) {
         void *other = malloc(trained.plan.room);                 /* a step in memory that is watched */
-        printf("%zu letters, %d of them different; %zu bytes planned, %zu measured (all kept: %zu)\n", t.length,
+        printf("%zu letters, %d of them different; %zu bytes planned, %zu measured (all kept: %zu)%s\n", t.length,
                t.letters, trained.plan.bytes, gcp_measure(&trained.plan, other, trained.plan.room),
-               trained.plan.keep_all_bytes);
+               trained.plan.keep_all_bytes, store_said(o.store));
         free(other);
         ok = train(&trained, &writer, &o, &t);
     }

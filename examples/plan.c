@@ -3,6 +3,7 @@
        plan resnet50 --batch 32 --budget 1.5GiB
        plan unet --curve 12 --svg curve.svg
        plan mobilenet --budget 4GiB --max-batch
+       plan resnet50 --batch 32 --store bf16
        plan --graph tests/graphs/chain81.graph --budget 2GiB --list schedule.txt */
 #include <math.h>
 #include <stdio.h>
@@ -30,6 +31,7 @@ typedef struct options {
     size_t budget;
     gcp_effort effort;
     gcp_optimizer optimizer;
+    gcp_store store;
 } options;
 
 static gcp_arena arena;
@@ -55,6 +57,7 @@ static const char help_options[] =
     "  --budget B      bytes of a step, weights and all: 800MiB, 1.5GiB (or GB, 10^9), 123456\n"
     "  --batch N       images in a step; --image N: their side (defaults: as in the benchmark)\n"
     "  --optimizer O   none, sgd (default; it has momentum) or adam: it needs memory for each weight, too\n"
+    "  --store S       float (default), or bf16: activations and their gradients in two bytes, not four\n"
     "  --far-slots     that memory lies elsewhere (a file, a GPU's host) and is copied in and out by each update\n"
     "  --effort E      quick, default or thorough: how long to search\n"
     "  --max-batch     also: the largest batch for --budget\n"
@@ -98,6 +101,7 @@ static int option(options *o, const char *name, const char *value)
         return *numbers[k] >= (k < 2) && *numbers[k] <= (k < 2 ? 1 << 20 : CURVE_MAX);
     }
     if (t >= 0) { *texts[t] = value; return 1; }
+    if (!strcmp(name, "--store")) return store_of(value, &o->store);
     if (!strcmp(name, "--budget")) return (o->budget = bytes_of(value)) > 0;
     if (!strcmp(name, "--effort") && (e = word_of(value, efforts, 3)) >= 0) { o->effort = (gcp_effort)e; return 1; }
     if (!strcmp(name, "--optimizer") && (e = word_of(value, optimizers, 3)) >= 0) {
@@ -130,6 +134,7 @@ static int options_read(options *o, int argc, char **argv)
         fprintf(stderr, "plan: --far-slots wants a network and an optimiser\n");
         return 0;
     }
+    if (o->store && o->graph) { fprintf(stderr, "plan: --store wants a network\n"); return 0; }
     if ((o->csv || o->svg) && !o->curve) { fprintf(stderr, "plan: --csv and --svg write a --curve\n"); return 0; }
     if ((o->list || o->html || o->trace || o->dot) && !o->budget) {
         fprintf(stderr, "plan: --list, --html, --trace and --dot show the plan of a --budget\n");
@@ -194,7 +199,7 @@ static gcp_tensor record(void *context, gcp_tape *tape, int batch)
 
 static gcp_plan_opts plan_options(const options *o)
 {
-    gcp_plan_opts p = { .at = GCP_AT, .policy = GCP_POLICY_BUDGET, .effort = o->effort };
+    gcp_plan_opts p = { .at = GCP_AT, .policy = GCP_POLICY_BUDGET, .effort = o->effort, .store = o->store };
     p.progress = o->watched ? show_progress : NULL;
     if (!o->graph) { p.optimizer = o->optimizer; p.momentum = o->optimizer == GCP_OPTIMIZER_SGD ? 0.9 : 0; }
     return p;
@@ -287,7 +292,8 @@ static int run(const options *o)
     size_t least = plan_any(p).least_bytes;
     if (gcp_error_code(loss.tape) != GCP_E_BUDGET) return failed();
     gcp_error_clear(loss.tape);
-    if (o->net) printf("%s, batch %d, %dx%d: ", o->net->name, o->batch, o->image, o->image);
+    if (o->net)
+        printf("%s, batch %d, %dx%d%s: ", o->net->name, o->batch, o->image, o->image, store_said(o->store));
     printf("keeping all takes %.1f MiB, the least that works is %.1f MiB\n\n", mib(keep.bytes), mib(least));
     if (o->budget && !print_budget(o, &keep)) return 0;
     if (o->curve && !print_curve(o, &keep, least)) return 0;

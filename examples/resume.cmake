@@ -1,5 +1,6 @@
 # A run that is killed again and again, and goes on under other schedules and numbers of threads, ends with the weights of one that was
-# never stopped; so do weights saved and loaded. cmake -DTRAIN= -P resume.cmake
+# never stopped; so do weights saved and loaded. A run goes on with activations in two bytes,
+# and again in four. cmake -DTRAIN= -P resume.cmake
 cmake_minimum_required(VERSION 3.21)
 set(run --digits --epochs 4 --average 0.9 --warmup 1 --freeze pair[0-0]*)
 function(train out)
@@ -26,4 +27,18 @@ train(loaded --epochs 1 --steps 1 --load resume_whole.safetensors)
 if(NOT text MATCHES "resume_whole.safetensors: [1-9][0-9]* tensors loaded")
   message(FATAL_ERROR "nothing was loaded: ${text}")
 endif()
-file(REMOVE resume_run.gcp resume_whole.safetensors resume_parts.safetensors)
+file(REMOVE resume_half.gcp)
+train(half --epochs 1 --resume resume_half.gcp)
+train(half --epochs 3 --resume resume_half.gcp --store bf16)
+if(NOT text MATCHES "activations in bfloat16.*resume_half.gcp: goes on after epoch 1.*epoch   3  loss 0[.]")
+  message(FATAL_ERROR "a run in float does not go on in bfloat16: ${text}")
+endif()
+train(half --resume resume_half.gcp)
+if(NOT text MATCHES "resume_half.gcp: goes on after epoch 3.*epoch   4  loss 0[.]" OR half STREQUAL whole)
+  message(FATAL_ERROR "a run in bfloat16 does not go on in float: ${text}")
+endif()
+execute_process(COMMAND ${TRAIN} --digits --store half ERROR_VARIABLE text RESULT_VARIABLE result)
+if(NOT result EQUAL 2 OR NOT text MATCHES "train: --store: found 'half', expected one of float bf16")
+  message(FATAL_ERROR "--store half: ${result}: ${text}")
+endif()
+file(REMOVE resume_run.gcp resume_half.gcp resume_whole.safetensors resume_parts.safetensors)

@@ -71,7 +71,8 @@ static network record(const options *o, gcp_tape *net, const gcp_dataset *d)
 static gcp_plan_opts training(const options *o, const gcp_target *target)
 {
     const int sgd = o->optimizer == GCP_OPTIMIZER_SGD;
-    gcp_plan_opts p = { .at = GCP_AT, .policy = o->policy, .optimizer = o->optimizer, .target = target };
+    gcp_plan_opts p = { .at = GCP_AT, .policy = o->policy, .optimizer = o->optimizer, .target = target,
+                        .store = o->store };
     if (o->budget) { p.policy = GCP_POLICY_BUDGET; p.budget = o->budget; }
     else if (o->policy == GCP_POLICY_UNIFORM) p.segments = o->segments;
     else if (o->policy == GCP_POLICY_CHECKPOINTS) { p.checkpoints = o->checkpoints; p.replay = o->replay; }
@@ -86,7 +87,7 @@ static int plan(const options *o, loop *l, const gcp_dataset *d)
 {
     l->ends = record(o, l->net, d);
     l->train = gcp_plan_make_at(l->ends.loss, training(o, l->target));
-    l->infer = gcp_plan_make(l->ends.logits, .inference = 1, .target = l->target);
+    l->infer = gcp_plan_make(l->ends.logits, .inference = 1, .target = l->target, .store = o->store);
     if (gcp_error(l->net)) return 0;
     gcp_layers_print(&l->train, gcp_file(stdout));
     printf("\n");

@@ -19,6 +19,7 @@ typedef struct options {
     int files, tests;
     gcp_policy policy;
     gcp_optimizer optimizer;
+    gcp_store store;
     schedule schedule;
     int segments, checkpoints, replay, epochs, batch, steps, blocks, warmup, patience;
     size_t budget;
@@ -41,7 +42,9 @@ static int usage(FILE *f, int status)
         "  --policy P       without a budget: keep_all, segments, sqrt, recursive, cheap, uniform, checkpoints\n"
         "                   (default segments)\n"
         "  --segments S     of uniform (default 4)\n"
-        "  --checkpoints K  of checkpoints (default 4); --replay 1: nothing is kept between them\n\n"
+        "  --checkpoints K  of checkpoints (default 4); --replay 1: nothing is kept between them\n"
+        "  --store S        float (default), or bf16: activations and their gradients in two bytes, not four;\n"
+        "                   a run goes on under either\n\n"
         "files:\n"
         "  --resume FILE    goes on with the run in FILE, if there is one, and saves it there after each epoch and\n"
         "                   when Ctrl-C ends it\n"
@@ -107,11 +110,15 @@ static int named(options *o, const char *name, const char *text)
     static const char *const optimizers[] = { "sgd", "adam", "adamw", NULL };
     static const gcp_optimizer optimizer[] = { GCP_OPTIMIZER_SGD, GCP_OPTIMIZER_ADAM, GCP_OPTIMIZER_ADAMW };
     static const char *const schedules[] = { "cosine", "steps", "constant", NULL };
+    static const char *const stores[] = { "float", "bf16", NULL };
     int i;
     if (!strcmp(name, "--policy")) { if (!word(name, text, policies, &i)) return 0; o->policy = policy[i];
     } else if (!strcmp(name, "--optimizer")) {
         if (!word(name, text, optimizers, &i)) return 0;
         o->optimizer = optimizer[i];
+    } else if (!strcmp(name, "--store")) {
+        if (!word(name, text, stores, &i)) return 0;
+        store_of(text, &o->store);
     } else if (!word(name, text, schedules, &i)) return 0;
     else o->schedule = (schedule)i;
     return 1;
@@ -139,7 +146,8 @@ static int option(options *o, const char *name, char *value)
         if (!strcmp(name, wholes[i].name)) return whole(name, value, wholes[i].least, wholes[i].to);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (!strcmp(name, texts[i].name)) { *texts[i].to = value; return 1; }
-    if (!strcmp(name, "--policy") || !strcmp(name, "--optimizer") || !strcmp(name, "--schedule"))
+    if (!strcmp(name, "--policy") || !strcmp(name, "--optimizer") || !strcmp(name, "--schedule") ||
+        !strcmp(name, "--store"))
         return named(o, name, value);
     if (!strcmp(name, "--lr")) return number(name, value, 1e6, &o->lr);
     if (!strcmp(name, "--average")) return number(name, value, 1, &o->average);

@@ -1,4 +1,4 @@
-/* words.h - numbers on a command line. */
+/* words.h - numbers and other values on a command line. */
 #ifndef WORDS_H
 #define WORDS_H
 
@@ -6,6 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "gcp.h"
 
 /* 200MiB (2^20 each), 1.5GB (10^9), 123456 as bytes; 0: the text is no such number. */
 static inline size_t bytes_of(const char *s)
@@ -40,4 +42,13 @@ static inline int whole_of(const char *s, int low, int high, int *value)
     *value = (int)n;
     return 1;
 }
+
+/* float or bf16: how a plan stores activations; 0: the text is neither. */
+static inline int store_of(const char *s, gcp_store *store)
+{
+    *store = !strcmp(s, "bf16") ? GCP_STORE_BF16 : GCP_STORE_REAL;
+    return *store == GCP_STORE_BF16 || !strcmp(s, "float");
+}
+/* Behind what a program says of a plan. */
+static inline const char *store_said(gcp_store store) { return store ? ", activations in bfloat16" : ""; }
 #endif

@@ -4,10 +4,11 @@
    and measures its bytes; without it that plan is bound, which verifies it.
 
        max_batch [--only resnet50|resnet1001] [--memory MB] [--slowdown 1.33] [--run 0|1] [--rates FLOPS,BYTES,LINK]
-                 [--out FOLDER]
+                 [--store float|bf16] [--out FOLDER]
 
    --memory: what your card has, in place of theirs. A step's time does not rise evenly with the batch, so with a limit
    of the time the batch is the largest that gcp_max_batch finds, and a larger one may pass again.
+   --store bf16: activations and their gradients in two bytes; the published batches were reached in float.
    max_batch.csv: network,cap_bytes,strategy,batch,planned_bytes,measured_bytes,ratio: of the seconds of an image, to
    those of keeping all at the same batch. Rates are those of strategies.c. */
 #define _POSIX_C_SOURCE 199309L
@@ -43,6 +44,7 @@ typedef struct options {
     const char *only, *folder;
     double memory, slowdown, rates[3];
     int run;
+    gcp_store store;
 } options;
 
 static unsigned char *memory;
@@ -125,7 +127,9 @@ static void table(const options *o, const card *c)
     gcp_plan_opts opts = published_training(c->table);
     opts.target = &target;
     opts.budget = (size_t)(1e6 * c->cap);
-    printf("\n%s, %.1f MB (%s)\n  %-26s %6s %10s %8s\n", c->network, c->cap, c->table, "", "images", "MB", "x time");
+    opts.store = o->store;
+    printf("\n%s, %.1f MB (%s)%s\n  %-26s %6s %10s %8s\n", c->network, c->cap, c->table, store_said(o->store), "",
+           "images", "MB", "x time");
     for (int i = 0; i < REACHED && c->published[i].system; i++)
         printf("  %-26s %6d\n", c->published[i].system, c->published[i].batch);
     opts.policy = GCP_POLICY_KEEP_ALL;
@@ -146,7 +150,7 @@ static int usage(const char *option)
 {
     fprintf(stderr, "max_batch: %s: unknown, or its value is missing or out of range\n", option);
     fprintf(stderr, "usage: max_batch [--only resnet50|resnet1001] [--memory MB] [--slowdown 1.33] [--run 0|1]\n"
-                    "                 [--rates FLOPS,BYTES,LINK] [--out FOLDER]\n");
+                    "                 [--rates FLOPS,BYTES,LINK] [--store float|bf16] [--out FOLDER]\n");
     return 2;
 }
 
@@ -160,6 +164,7 @@ static const char *parse(options *o, int argc, char **argv)
         if (!strcmp(name, "--only")) known = !strcmp(o->only = value, "resnet50") || !strcmp(value, "resnet1001");
         else if (!strcmp(name, "--out")) o->folder = value;
         else if (!strcmp(name, "--run")) known = whole_of(value, 0, 1, &o->run);
+        else if (!strcmp(name, "--store")) known = store_of(value, &o->store);
         else if (!strcmp(name, "--memory")) known = number_of(value, 1, 1e12, &o->memory);
         else if (!strcmp(name, "--slowdown")) known = number_of(value, 1, 1e6, &o->slowdown);
         else if (!strcmp(name, "--rates")) known = rates_of(value, o->rates);

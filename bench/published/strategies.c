@@ -5,7 +5,7 @@
 
        strategies [--table 000|001|002|003|004|big] [--only NETWORK] [--batch N] [--budget MB] [--steps N]
                   [--train STRATEGY] [--memory MB] [--work TFLOP] [--rates FLOPS,BYTES,LINK] [--profile 0|1]
-                  [--out FOLDER]
+                  [--store float|bf16] [--out FOLDER]
 
    Without --table it is 002's: every residual network and Inception-v4 at both batches. Without --budget it is what the
    published systems needed, or else the weights' bytes and a quarter of what a framework stores (see published.h).
@@ -14,7 +14,9 @@
    what is trained, the ratio measured on this CPU stands beside; there copies wait. --profile 1: planned for this CPU
    instead, with each op's seconds and the link's as gcp_profile measures them; and a row either_less, of `either` in
    the least bytes in which it is planned to be no slower than `budget`. Strategies are trained one after another, so on
-   a machine that others use a measured ratio is a hint; --train alone has none, as keep_all is not trained.
+   a machine that others use a measured ratio is a hint; --train alone has none, as keep_all is not trained. --store
+   bf16: gcp's rows keep activations and their gradients in two bytes, and what a framework stores is halved; the
+   published rows are in float, as they were.
 
    strategies.csv: stored_bytes: of keep_all, what a framework stores; of the others, what lies between forward and
    backward. planned_peak: all bytes of a step; persistent_bytes of them are weights, statistics and slots. moved_bytes:
@@ -39,6 +41,7 @@ typedef struct options {
     double budget;                       /* MB; 0: the table's */
     double memory, work;                 /* MB and 10^12 FLOPs that a step may take to be trained */
     double rates[3];
+    gcp_store store;
 } options;
 
 /* A strategy's plan: its figures, what was measured (0: nothing), and seconds of a step on this machine. */
@@ -138,10 +141,11 @@ static row planned(const options *o, const workload *w, const strategy *s, size_
     *n = w->record(net, w->batch, &noted);
     opts.target = o->profile ? NULL : &target;
     opts.costs = costs;
+    opts.store = o->store;
     r.plan = strategy_plan(s, n->loss, opts, budget);
     if (!gcp_plan_ok(&r.plan))
         fprintf(stderr, "strategies: %s, %s: %s\n", w->name, s->name, gcp_error(net) ? gcp_error(net) : "no plan");
-    r.stored = s == &strategies[KEEP_ALL] ? framework_bytes(&noted) : r.plan.after_forward;
+    r.stored = s == &strategies[KEEP_ALL] ? framework_bytes(&noted) / (o->store ? 2 : 1) : r.plan.after_forward;
     return r;
 }
 
@@ -292,7 +296,8 @@ static int table(const options *o, const workload *w)
         profile(o, w, &strategies[KEEP_ALL], budget);
         profile(o, w, &strategies[FAR], budget);
     }
-    printf("\n%s, batch %d (%s): %.1f MB may be taken\n", w->name, w->batch, w->table, 1e-6 * (double)budget);
+    printf("\n%s, batch %d (%s)%s: %.1f MB may be taken\n", w->name, w->batch, w->table, store_said(o->store),
+           1e-6 * (double)budget);
     printf("  %-26s %9s %9s %8s %8s %7s %6s %9s %9s\n", "", "MB", "but state", "x time", "measured", "gap", "reruns",
            "moved MB", "stored MB");
     published_print(w);
@@ -340,7 +345,7 @@ static int usage(const char *option)
     fprintf(stderr, "strategies: %s: unknown, or its value is missing or out of range\n", option);
     fprintf(stderr, "usage: strategies [--table 000|001|002|003|004|big] [--only NETWORK] [--batch N] [--budget MB]\n"
                     "                  [--steps N] [--train STRATEGY] [--memory MB] [--work TFLOP]\n"
-                    "                  [--rates FLOPS,BYTES,LINK] [--profile 0|1] [--out FOLDER]\n"
+                    "                  [--rates FLOPS,BYTES,LINK] [--profile 0|1] [--store float|bf16] [--out FOLDER]\n"
                     "defaults: --table 002 --steps 0 --memory 8000 --work 1 --profile 0 --out .; networks:");
     for (int i = 0; i < WORKLOADS; i++)
         if (!seen(i))
@@ -362,6 +367,7 @@ static const char *parse(options *o, int argc, char **argv)
         else if (!strcmp(name, "--out")) o->folder = value;
         else if (!strcmp(name, "--train")) o->train = value;
         else if (!strcmp(name, "--profile")) known = whole_of(value, 0, 1, &o->profile);
+        else if (!strcmp(name, "--store")) known = store_of(value, &o->store);
         else if (!strcmp(name, "--batch")) known = whole_of(value, 1, 1 << 20, &o->batch);
         else if (!strcmp(name, "--steps")) known = whole_of(value, 0, MOST_STEPS, &o->steps);
         else if (!strcmp(name, "--budget")) known = number_of(value, 1e-6, 1e12, &o->budget);
