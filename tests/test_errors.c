@@ -1838,8 +1838,7 @@ static void graphs(void)
                           .optimizer = GCP_OPTIMIZER_SGD);
     plan_said(plan, GCP_E_PLAN, __LINE__ - 1,
               "gcp_graph_plan: the graph's text says what a step does: leave out .store, .inference, .optimizer, "
-               ".accumulate, "
-              "what trains, hooks and .costs");
+              ".accumulate, what trains, hooks and .costs");
     begin();
     plan = gcp_graph_plan(net, "f a 1 64 0\nb a_b 1 64 0 a\n", .policy = GCP_POLICY_KEEP_ALL);
     CHECK(plan.core && plan.bytes == 128 && gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_E_BIND);

@@ -246,7 +246,7 @@ static void gcpi_view_cut(gcpi_view *v, int pixels, int place)
     v->bh = gcpi_even(v->ho, gcpi_max(1, pixels / v->wo));
     v->bn = v->bh < v->ho ? 1 : gcpi_even(v->n, gcpi_max(1, (int)(pixels / ((ptrdiff_t)v->ho * v->wo))));
     v->direct = place && (gcpi_view_inside(v) || (v->skips && v->channels >= GCPI_NR_MAX));
-    const ptrdiff_t most = v->most ? v->most : GCPI_WINDOW_MAX;
+    const ptrdiff_t most = v->most ? v->most : (ptrdiff_t)GCPI_WINDOW_MAX;
     while (gcpi_view_window(v) > most && !v->direct && v->bn * v->bh * v->bw > 1)
         if (v->bn > 1) v->bn = (v->bn + 1) / 2;
         else if (v->bh > 1) v->bh = (v->bh + 1) / 2;
