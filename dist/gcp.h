@@ -5028,25 +5028,47 @@ typedef struct gcpi_depthwise {        /* scratch: w, then the bias; or private 
     int phases[2], height;             /* phases of rows, of columns; rows in an image of y */
     int channels, taps, isa;           /* taps: of w, per channel */
     int shares;                        /* the rows of y are cut into so many tasks */
-    const gcp_real *e;                 /* backward weights: dy; else NULL */
+    int width, stride;                 /* pixels in a row of y; from one to the next of a phase */
+    ptrdiff_t pitch;                   /* of y */
+    int weights;                       /* y is read: its gradient */
     gcp_real *d;
     gcp_real *scratch;
+    /* halves: a worker holds a band of rows of x, and a row of y, in floats */
+    const gcpi_halves *halves;
+    int band;
+    ptrdiff_t shared, worker;          /* values: before the workers' rooms, in one of them */
 } gcpi_depthwise;
 
-static void gcpi_depthwise_set(gcpi_depthwise *p, const gcp_real *x, const gcp_real *w, gcp_real *y, int accumulate)
+static void gcpi_depthwise_set(gcpi_depthwise *p, gcpi_array x, const gcp_real *w, gcpi_array y, int accumulate)
 {
     for (int i = 0; i < p->phases[0] * p->phases[1]; i++)
-        p->g[i].x = gcpi_reals(x), p->g[i].w = gcpi_reals(w), p->g[i].y = gcpi_reals(y),
-        p->g[i].accumulate = accumulate;
+        p->g[i].x = x, p->g[i].w = gcpi_reals(w), p->g[i].y = y, p->g[i].accumulate = accumulate;
+}
+
+/* Rows of a band: those under the highest of the phases' windows, and some more, so that it moves seldom. */
+enum { GCPI_BAND_MORE = 8 };
+static int gcpi_depthwise_band(const gcpi_depthwise *p)
+{
+    int most = 1;
+    for (int i = 0; i < p->phases[0] * p->phases[1]; i++)
+        most = gcpi_max(most, (p->g[i].v.ky - 1) * p->g[i].v.dy + 1);
+    return gcpi_min(most + GCPI_BAND_MORE, p->g[0].v.h);
 }
 
 static size_t gcpi_depthwise_plan(gcpi_depthwise *p, int weights, const gcpi_par *par)
 {
     ptrdiff_t rows = (ptrdiff_t)p->g[0].v.n * p->height;
     p->isa = par->isa;
+    p->weights = weights;
     p->shares = (int)GCPI_MIN(rows, weights ? GCPI_TASKS : 4 * GCPI_TASKS);
-    return (weights ? (size_t)p->shares * (size_t)p->taps : (size_t)p->taps + 1) * (size_t)p->channels *
-           sizeof(gcp_real);
+    p->halves = par->halves ? gcpi_halves_of(par->isa) : NULL;
+    p->shared = (weights ? (ptrdiff_t)p->shares * p->taps : (ptrdiff_t)p->taps + 1) * p->channels;
+    p->worker = 0;
+    if (!p->halves) return (size_t)p->shared * sizeof(gcp_real);
+    p->band = gcpi_depthwise_band(p);
+    p->shared = gcpi_line(p->shared);
+    p->worker = gcpi_line(((ptrdiff_t)p->band * p->g[0].v.w + p->width) * p->channels);
+    return gcpi_scratch_bytes(p->shared, p->worker, par);
 }
 
 /* Prefetches in the order of memory. The kernel goes by channels, with steps of whole pixels, which the hardware does
@@ -5073,22 +5095,77 @@ GCPI_FAST static void gcpi_depthwise_row(const gcpi_depthwise *p, const gcpi_gat
     memset(&s, 0, sizeof s);
     s.xpixel = v->sx * v->xs[2], s.xrow = v->dy * v->xs[1], s.xtap = v->dx * v->xs[2];
     s.row = g->ws[0] * p->channels, s.tap = g->ws[1] * p->channels, s.pixel = g->ys[2];
-    s.start = p->e || g->accumulate ? NULL : taps + (ptrdiff_t)p->taps * p->channels;
+    s.start = p->weights || g->accumulate ? NULL : taps + (ptrdiff_t)p->taps * p->channels;
     s.channels = p->channels;
     for (int o = 0; o < v->wo; o += sizes[size], to += sizes[size] * s.pixel) {
         ptrdiff_t x = v->ox + (ptrdiff_t)o * v->sx, left = v->w - x - (ptrdiff_t)(v->kx - 1) * v->dx;
         gcpi_range in = gcpi_inside(x, v->dx, v->kx, v->w);
         /* many channels: short strips, but for weights where nothing is prefetched for a strip */
-        for (size = p->channels >= 4 * simd->lanes && (simd->burst || !p->e); size < GCPI_STRIPS - 1; size++)
+        for (size = p->channels >= 4 * simd->lanes && (simd->burst || !p->weights); size < GCPI_STRIPS - 1; size++)
             if (x >= 0 && o + sizes[size] <= v->wo && (ptrdiff_t)(sizes[size] - 1) * v->sx < left) break;
         s.rows = in.end > in.begin ? rows.end - rows.begin : 0, s.taps = in.end - in.begin;
         s.x = (const gcp_real *)g->x.at + (s.rows ? from + (x + in.begin * v->dx) * v->xs[2] : 0);
         s.w = s.d = taps + (s.rows ? g->wfirst * p->channels + rows.begin * s.row + in.begin * s.tap : 0);
-        if (p->e) s.e = p->e + to;
-        else s.y = (gcp_real *)g->y.at + g->yfirst + to;
-        if (simd->burst && sizes[size] > 1) gcpi_strip_ahead(g, &s, sizes[size]);
-        (p->e ? simd->depth_back : simd->depth)[size](&s);
+        s.y = (gcp_real *)g->y.at + g->yfirst + to;
+        if (p->weights) s.e = s.y;
+        if (simd->burst && !p->halves && sizes[size] > 1) gcpi_strip_ahead(g, &s, sizes[size]);
+        (p->weights ? simd->depth_back : simd->depth)[size](&s);
     }
+}
+
+/* ---- halves ---- */
+
+/* Rows [base, end) of image b of x, in floats; a row of y. */
+typedef struct gcpi_band { gcp_real *x, *y; int b, base, end; } gcpi_band;
+
+/* Rows [first, last) are in the band. */
+GCPI_FAST static void gcpi_band_hold(const gcpi_depthwise *p, gcpi_band *band, int b, int first, int last)
+{
+    const gcpi_view *v = &p->g[0].v;
+    const ptrdiff_t row = (ptrdiff_t)v->w * p->channels;
+    if (band->b != b || first < band->base || first > band->end) band->b = b, band->base = band->end = first;
+    if (last > band->base + p->band) {
+        memmove(band->x, band->x + (first - band->base) * row, (size_t)((band->end - first) * row) * sizeof *band->x);
+        band->base = first;
+    }
+    for (; band->end < last; band->end++)
+        gcpi_array_load(p->halves, gcpi_array_at(p->g[0].x, b * v->xs[0] + band->end * v->xs[1]), v->xs[2],
+                        band->x + (band->end - band->base) * row, p->channels, v->w, p->channels);
+}
+
+/* A gather of the band, for row j of a phase: image 0, row 0. */
+static gcpi_gather gcpi_band_gather(const gcpi_depthwise *p, const gcpi_gather *g, const gcpi_band *band, int j,
+                                    int phase)
+{
+    gcpi_gather own = *g;
+    own.x = gcpi_reals(band->x), own.y = gcpi_reals(band->y);
+    own.v.oy = g->v.oy + j * g->v.sy - band->base, own.v.h = band->end - band->base;
+    own.v.xs[2] = p->channels, own.v.xs[1] = (ptrdiff_t)g->v.w * p->channels, own.v.xs[0] = 0;
+    own.ys[2] = (ptrdiff_t)p->stride * p->channels, own.ys[1] = own.ys[0] = 0;
+    own.yfirst = (ptrdiff_t)phase * p->channels;
+    return own;
+}
+
+/* Row y of image b: all phases of columns. */
+static void gcpi_band_row(const gcpi_depthwise *p, gcpi_band *band, const gcpi_simd *simd, int b, int y, gcp_real *taps)
+{
+    const gcpi_gather *g = &p->g[y % p->phases[0] * p->phases[1]];
+    int reached = 0;                                   /* a phase that some tap reaches; all have the same rows */
+    while (reached < p->phases[1] - 1 && !g[reached].v.channels) reached++;
+    const gcpi_view *v = &g[reached].v;
+    const int j = y / p->phases[0], row = v->oy + j * v->sy;
+    const gcpi_range rows = gcpi_inside(row, v->dy, v->channels ? v->ky : 0, v->h);
+    const gcpi_array out = gcpi_array_at(g->y, g->yfirst + b * g->ys[0] + j * g->ys[1]);
+    if (rows.end > rows.begin)
+        gcpi_band_hold(p, band, b, row + rows.begin * v->dy, row + (rows.end - 1) * v->dy + 1);
+    else band->b = -1, band->base = band->end = 0;
+    if (p->weights || g->accumulate)
+        gcpi_array_load(p->halves, out, p->pitch, band->y, p->channels, p->width, p->channels);
+    for (int x = 0; x < p->phases[1]; x++) {
+        const gcpi_gather own = gcpi_band_gather(p, &g[x], band, j, x);
+        gcpi_depthwise_row(p, &own, simd, 0, 0, taps);
+    }
+    if (!p->weights) gcpi_array_store(p->halves, out, p->pitch, band->y, p->channels, p->width, p->channels);
 }
 
 /* A share of the rows, from top to bottom: rows of x that two rows of y read are still in cache. */
@@ -5096,11 +5173,15 @@ static void gcpi_depthwise_rows(const gcpi_depthwise *p, int share, int worker, 
 {
     const gcpi_simd simd = gcpi_simd_of(p->isa);
     ptrdiff_t rows = (ptrdiff_t)p->g[0].v.n * p->height;
+    gcpi_band band = { p->scratch + p->shared + worker * p->worker, NULL, -1, 0, 0 };
+    band.y = band.x + (ptrdiff_t)p->band * p->g[0].v.w * p->channels;
     for (ptrdiff_t r = share * rows / p->shares; r < (share + 1) * rows / p->shares; r++) {
         int b = (int)(r / p->height), y = (int)(r % p->height);
         const gcpi_gather *g = &p->g[y % p->phases[0] * p->phases[1]];
         gcpi_block done = { b, y, 0, 1, 1, g->v.wo };
-        for (int x = 0; x < p->phases[1]; x++) gcpi_depthwise_row(p, &g[x], &simd, b, y / p->phases[0], taps);
+        if (p->halves) gcpi_band_row(p, &band, &simd, b, y, taps);
+        for (int x = 0; !p->halves && x < p->phases[1]; x++)
+            gcpi_depthwise_row(p, &g[x], &simd, b, y / p->phases[0], taps);
         gcpi_gather_end(g, &done, 0, p->channels, worker);
     }
 }
@@ -5288,6 +5369,7 @@ static gcpi_depthwise gcpi_conv_depthwise(const gcpi_conv *c, int pass)
     int back = pass == GCPI_BACKWARD_DATA;
     memset(&p, 0, sizeof p);
     p.channels = c->groups, p.taps = c->kh * c->kw, p.height = back ? c->h : c->ho;
+    p.width = back ? c->w : c->wo, p.pitch = back ? c->xpitch : c->ypitch, p.stride = back ? c->sw : 1;
     p.phases[0] = back ? gcpi_min(c->sh, c->h) : 1, p.phases[1] = back ? gcpi_min(c->sw, c->w) : 1;
     for (int y = 0; y < p.phases[0]; y++)
         for (int x = 0; x < p.phases[1]; x++)
@@ -5371,7 +5453,7 @@ static void gcpi_conv_forward(const gcpi_conv *c, gcpi_array x, const gcp_real *
     if (gcpi_conv_empty(c)) return;
     if (gcpi_conv_is_depthwise(c)) {
         gcpi_depthwise p = gcpi_conv_depthwise(c, GCPI_FORWARD);
-        gcpi_depthwise_set(&p, (const gcp_real *)x.at, w, (gcp_real *)y.at, accumulate);
+        gcpi_depthwise_set(&p, x, w, y, accumulate);
         p.g[0].bias = bias, p.g[0].end = end;
         gcpi_depthwise_run(&p, scratch, par);
         return;
@@ -5389,7 +5471,7 @@ static void gcpi_conv_backward_data(const gcpi_conv *c, gcpi_array dy, const gcp
     if (gcpi_conv_empty(c)) return;
     if (gcpi_conv_is_depthwise(c)) {
         gcpi_depthwise p = gcpi_conv_depthwise(c, GCPI_BACKWARD_DATA);
-        gcpi_depthwise_set(&p, (const gcp_real *)dy.at, w, (gcp_real *)dx.at, accumulate);
+        gcpi_depthwise_set(&p, dy, w, dx, accumulate);
         p.g[0].bias = bias;
         gcpi_depthwise_run(&p, scratch, par);
         return;
@@ -5414,8 +5496,8 @@ static void gcpi_conv_backward_weights(const gcpi_conv *c, gcpi_array x, gcpi_ar
     }
     if (gcpi_conv_is_depthwise(c)) {
         gcpi_depthwise p = gcpi_conv_depthwise(c, GCPI_BACKWARD_WEIGHTS);
-        gcpi_depthwise_set(&p, (const gcp_real *)x.at, NULL, NULL, accumulate);
-        p.e = (const gcp_real *)dy.at, p.d = dw;
+        gcpi_depthwise_set(&p, x, NULL, dy, accumulate);
+        p.d = dw;
         gcpi_depthwise_back(&p, scratch, par);
         return;
     }
@@ -5775,7 +5857,6 @@ enum { GCPI_CHANNELS_UNKNOWN, GCPI_CHANNELS_SAME, GCPI_CHANNELS_WEIGHED, GCPI_CH
    user ignores none, -1 is left out of losses all the same, but only gcp_write_some writes it. */
 typedef struct gcpi_label_range { int count, ignores, ignore; } gcpi_label_range;
 struct gcpi_code;
-#define GCPI_ALL_FLOATS 0xffffffffu
 
 /* What only some ops have. A fact that is not given is the careful answer. */
 typedef struct gcpi_facts {
@@ -5789,8 +5870,7 @@ typedef struct gcpi_facts {
     unsigned early;                             /* of parameters whose gradients backward writes before the others */
     unsigned shared;                            /* that each sample reads whole: weights, tables, values per channel */
     int apart;                                  /* GCP_FLAG_SAMPLES_APART, where inputs of `shared` have no samples */
-    /* of GCP_FLAG_BF16: inputs that are read as gcp_real all the same, or GCPI_ALL_FLOATS: outputs, too; outputs whose
-       values are never rounded */
+    /* of GCP_FLAG_BF16: inputs that are read as gcp_real all the same; outputs whose values are never rounded */
     unsigned floats, exact;
     int leaves_out;                             /* a loss of samples: those of an ignored label do not count */
     int in_place, indexed;                      /* may overwrite input 0; backward reads the index, output 1 */
@@ -8686,12 +8766,20 @@ GCPI_WARM
 
 /* What a sample's task holds, a value a channel each: its group's mean and scale; sums. */
 enum { GCPI_GROUP_MEAN, GCPI_GROUP_SCALE, GCPI_GROUP_SUM, GCPI_GROUP_SUM_2, GCPI_GROUP_ROWS };
+enum { GCPI_GROUP_ROOMS = 3 };
 typedef struct gcpi_grouped {
     const gcp_call *call;
     size_t first, pixels;              /* of the sample */
     int channels, width;               /* width: channels of a group */
     double *row[GCPI_GROUP_ROWS];
+    gcp_real *room[GCPI_GROUP_ROOMS];  /* of a pixel's values, widened: of two operands and a result */
 } gcpi_grouped;
+
+/* Bytes of all samples' rows; behind them each has its room. */
+static size_t gcpi_group_bytes(gcp_shape s)
+{
+    return (size_t)s.d[0] * GCPI_GROUP_ROWS * (size_t)s.d[3] * sizeof(double);
+}
 
 static gcpi_grouped gcpi_group_of(const gcp_call *c, int sample)
 {
@@ -8704,7 +8792,23 @@ static gcpi_grouped gcpi_group_of(const gcp_call *c, int sample)
     g.width = s.d[3] / gcpi_attr(c->attributes)->norm.groups;
     for (int i = 0; i < GCPI_GROUP_ROWS; i++)
         g.row[i] = (double *)c->workspace + ((size_t)sample * GCPI_GROUP_ROWS + (size_t)i) * (size_t)s.d[3];
+    for (int i = 0; i < GCPI_GROUP_ROOMS; i++)
+        g.room[i] = (gcp_real *)(void *)((unsigned char *)c->workspace + gcpi_group_bytes(s)) +
+                    ((size_t)sample * GCPI_GROUP_ROOMS + (size_t)i) * (size_t)s.d[3];
     return g;
+}
+/* A pixel's values: where they lie, or in room k. To be made: there is room for them; then they are put. */
+static gcp_real *gcpi_group_row(const gcpi_grouped *g, const gcp_view *v, size_t pixel, int k, int fills)
+{
+    const gcpi_array from = gcpi_elements(v, g->first + pixel, 0);
+    if (!from.half) return (gcp_real *)from.at;
+    if (fills) gcpi_array_load(gcpi_halves_of(g->call->target->isa), from, 0, g->room[k], 0, 1, g->channels);
+    return g->room[k];
+}
+static void gcpi_group_put(const gcpi_grouped *g, const gcp_view *v, size_t pixel, const gcp_real *values)
+{
+    const gcpi_array to = gcpi_elements(v, g->first + pixel, 0);
+    if (to.half) gcpi_array_store(gcpi_halves_of(g->call->target->isa), to, 0, values, 0, 1, g->channels);
 }
 /* Each channel's sum becomes its group's, over count values. */
 static void gcpi_group_mean(const gcpi_grouped *g, double *sums)
@@ -8723,12 +8827,12 @@ GCPI_BODY void gcpi_group_moments_body(const gcpi_grouped *g)
     memset(mean, 0, (size_t)n * sizeof *mean);
     memset(scale, 0, (size_t)n * sizeof *scale);
     for (size_t p = 0; p < g->pixels; p++) {
-        const gcp_real *x = gcpi_row(&g->call->in[0], g->first + p);
+        const gcp_real *x = gcpi_group_row(g, &g->call->in[0], p, 0, 1);
         GCPI_EACH for (int i = 0; i < n; i++) mean[i] += (double)x[i];
     }
     gcpi_group_mean(g, mean);
     for (size_t p = 0; p < g->pixels; p++) {
-        const gcp_real *x = gcpi_row(&g->call->in[0], g->first + p);
+        const gcp_real *x = gcpi_group_row(g, &g->call->in[0], p, 0, 1);
         GCPI_EACH for (int i = 0; i < n; i++) scale[i] += ((double)x[i] - mean[i]) * ((double)x[i] - mean[i]);
     }
     gcpi_group_mean(g, scale);
@@ -8740,10 +8844,11 @@ GCPI_BODY void gcpi_group_apply_body(const gcpi_grouped *g)
     const gcp_real *gamma = (const gcp_real *)c->in[1].data, *beta = (const gcp_real *)c->in[2].data;
     const double *mean = g->row[GCPI_GROUP_MEAN], *scale = g->row[GCPI_GROUP_SCALE];
     for (size_t p = 0; p < g->pixels; p++) {
-        const gcp_real *x = gcpi_row(&c->in[0], g->first + p);
-        gcp_real *y = gcpi_row_out(&c->out[0], g->first + p);
+        const gcp_real *x = gcpi_group_row(g, &c->in[0], p, 0, 1);
+        gcp_real *y = gcpi_group_row(g, &c->out[0], p, 1, 0);
         GCPI_EACH for (int i = 0; i < g->channels; i++)
             y[i] = (gcp_real)(((double)x[i] - mean[i]) * scale[i]) * gamma[i] + beta[i];
+        gcpi_group_put(g, &c->out[0], p, y);
     }
 }
 /* A channel's sums of dy xhat, and of dy. */
@@ -8755,7 +8860,8 @@ GCPI_BODY void gcpi_group_sums_body(const gcpi_grouped *g)
     memset(sum, 0, (size_t)n * sizeof *sum);
     memset(plain, 0, (size_t)n * sizeof *plain);
     for (size_t p = 0; p < g->pixels; p++) {
-        const gcp_real *x = gcpi_row(&g->call->in[0], g->first + p), *dy = gcpi_row(&g->call->dout[0], g->first + p);
+        const gcp_real *x = gcpi_group_row(g, &g->call->in[0], p, 0, 1),
+                       *dy = gcpi_group_row(g, &g->call->dout[0], p, 1, 1);
         GCPI_EACH for (int i = 0; i < n; i++) {
             sum[i] += (double)dy[i] * (((double)x[i] - mean[i]) * scale[i]);
             plain[i] += (double)dy[i];
@@ -8774,13 +8880,14 @@ GCPI_BODY void gcpi_group_dx_body(const gcpi_grouped *g)
     gcpi_group_mean(g, sum);
     gcpi_group_mean(g, plain);
     for (size_t p = 0; p < g->pixels; p++) {
-        const gcp_real *x = gcpi_row(&c->in[0], g->first + p), *dy = gcpi_row(&c->dout[0], g->first + p);
-        gcp_real *dx = gcpi_row_out(&c->din[0], g->first + p);
+        const gcp_real *x = gcpi_group_row(g, &c->in[0], p, 0, 1), *dy = gcpi_group_row(g, &c->dout[0], p, 1, 1);
+        gcp_real *dx = gcpi_group_row(g, &c->din[0], p, 2, accumulate);
         GCPI_EACH for (int i = 0; i < g->channels; i++) {
             const double xhat = ((double)x[i] - mean[i]) * scale[i];
             const gcp_real d = (gcp_real)(scale[i] * ((double)dy[i] * (double)gamma[i] - plain[i] - xhat * sum[i]));
             dx[i] = accumulate ? dx[i] + d : d;
         }
+        gcpi_group_put(g, &c->din[0], p, dx);
     }
 }
 GCPI_WIDE(gcpi_group_moments, (const gcpi_grouped *g), (g), g->call->target)
@@ -8826,12 +8933,13 @@ static void gcpi_group_norm_backward(const gcp_call *c)
 }
 static void gcpi_group_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
 {
-    cost->workspace = (size_t)c->in[0].d[0] * GCPI_GROUP_ROWS * (size_t)c->in[0].d[3] * sizeof(double);
+    const size_t rooms = GCPI_GROUP_ROOMS * (size_t)c->in[0].d[0] * (size_t)c->in[0].d[3] * sizeof(gcp_real);
+    cost->workspace = gcpi_group_bytes(c->in[0]) + (c->store ? rooms : 0);
 }
 static const gcpi_op_row gcpi_group_norm_row = {
     GCP_OP_GROUP_NORM,
     { "group_norm", gcpi_norm_shape, gcpi_group_norm_forward, gcpi_group_norm_backward, gcpi_group_norm_cost,
-      GCPI_IN(0) | GCPI_IN(1), 0, GCPI_OVER, 1, NULL },
+      GCPI_IN(0) | GCPI_IN(1), 0, GCPI_OVER | GCP_FLAG_BF16, 1, NULL },
     gcpi_layer_norm_facts
 };
 
@@ -9939,12 +10047,10 @@ static void gcpi_conv_call(gcpi_code *c, const gcpi_op *op)
 }
 static void gcpi_conv_facts(const gcpi_op *op, gcpi_facts *f)
 {
-    const gcpi_conv c = gcpi_conv_of(&op->attributes.conv, 0, 0);
     f->call = gcpi_conv_call;
     f->window = &op->attributes.conv;
     f->channels = GCPI_CHANNELS_WEIGHED;
-    f->dense = f->shared = GCPI_IN(1) | GCPI_IN(2);
-    f->floats = gcpi_conv_is_depthwise(&c) ? GCPI_ALL_FLOATS : f->dense;
+    f->dense = f->shared = f->floats = GCPI_IN(1) | GCPI_IN(2);
     f->early = GCPI_IN(2);
 }
 static void gcpi_conv2d_facts(const gcpi_op *op, gcpi_facts *f)
@@ -12868,8 +12974,7 @@ static int gcpi_takes_halves(const gcpi_problem *p, const gcpi_op *op, int input
     if (!row || !(row->flags & GCP_FLAG_BF16)) return 0;
     for (int i = 0; input >= 0 && i < op->inputs; i++)
         times += gcpi_edge(p->tape, op, i) == gcpi_edge(p->tape, op, input);
-    const unsigned floats = gcpi_facts_of(op).floats;
-    return input < 0 ? floats != GCPI_ALL_FLOATS : times == 1 && !(floats >> GCPI_MIN(input, 31) & 1);
+    return input < 0 || (times == 1 && !(gcpi_facts_of(op).floats >> GCPI_MIN(input, 31) & 1));
 }
 /* As part of a group, or in one pass with a convolution. */
 static int gcpi_groups_round(const gcpi_problem *p)

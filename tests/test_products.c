@@ -281,7 +281,7 @@ static void conv_halves(const gcpi_conv *c, int pass, const operands *o, int isa
     const gcpi_halves *h = gcpi_halves_of(isa);
     gcpi_conv dense = *c;
     gcpi_par par = par_of(&threads, isa);
-    if (gcpi_conv_is_depthwise(c) || sizeof(gcp_real) != sizeof(float)) return;
+    if (sizeof(gcp_real) != sizeof(float)) return;
     par.halves = 1;
     h->settle(o->x.data, (ptrdiff_t)o->x.count);
     h->settle(o->y.data, (ptrdiff_t)o->y.count);

@@ -6,25 +6,47 @@ typedef struct gcpi_depthwise {        /* scratch: w, then the bias; or private 
     int phases[2], height;             /* phases of rows, of columns; rows in an image of y */
     int channels, taps, isa;           /* taps: of w, per channel */
     int shares;                        /* the rows of y are cut into so many tasks */
-    const gcp_real *e;                 /* backward weights: dy; else NULL */
+    int width, stride;                 /* pixels in a row of y; from one to the next of a phase */
+    ptrdiff_t pitch;                   /* of y */
+    int weights;                       /* y is read: its gradient */
     gcp_real *d;
     gcp_real *scratch;
+    /* halves: a worker holds a band of rows of x, and a row of y, in floats */
+    const gcpi_halves *halves;
+    int band;
+    ptrdiff_t shared, worker;          /* values: before the workers' rooms, in one of them */
 } gcpi_depthwise;
 
-static void gcpi_depthwise_set(gcpi_depthwise *p, const gcp_real *x, const gcp_real *w, gcp_real *y, int accumulate)
+static void gcpi_depthwise_set(gcpi_depthwise *p, gcpi_array x, const gcp_real *w, gcpi_array y, int accumulate)
 {
     for (int i = 0; i < p->phases[0] * p->phases[1]; i++)
-        p->g[i].x = gcpi_reals(x), p->g[i].w = gcpi_reals(w), p->g[i].y = gcpi_reals(y),
-        p->g[i].accumulate = accumulate;
+        p->g[i].x = x, p->g[i].w = gcpi_reals(w), p->g[i].y = y, p->g[i].accumulate = accumulate;
+}
+
+/* Rows of a band: those under the highest of the phases' windows, and some more, so that it moves seldom. */
+enum { GCPI_BAND_MORE = 8 };
+static int gcpi_depthwise_band(const gcpi_depthwise *p)
+{
+    int most = 1;
+    for (int i = 0; i < p->phases[0] * p->phases[1]; i++)
+        most = gcpi_max(most, (p->g[i].v.ky - 1) * p->g[i].v.dy + 1);
+    return gcpi_min(most + GCPI_BAND_MORE, p->g[0].v.h);
 }
 
 static size_t gcpi_depthwise_plan(gcpi_depthwise *p, int weights, const gcpi_par *par)
 {
     ptrdiff_t rows = (ptrdiff_t)p->g[0].v.n * p->height;
     p->isa = par->isa;
+    p->weights = weights;
     p->shares = (int)GCPI_MIN(rows, weights ? GCPI_TASKS : 4 * GCPI_TASKS);
-    return (weights ? (size_t)p->shares * (size_t)p->taps : (size_t)p->taps + 1) * (size_t)p->channels *
-           sizeof(gcp_real);
+    p->halves = par->halves ? gcpi_halves_of(par->isa) : NULL;
+    p->shared = (weights ? (ptrdiff_t)p->shares * p->taps : (ptrdiff_t)p->taps + 1) * p->channels;
+    p->worker = 0;
+    if (!p->halves) return (size_t)p->shared * sizeof(gcp_real);
+    p->band = gcpi_depthwise_band(p);
+    p->shared = gcpi_line(p->shared);
+    p->worker = gcpi_line(((ptrdiff_t)p->band * p->g[0].v.w + p->width) * p->channels);
+    return gcpi_scratch_bytes(p->shared, p->worker, par);
 }
 
 /* Prefetches in the order of memory. The kernel goes by channels, with steps of whole pixels, which the hardware does
@@ -51,22 +73,77 @@ GCPI_FAST static void gcpi_depthwise_row(const gcpi_depthwise *p, const gcpi_gat
     memset(&s, 0, sizeof s);
     s.xpixel = v->sx * v->xs[2], s.xrow = v->dy * v->xs[1], s.xtap = v->dx * v->xs[2];
     s.row = g->ws[0] * p->channels, s.tap = g->ws[1] * p->channels, s.pixel = g->ys[2];
-    s.start = p->e || g->accumulate ? NULL : taps + (ptrdiff_t)p->taps * p->channels;
+    s.start = p->weights || g->accumulate ? NULL : taps + (ptrdiff_t)p->taps * p->channels;
     s.channels = p->channels;
     for (int o = 0; o < v->wo; o += sizes[size], to += sizes[size] * s.pixel) {
         ptrdiff_t x = v->ox + (ptrdiff_t)o * v->sx, left = v->w - x - (ptrdiff_t)(v->kx - 1) * v->dx;
         gcpi_range in = gcpi_inside(x, v->dx, v->kx, v->w);
         /* many channels: short strips, but for weights where nothing is prefetched for a strip */
-        for (size = p->channels >= 4 * simd->lanes && (simd->burst || !p->e); size < GCPI_STRIPS - 1; size++)
+        for (size = p->channels >= 4 * simd->lanes && (simd->burst || !p->weights); size < GCPI_STRIPS - 1; size++)
             if (x >= 0 && o + sizes[size] <= v->wo && (ptrdiff_t)(sizes[size] - 1) * v->sx < left) break;
         s.rows = in.end > in.begin ? rows.end - rows.begin : 0, s.taps = in.end - in.begin;
         s.x = (const gcp_real *)g->x.at + (s.rows ? from + (x + in.begin * v->dx) * v->xs[2] : 0);
         s.w = s.d = taps + (s.rows ? g->wfirst * p->channels + rows.begin * s.row + in.begin * s.tap : 0);
-        if (p->e) s.e = p->e + to;
-        else s.y = (gcp_real *)g->y.at + g->yfirst + to;
-        if (simd->burst && sizes[size] > 1) gcpi_strip_ahead(g, &s, sizes[size]);
-        (p->e ? simd->depth_back : simd->depth)[size](&s);
+        s.y = (gcp_real *)g->y.at + g->yfirst + to;
+        if (p->weights) s.e = s.y;
+        if (simd->burst && !p->halves && sizes[size] > 1) gcpi_strip_ahead(g, &s, sizes[size]);
+        (p->weights ? simd->depth_back : simd->depth)[size](&s);
     }
+}
+
+/* ---- halves ---- */
+
+/* Rows [base, end) of image b of x, in floats; a row of y. */
+typedef struct gcpi_band { gcp_real *x, *y; int b, base, end; } gcpi_band;
+
+/* Rows [first, last) are in the band. */
+GCPI_FAST static void gcpi_band_hold(const gcpi_depthwise *p, gcpi_band *band, int b, int first, int last)
+{
+    const gcpi_view *v = &p->g[0].v;
+    const ptrdiff_t row = (ptrdiff_t)v->w * p->channels;
+    if (band->b != b || first < band->base || first > band->end) band->b = b, band->base = band->end = first;
+    if (last > band->base + p->band) {
+        memmove(band->x, band->x + (first - band->base) * row, (size_t)((band->end - first) * row) * sizeof *band->x);
+        band->base = first;
+    }
+    for (; band->end < last; band->end++)
+        gcpi_array_load(p->halves, gcpi_array_at(p->g[0].x, b * v->xs[0] + band->end * v->xs[1]), v->xs[2],
+                        band->x + (band->end - band->base) * row, p->channels, v->w, p->channels);
+}
+
+/* A gather of the band, for row j of a phase: image 0, row 0. */
+static gcpi_gather gcpi_band_gather(const gcpi_depthwise *p, const gcpi_gather *g, const gcpi_band *band, int j,
+                                    int phase)
+{
+    gcpi_gather own = *g;
+    own.x = gcpi_reals(band->x), own.y = gcpi_reals(band->y);
+    own.v.oy = g->v.oy + j * g->v.sy - band->base, own.v.h = band->end - band->base;
+    own.v.xs[2] = p->channels, own.v.xs[1] = (ptrdiff_t)g->v.w * p->channels, own.v.xs[0] = 0;
+    own.ys[2] = (ptrdiff_t)p->stride * p->channels, own.ys[1] = own.ys[0] = 0;
+    own.yfirst = (ptrdiff_t)phase * p->channels;
+    return own;
+}
+
+/* Row y of image b: all phases of columns. */
+static void gcpi_band_row(const gcpi_depthwise *p, gcpi_band *band, const gcpi_simd *simd, int b, int y, gcp_real *taps)
+{
+    const gcpi_gather *g = &p->g[y % p->phases[0] * p->phases[1]];
+    int reached = 0;                                   /* a phase that some tap reaches; all have the same rows */
+    while (reached < p->phases[1] - 1 && !g[reached].v.channels) reached++;
+    const gcpi_view *v = &g[reached].v;
+    const int j = y / p->phases[0], row = v->oy + j * v->sy;
+    const gcpi_range rows = gcpi_inside(row, v->dy, v->channels ? v->ky : 0, v->h);
+    const gcpi_array out = gcpi_array_at(g->y, g->yfirst + b * g->ys[0] + j * g->ys[1]);
+    if (rows.end > rows.begin)
+        gcpi_band_hold(p, band, b, row + rows.begin * v->dy, row + (rows.end - 1) * v->dy + 1);
+    else band->b = -1, band->base = band->end = 0;
+    if (p->weights || g->accumulate)
+        gcpi_array_load(p->halves, out, p->pitch, band->y, p->channels, p->width, p->channels);
+    for (int x = 0; x < p->phases[1]; x++) {
+        const gcpi_gather own = gcpi_band_gather(p, &g[x], band, j, x);
+        gcpi_depthwise_row(p, &own, simd, 0, 0, taps);
+    }
+    if (!p->weights) gcpi_array_store(p->halves, out, p->pitch, band->y, p->channels, p->width, p->channels);
 }
 
 /* A share of the rows, from top to bottom: rows of x that two rows of y read are still in cache. */
@@ -74,11 +151,15 @@ static void gcpi_depthwise_rows(const gcpi_depthwise *p, int share, int worker, 
 {
     const gcpi_simd simd = gcpi_simd_of(p->isa);
     ptrdiff_t rows = (ptrdiff_t)p->g[0].v.n * p->height;
+    gcpi_band band = { p->scratch + p->shared + worker * p->worker, NULL, -1, 0, 0 };
+    band.y = band.x + (ptrdiff_t)p->band * p->g[0].v.w * p->channels;
     for (ptrdiff_t r = share * rows / p->shares; r < (share + 1) * rows / p->shares; r++) {
         int b = (int)(r / p->height), y = (int)(r % p->height);
         const gcpi_gather *g = &p->g[y % p->phases[0] * p->phases[1]];
         gcpi_block done = { b, y, 0, 1, 1, g->v.wo };
-        for (int x = 0; x < p->phases[1]; x++) gcpi_depthwise_row(p, &g[x], &simd, b, y / p->phases[0], taps);
+        if (p->halves) gcpi_band_row(p, &band, &simd, b, y, taps);
+        for (int x = 0; !p->halves && x < p->phases[1]; x++)
+            gcpi_depthwise_row(p, &g[x], &simd, b, y / p->phases[0], taps);
         gcpi_gather_end(g, &done, 0, p->channels, worker);
     }
 }

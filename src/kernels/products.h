@@ -131,6 +131,7 @@ static gcpi_depthwise gcpi_conv_depthwise(const gcpi_conv *c, int pass)
     int back = pass == GCPI_BACKWARD_DATA;
     memset(&p, 0, sizeof p);
     p.channels = c->groups, p.taps = c->kh * c->kw, p.height = back ? c->h : c->ho;
+    p.width = back ? c->w : c->wo, p.pitch = back ? c->xpitch : c->ypitch, p.stride = back ? c->sw : 1;
     p.phases[0] = back ? gcpi_min(c->sh, c->h) : 1, p.phases[1] = back ? gcpi_min(c->sw, c->w) : 1;
     for (int y = 0; y < p.phases[0]; y++)
         for (int x = 0; x < p.phases[1]; x++)
@@ -214,7 +215,7 @@ static void gcpi_conv_forward(const gcpi_conv *c, gcpi_array x, const gcp_real *
     if (gcpi_conv_empty(c)) return;
     if (gcpi_conv_is_depthwise(c)) {
         gcpi_depthwise p = gcpi_conv_depthwise(c, GCPI_FORWARD);
-        gcpi_depthwise_set(&p, (const gcp_real *)x.at, w, (gcp_real *)y.at, accumulate);
+        gcpi_depthwise_set(&p, x, w, y, accumulate);
         p.g[0].bias = bias, p.g[0].end = end;
         gcpi_depthwise_run(&p, scratch, par);
         return;
@@ -232,7 +233,7 @@ static void gcpi_conv_backward_data(const gcpi_conv *c, gcpi_array dy, const gcp
     if (gcpi_conv_empty(c)) return;
     if (gcpi_conv_is_depthwise(c)) {
         gcpi_depthwise p = gcpi_conv_depthwise(c, GCPI_BACKWARD_DATA);
-        gcpi_depthwise_set(&p, (const gcp_real *)dy.at, w, (gcp_real *)dx.at, accumulate);
+        gcpi_depthwise_set(&p, dy, w, dx, accumulate);
         p.g[0].bias = bias;
         gcpi_depthwise_run(&p, scratch, par);
         return;
@@ -257,8 +258,8 @@ static void gcpi_conv_backward_weights(const gcpi_conv *c, gcpi_array x, gcpi_ar
     }
     if (gcpi_conv_is_depthwise(c)) {
         gcpi_depthwise p = gcpi_conv_depthwise(c, GCPI_BACKWARD_WEIGHTS);
-        gcpi_depthwise_set(&p, (const gcp_real *)x.at, NULL, NULL, accumulate);
-        p.e = (const gcp_real *)dy.at, p.d = dw;
+        gcpi_depthwise_set(&p, x, NULL, dy, accumulate);
+        p.d = dw;
         gcpi_depthwise_back(&p, scratch, par);
         return;
     }

@@ -217,12 +217,10 @@ static void gcpi_conv_call(gcpi_code *c, const gcpi_op *op)
 }
 static void gcpi_conv_facts(const gcpi_op *op, gcpi_facts *f)
 {
-    const gcpi_conv c = gcpi_conv_of(&op->attributes.conv, 0, 0);
     f->call = gcpi_conv_call;
     f->window = &op->attributes.conv;
     f->channels = GCPI_CHANNELS_WEIGHED;
-    f->dense = f->shared = GCPI_IN(1) | GCPI_IN(2);
-    f->floats = gcpi_conv_is_depthwise(&c) ? GCPI_ALL_FLOATS : f->dense;
+    f->dense = f->shared = f->floats = GCPI_IN(1) | GCPI_IN(2);
     f->early = GCPI_IN(2);
 }
 static void gcpi_conv2d_facts(const gcpi_op *op, gcpi_facts *f)

@@ -3,12 +3,20 @@
 
 /* What a sample's task holds, a value a channel each: its group's mean and scale; sums. */
 enum { GCPI_GROUP_MEAN, GCPI_GROUP_SCALE, GCPI_GROUP_SUM, GCPI_GROUP_SUM_2, GCPI_GROUP_ROWS };
+enum { GCPI_GROUP_ROOMS = 3 };
 typedef struct gcpi_grouped {
     const gcp_call *call;
     size_t first, pixels;              /* of the sample */
     int channels, width;               /* width: channels of a group */
     double *row[GCPI_GROUP_ROWS];
+    gcp_real *room[GCPI_GROUP_ROOMS];  /* of a pixel's values, widened: of two operands and a result */
 } gcpi_grouped;
+
+/* Bytes of all samples' rows; behind them each has its room. */
+static size_t gcpi_group_bytes(gcp_shape s)
+{
+    return (size_t)s.d[0] * GCPI_GROUP_ROWS * (size_t)s.d[3] * sizeof(double);
+}
 
 static gcpi_grouped gcpi_group_of(const gcp_call *c, int sample)
 {
@@ -21,7 +29,23 @@ static gcpi_grouped gcpi_group_of(const gcp_call *c, int sample)
     g.width = s.d[3] / gcpi_attr(c->attributes)->norm.groups;
     for (int i = 0; i < GCPI_GROUP_ROWS; i++)
         g.row[i] = (double *)c->workspace + ((size_t)sample * GCPI_GROUP_ROWS + (size_t)i) * (size_t)s.d[3];
+    for (int i = 0; i < GCPI_GROUP_ROOMS; i++)
+        g.room[i] = (gcp_real *)(void *)((unsigned char *)c->workspace + gcpi_group_bytes(s)) +
+                    ((size_t)sample * GCPI_GROUP_ROOMS + (size_t)i) * (size_t)s.d[3];
     return g;
+}
+/* A pixel's values: where they lie, or in room k. To be made: there is room for them; then they are put. */
+static gcp_real *gcpi_group_row(const gcpi_grouped *g, const gcp_view *v, size_t pixel, int k, int fills)
+{
+    const gcpi_array from = gcpi_elements(v, g->first + pixel, 0);
+    if (!from.half) return (gcp_real *)from.at;
+    if (fills) gcpi_array_load(gcpi_halves_of(g->call->target->isa), from, 0, g->room[k], 0, 1, g->channels);
+    return g->room[k];
+}
+static void gcpi_group_put(const gcpi_grouped *g, const gcp_view *v, size_t pixel, const gcp_real *values)
+{
+    const gcpi_array to = gcpi_elements(v, g->first + pixel, 0);
+    if (to.half) gcpi_array_store(gcpi_halves_of(g->call->target->isa), to, 0, values, 0, 1, g->channels);
 }
 /* Each channel's sum becomes its group's, over count values. */
 static void gcpi_group_mean(const gcpi_grouped *g, double *sums)
@@ -40,12 +64,12 @@ GCPI_BODY void gcpi_group_moments_body(const gcpi_grouped *g)
     memset(mean, 0, (size_t)n * sizeof *mean);
     memset(scale, 0, (size_t)n * sizeof *scale);
     for (size_t p = 0; p < g->pixels; p++) {
-        const gcp_real *x = gcpi_row(&g->call->in[0], g->first + p);
+        const gcp_real *x = gcpi_group_row(g, &g->call->in[0], p, 0, 1);
         GCPI_EACH for (int i = 0; i < n; i++) mean[i] += (double)x[i];
     }
     gcpi_group_mean(g, mean);
     for (size_t p = 0; p < g->pixels; p++) {
-        const gcp_real *x = gcpi_row(&g->call->in[0], g->first + p);
+        const gcp_real *x = gcpi_group_row(g, &g->call->in[0], p, 0, 1);
         GCPI_EACH for (int i = 0; i < n; i++) scale[i] += ((double)x[i] - mean[i]) * ((double)x[i] - mean[i]);
     }
     gcpi_group_mean(g, scale);
@@ -57,10 +81,11 @@ GCPI_BODY void gcpi_group_apply_body(const gcpi_grouped *g)
     const gcp_real *gamma = (const gcp_real *)c->in[1].data, *beta = (const gcp_real *)c->in[2].data;
     const double *mean = g->row[GCPI_GROUP_MEAN], *scale = g->row[GCPI_GROUP_SCALE];
     for (size_t p = 0; p < g->pixels; p++) {
-        const gcp_real *x = gcpi_row(&c->in[0], g->first + p);
-        gcp_real *y = gcpi_row_out(&c->out[0], g->first + p);
+        const gcp_real *x = gcpi_group_row(g, &c->in[0], p, 0, 1);
+        gcp_real *y = gcpi_group_row(g, &c->out[0], p, 1, 0);
         GCPI_EACH for (int i = 0; i < g->channels; i++)
             y[i] = (gcp_real)(((double)x[i] - mean[i]) * scale[i]) * gamma[i] + beta[i];
+        gcpi_group_put(g, &c->out[0], p, y);
     }
 }
 /* A channel's sums of dy xhat, and of dy. */
@@ -72,7 +97,8 @@ GCPI_BODY void gcpi_group_sums_body(const gcpi_grouped *g)
     memset(sum, 0, (size_t)n * sizeof *sum);
     memset(plain, 0, (size_t)n * sizeof *plain);
     for (size_t p = 0; p < g->pixels; p++) {
-        const gcp_real *x = gcpi_row(&g->call->in[0], g->first + p), *dy = gcpi_row(&g->call->dout[0], g->first + p);
+        const gcp_real *x = gcpi_group_row(g, &g->call->in[0], p, 0, 1),
+                       *dy = gcpi_group_row(g, &g->call->dout[0], p, 1, 1);
         GCPI_EACH for (int i = 0; i < n; i++) {
             sum[i] += (double)dy[i] * (((double)x[i] - mean[i]) * scale[i]);
             plain[i] += (double)dy[i];
@@ -91,13 +117,14 @@ GCPI_BODY void gcpi_group_dx_body(const gcpi_grouped *g)
     gcpi_group_mean(g, sum);
     gcpi_group_mean(g, plain);
     for (size_t p = 0; p < g->pixels; p++) {
-        const gcp_real *x = gcpi_row(&c->in[0], g->first + p), *dy = gcpi_row(&c->dout[0], g->first + p);
-        gcp_real *dx = gcpi_row_out(&c->din[0], g->first + p);
+        const gcp_real *x = gcpi_group_row(g, &c->in[0], p, 0, 1), *dy = gcpi_group_row(g, &c->dout[0], p, 1, 1);
+        gcp_real *dx = gcpi_group_row(g, &c->din[0], p, 2, accumulate);
         GCPI_EACH for (int i = 0; i < g->channels; i++) {
             const double xhat = ((double)x[i] - mean[i]) * scale[i];
             const gcp_real d = (gcp_real)(scale[i] * ((double)dy[i] * (double)gamma[i] - plain[i] - xhat * sum[i]));
             dx[i] = accumulate ? dx[i] + d : d;
         }
+        gcpi_group_put(g, &c->din[0], p, dx);
     }
 }
 GCPI_WIDE(gcpi_group_moments, (const gcpi_grouped *g), (g), g->call->target)
@@ -143,12 +170,13 @@ static void gcpi_group_norm_backward(const gcp_call *c)
 }
 static void gcpi_group_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
 {
-    cost->workspace = (size_t)c->in[0].d[0] * GCPI_GROUP_ROWS * (size_t)c->in[0].d[3] * sizeof(double);
+    const size_t rooms = GCPI_GROUP_ROOMS * (size_t)c->in[0].d[0] * (size_t)c->in[0].d[3] * sizeof(gcp_real);
+    cost->workspace = gcpi_group_bytes(c->in[0]) + (c->store ? rooms : 0);
 }
 static const gcpi_op_row gcpi_group_norm_row = {
     GCP_OP_GROUP_NORM,
     { "group_norm", gcpi_norm_shape, gcpi_group_norm_forward, gcpi_group_norm_backward, gcpi_group_norm_cost,
-      GCPI_IN(0) | GCPI_IN(1), 0, GCPI_OVER, 1, NULL },
+      GCPI_IN(0) | GCPI_IN(1), 0, GCPI_OVER | GCP_FLAG_BF16, 1, NULL },
     gcpi_layer_norm_facts
 };
 

@@ -14,7 +14,6 @@ enum { GCPI_CHANNELS_UNKNOWN, GCPI_CHANNELS_SAME, GCPI_CHANNELS_WEIGHED, GCPI_CH
    user ignores none, -1 is left out of losses all the same, but only gcp_write_some writes it. */
 typedef struct gcpi_label_range { int count, ignores, ignore; } gcpi_label_range;
 struct gcpi_code;
-#define GCPI_ALL_FLOATS 0xffffffffu
 
 /* What only some ops have. A fact that is not given is the careful answer. */
 typedef struct gcpi_facts {
@@ -28,8 +27,7 @@ typedef struct gcpi_facts {
     unsigned early;                             /* of parameters whose gradients backward writes before the others */
     unsigned shared;                            /* that each sample reads whole: weights, tables, values per channel */
     int apart;                                  /* GCP_FLAG_SAMPLES_APART, where inputs of `shared` have no samples */
-    /* of GCP_FLAG_BF16: inputs that are read as gcp_real all the same, or GCPI_ALL_FLOATS: outputs, too; outputs whose
-       values are never rounded */
+    /* of GCP_FLAG_BF16: inputs that are read as gcp_real all the same; outputs whose values are never rounded */
     unsigned floats, exact;
     int leaves_out;                             /* a loss of samples: those of an ignored label do not count */
     int in_place, indexed;                      /* may overwrite input 0; backward reads the index, output 1 */

@@ -32,8 +32,7 @@ static int gcpi_takes_halves(const gcpi_problem *p, const gcpi_op *op, int input
     if (!row || !(row->flags & GCP_FLAG_BF16)) return 0;
     for (int i = 0; input >= 0 && i < op->inputs; i++)
         times += gcpi_edge(p->tape, op, i) == gcpi_edge(p->tape, op, input);
-    const unsigned floats = gcpi_facts_of(op).floats;
-    return input < 0 ? floats != GCPI_ALL_FLOATS : times == 1 && !(floats >> GCPI_MIN(input, 31) & 1);
+    return input < 0 || (times == 1 && !(gcpi_facts_of(op).floats >> GCPI_MIN(input, 31) & 1));
 }
 /* As part of a group, or in one pass with a convolution. */
 static int gcpi_groups_round(const gcpi_problem *p)
