@@ -100,6 +100,12 @@ static gcp_tensor op_matmul(gcp_tensor x)
 {
     return gcp_matmul(gcp_softmax(gcp_matmul(x, gcp_tanh(x), .transpose_b = 1)), x);
 }
+static gcp_tensor op_matmul_shared(gcp_tensor x)                /* one matrix of many rows; one of an image's six */
+{
+    gcp_tensor mean = gcp_tanh(gcp_reduce(x, .height = 1)), k = gcp_param(net, "k", GCP_SHAPE(12, 9));
+    gcp_tensor turned = gcp_matmul(mean, gcp_matmul(gcp_relu(x), k), .transpose_a = 1);
+    return gcp_matmul(gcp_matmul(x, mean, .transpose_b = 1), gcp_matmul(mean, turned));
+}
 static gcp_tensor op_readers(gcp_tensor x)
 {
     gcp_tensor y = gcp_tanh(x), sum = gcp_relu(y);
@@ -170,6 +176,7 @@ static const struct {
             OP(bias),
             OP(position),
             OP(matmul),
+            OP(matmul_shared),
             OP(readers),
             OP(attention),
             OP(attention_bias),

@@ -12,7 +12,7 @@ static void gcpi_cuda_copy(const gcp_call *c, gcp_view to, gcp_view from)
 }
 static gcpi_cuda_rectifier gcpi_cuda_rectifier_of(const gcp_call *c)       /* NULL, or without attributes: none */
 {
-    const gcpi_rectifier r = gcpi_rectifier_of(c ? gcpi_attr(c->attributes) : NULL);
+    const gcpi_rectifier r = gcpi_rectifier_of(c ? gcpi_attr(c->attributes) : NULL, GCP_STORE_REAL);
     gcpi_cuda_rectifier there;
     there.low = (float)r.low; there.high = (float)r.high; there.last = (float)r.last;
     there.slope = (float)r.slope;
@@ -212,7 +212,7 @@ static void gcpi_cuda_reshape_backward(const gcp_call *c) { gcpi_cuda_reshaped(c
 static void gcpi_cuda_moved_run(gcpi_moved *m)
 {
     gcpi_cuda_moved there;
-    there.to = (float *)m->to; there.from = (const float *)m->from;
+    there.to = (float *)m->to.at; there.from = (const float *)m->from.at;
     there.accumulate = m->accumulate;
     memcpy(there.size, m->size, sizeof there.size);
     memcpy(there.ts, m->ts, sizeof there.ts);

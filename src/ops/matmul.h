@@ -3,7 +3,7 @@
 
 /* An operand as matrices: n by h of them. many: sizes before the last two count matrices; else they are rows. */
 typedef struct gcpi_matrices {
-    int n, h, rows, columns, accumulate; ptrdiff_t pitch; gcp_real *data;
+    int n, h, rows, columns, accumulate; ptrdiff_t pitch; gcpi_array data;
 } gcpi_matrices;
 static gcpi_matrices gcpi_matrices_of(gcp_shape s, int many)
 {
@@ -19,13 +19,13 @@ static gcpi_matrices gcpi_matrices_of(gcp_shape s, int many)
 static gcpi_matrices gcpi_matrices_in(const gcp_view *v, int many)
 {
     gcpi_matrices m = gcpi_matrices_of(v->shape, many);
-    m.pitch = v->pitch; m.data = (gcp_real *)v->data; m.accumulate = v->accumulate;
+    m.pitch = v->pitch; m.data = gcpi_elements(v, 0, 0); m.accumulate = v->accumulate;
     return m;
 }
 /* Of matrix (n, h) of the batch. */
-static gcp_real *gcpi_matrix_at(const gcpi_matrices *m, int n, int h)
+static gcpi_array gcpi_matrix_at(const gcpi_matrices *m, int n, int h)
 {
-    return m->data + ((ptrdiff_t)(m->n > 1 ? n : 0) * m->h + (m->h > 1 ? h : 0)) * m->rows * m->pitch;
+    return gcpi_array_at(m->data, ((ptrdiff_t)(m->n > 1 ? n : 0) * m->h + (m->h > 1 ? h : 0)) * m->rows * m->pitch);
 }
 
 static int gcpi_matmul_shape(gcp_shape_call *s)
@@ -71,20 +71,26 @@ typedef struct gcpi_matmul_job {
     gcpi_matmul_side side;
     int to, n, h;                          /* to: which is the result; n, h: the batch */
     gcpi_par par;
-    size_t scratch;                        /* bytes of a worker's scratch */
+    size_t sums, scratch;                  /* bytes of a worker's: a result in floats, and behind it all scratch */
     unsigned char *workspace;
 } gcpi_matmul_job;
 
-static void gcpi_matmul_plan(gcpi_matmul_job *j, const gcpi_attributes *at, int to, const gcp_target *target)
+static void gcpi_matmul_plan(gcpi_matmul_job *j, const gcpi_attributes *at, int to, const gcp_target *target,
+                             gcp_store store)
 {
     const gcpi_matrices *y = &j->of[to];
     j->to = to; j->side = gcpi_matmul_side_of(at, to);
     j->n = GCPI_MAX(j->of[1].n, j->of[2].n); j->h = GCPI_MAX(j->of[1].h, j->of[2].h);
-    j->par = (int64_t)y->n * y->h < GCPI_MATMUL_TASKS ? gcpi_par_of(target, GCP_STORE_REAL)
-                                                      : gcpi_serial_par(target, GCP_STORE_REAL);
+    j->par = (int64_t)y->n * y->h < GCPI_MATMUL_TASKS ? gcpi_par_of(target, store)
+                                                      : gcpi_serial_par(target, store);
     const gcpi_matrices *left = &j->of[j->side.left];
-    j->scratch = gcpi_round(gcpi_gemm_scratch(j->side.tl, j->side.tr, y->rows, y->columns,
-                                              j->side.tl ? left->rows : left->columns, &j->par), target->align);
+    const int several = y->n < j->n || y->h < j->h, outer = j->side.tl && !j->side.tr;
+    j->sums = store && (several || outer)
+                  ? gcpi_round((size_t)y->rows * (size_t)y->columns * sizeof(gcp_real), target->align)
+                  : 0;
+    j->scratch = j->sums + gcpi_round(gcpi_gemm_scratch(j->side.tl, j->side.tr, y->rows, y->columns,
+                                                        j->side.tl ? left->rows : left->columns, &j->par),
+                                      target->align);
 }
 /* Matrix `index` of the result: a product, or the sum of those that its one matrix serves. */
 static void gcpi_matmul_task(void *arg, int index, int worker)
@@ -92,13 +98,19 @@ static void gcpi_matmul_task(void *arg, int index, int worker)
     const gcpi_matmul_job *j = (const gcpi_matmul_job *)arg;
     const gcpi_matrices *y = &j->of[j->to], *left = &j->of[j->side.left], *right = &j->of[j->side.right];
     const int n0 = index / y->h, h0 = index % y->h, ns = y->n == j->n ? 1 : j->n, hs = y->h == j->h ? 1 : j->h;
+    unsigned char *room = j->workspace + (size_t)worker * j->scratch;
+    const gcpi_halves *halves = gcpi_halves_of(j->par.isa);
+    const gcpi_array to = gcpi_matrix_at(y, n0, h0), sums = gcpi_reals((gcp_real *)(void *)room);
+    const int apart = to.half && j->sums;              /* several parts make a result that is rounded once */
+    if (apart && y->accumulate)
+        gcpi_array_load(halves, to, y->pitch, (gcp_real *)sums.at, y->columns, y->rows, y->columns);
     for (int i = 0; i < ns * hs; i++) {
         const int n = n0 + i / hs, h = h0 + i % hs;
         gcpi_gemm(j->side.tl, j->side.tr, y->rows, y->columns, j->side.tl ? left->rows : left->columns,
-                  gcpi_reals(gcpi_matrix_at(left, n, h)), left->pitch, gcpi_reals(gcpi_matrix_at(right, n, h)),
-                  right->pitch, NULL, gcpi_reals(gcpi_matrix_at(y, n0, h0)), y->pitch, i || y->accumulate,
-                  j->workspace + (size_t)worker * j->scratch, &j->par);
+                  gcpi_matrix_at(left, n, h), left->pitch, gcpi_matrix_at(right, n, h), right->pitch, NULL,
+                  apart ? sums : to, apart ? y->columns : y->pitch, i || y->accumulate, room + j->sums, &j->par);
     }
+    if (apart) gcpi_array_store(halves, to, y->pitch, (const gcp_real *)sums.at, y->columns, y->rows, y->columns);
 }
 static void gcpi_matmul_run(const gcp_call *c, int to, const gcp_view *y, const gcp_view *result)
 {
@@ -108,7 +120,7 @@ static void gcpi_matmul_run(const gcp_call *c, int to, const gcp_view *y, const 
     j.of[GCPI_MATMUL_A] = gcpi_matrices_in(&c->in[0], at->matmul.many);
     j.of[GCPI_MATMUL_B] = gcpi_matrices_in(&c->in[1], at->matmul.many);
     j.of[to] = gcpi_matrices_in(result, at->matmul.many);
-    gcpi_matmul_plan(&j, at, to, c->target);
+    gcpi_matmul_plan(&j, at, to, c->target, c->store);
     j.workspace = (unsigned char *)c->workspace;
     const int tasks = j.of[to].n * j.of[to].h;
     if (tasks >= GCPI_MATMUL_TASKS) { gcpi_parallel(c->target, tasks, gcpi_matmul_task, &j); return; }
@@ -128,7 +140,7 @@ static void gcpi_matmul_cost(const gcp_cost_call *c, gcp_cost *cost)
     for (int i = 0; i < 2; i++) j.of[GCPI_MATMUL_A + i] = gcpi_matrices_of(c->in[i], at->matmul.many);
     for (int to = GCPI_MATMUL_Y; to <= GCPI_MATMUL_B; to++) {
         if (c->backward ? to == GCPI_MATMUL_Y || !(c->wanted >> (to - 1) & 1) : to != GCPI_MATMUL_Y) continue;
-        gcpi_matmul_plan(&j, at, to, c->target);
+        gcpi_matmul_plan(&j, at, to, c->target, c->store);
         const int many = (int64_t)j.of[to].n * j.of[to].h >= GCPI_MATMUL_TASKS;
         cost->flops += 2.0 * j.n * j.h * j.of[0].rows * j.of[0].columns *
                        (at->matmul.ta ? j.of[1].rows : j.of[1].columns);
@@ -152,7 +164,7 @@ static void gcpi_matmul_facts(const gcpi_op *op, gcpi_facts *f)
     static const gcpi_op_row gcpi_##name##_row = {                                                                     \
         GCP_OP_##NAME,                                                                                                 \
         { "matmul", gcpi_matmul_shape, gcpi_matmul_forward, gcpi_matmul_backward, gcpi_matmul_cost,                    \
-          GCPI_IN(0) | GCPI_IN(1), 0, GCPI_PRODUCT, 1, NULL },                                                         \
+          GCPI_IN(0) | GCPI_IN(1), 0, GCPI_PRODUCT | GCP_FLAG_BF16, 1, NULL },                                         \
         gcpi_matmul_facts                                                                                              \
     };
 GCPI_MATMUL_ROW(MATMUL, matmul)             /* one product, nothing transposed */
