@@ -212,7 +212,7 @@ typedef struct gcp_shape { int rank; int d[GCP_MAX_DIMS]; } gcp_shape;
 typedef enum gcp_dtype { GCP_DTYPE_REAL, GCP_DTYPE_I32, GCP_DTYPE_U8, GCP_DTYPE_BIT, GCP_DTYPE_BF16 } gcp_dtype;
 /* How a plan stores activations and their gradients (gcp_plan_opts.store): GCP_STORE_BF16 as bfloat16, the upper half
    of a float. The result of each op is rounded once, to the nearest, ties to even, whether it is stored or not. */
-typedef enum gcp_store { GCP_STORE_REAL, GCP_STORE_BF16 } gcp_store;
+typedef enum gcp_store { GCP_STORE_REAL, GCP_STORE_BF16 = 16 } gcp_store;      /* 16: nothing else's value */
 /* One number to bfloat16 and back: a NaN stays one, infinities and denormals are as the format has them. */
 GCP_API uint16_t gcp_bf16(float x);
 GCP_API float gcp_bf16_value(uint16_t bits);
@@ -639,8 +639,8 @@ typedef struct gcp_plan_opts {
 
     /* GCP_STORE_BF16: activations and their gradients take two bytes, not four. Weights, their gradients, statistics,
        optimizer slots, losses and one value a sample stay as they are, and so does what is made of these alone. The
-       tape, its state and its files do not know it: training goes on under a plan without it. Not where gcp_real is
-       double */
+       tape, its state and its files do not know it: training goes on under a plan without it. On the CPU alone, and
+       not where gcp_real is double. gcp_why_print names the ops that take none: their tensors lie in four bytes */
     gcp_store store GCPI_Z;
 
     /* -- policy: what is kept, and what is run again -- */
@@ -1022,10 +1022,11 @@ GCP_API void gcp_plan_free(gcp_plan *plan);
 /* A plan for a graph given as text. It has figures, lists and reports, but cannot be bound. tape gives the arena and
    holds the errors; text is copied. A line per op: KIND ID COST BYTES WORKSPACE INPUTS... KIND is f (forward, may run
    again), o (forward, runs once) or b (backward, after all f and o); COST is in seconds, BYTES are those of its one
-   output, INPUTS are the IDs whose outputs it reads; # begins a comment. gcp_graph_print writes gcp-graph 3, which can
-   say more: its format stands where the text "gcp-graph 1" does below (src/problem/graph.h). What it writes has the
-   updates (.fuse_update) and the copied views of its plan, and all plans for that text have them too. The least budget
-   of a graph: a plan with .policy = GCP_POLICY_BUDGET and .budget = 1 is refused, and has it in .least_bytes. */
+   output, INPUTS are the IDs whose outputs it reads; # begins a comment. gcp_graph_print writes gcp-graph 3 (with .store
+   4), which can say more: its format stands where the text "gcp-graph 1" does below (src/problem/graph.h). What it
+   writes has the updates (.fuse_update) and the copied views of its plan, and all plans for that text have them too. The
+   least budget of a graph: a plan with .policy = GCP_POLICY_BUDGET and .budget = 1 is refused, and has it in
+   .least_bytes. */
 GCP_API gcp_plan gcp_graph_plan_at(gcp_tape *tape, const char *text, gcp_plan_opts opts);
 /* As gcp_plan_arena, for a graph. */
 GCP_API size_t   gcp_graph_arena_at(const gcp_tape *tape, const char *text, gcp_plan_opts opts);
@@ -1116,7 +1117,7 @@ GCP_API gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, gc
    an input that an op reads whole, as a bias. */
 GCP_API gcp_code gcp_write_some_at(gcp_plan *plan, gcp_tensor x, const void *data, int samples, gcp_at at);
 /* Reads a whole input, parameter or statistic, and after a step the loss and kept tensors. data: as gcp_write takes
-   it. */
+   it. With GCP_STORE_BF16 inputs and kept tensors are rounded: an input is not quite what gcp_write was given. */
 GCP_API gcp_code gcp_read_at(gcp_plan *plan, gcp_tensor x, void *data, gcp_at at);
 /* Reads the gradient of a parameter (of a plan without optimiser) or of an input with gcp_want_grad. */
 GCP_API gcp_code gcp_grad_at(gcp_plan *plan, gcp_tensor x, gcp_real *data, gcp_at at);
@@ -1191,7 +1192,7 @@ GCP_API gcp_writer gcp_file(void *stdio_file);
    0 and 2, "C gradient of NAME 0" in backward; NAME is that of the op's F line. With .budget = plan.bytes beside .list
    it takes no more bytes than the plan (rarely a few less: layouts are searched). */
 GCP_API void gcp_list_print(const gcp_plan *plan, gcp_writer out);
-/* The plan's problem as text: gcp-graph 3, which gcp_graph_plan reads. */
+/* The plan's problem as text, which gcp_graph_plan reads: gcp-graph 3, with .store 4. */
 GCP_API void gcp_graph_print(const gcp_plan *plan, gcp_writer out);
 /* The tape as C: a function record(net), which records the same again, with the same names, and returns the one output,
    or takes an array for several. Outermost segments that are alike are a loop, and so are parameters whose names differ

@@ -215,7 +215,7 @@ typedef struct gcp_shape { int rank; int d[GCP_MAX_DIMS]; } gcp_shape;
 typedef enum gcp_dtype { GCP_DTYPE_REAL, GCP_DTYPE_I32, GCP_DTYPE_U8, GCP_DTYPE_BIT, GCP_DTYPE_BF16 } gcp_dtype;
 /* How a plan stores activations and their gradients (gcp_plan_opts.store): GCP_STORE_BF16 as bfloat16, the upper half
    of a float. The result of each op is rounded once, to the nearest, ties to even, whether it is stored or not. */
-typedef enum gcp_store { GCP_STORE_REAL, GCP_STORE_BF16 } gcp_store;
+typedef enum gcp_store { GCP_STORE_REAL, GCP_STORE_BF16 = 16 } gcp_store;      /* 16: nothing else's value */
 /* One number to bfloat16 and back: a NaN stays one, infinities and denormals are as the format has them. */
 GCP_API uint16_t gcp_bf16(float x);
 GCP_API float gcp_bf16_value(uint16_t bits);
@@ -738,8 +738,8 @@ typedef struct gcp_plan_opts {
 
     /* GCP_STORE_BF16: activations and their gradients take two bytes, not four. Weights, their gradients, statistics,
        optimizer slots, losses and one value a sample stay as they are, and so does what is made of these alone. The
-       tape, its state and its files do not know it: training goes on under a plan without it. Not where gcp_real is
-       double */
+       tape, its state and its files do not know it: training goes on under a plan without it. On the CPU alone, and
+       not where gcp_real is double. gcp_why_print names the ops that take none: their tensors lie in four bytes */
     gcp_store store GCPI_Z;
 
     /* -- policy: what is kept, and what is run again -- */
@@ -1121,10 +1121,11 @@ GCP_API void gcp_plan_free(gcp_plan *plan);
 /* A plan for a graph given as text. It has figures, lists and reports, but cannot be bound. tape gives the arena and
    holds the errors; text is copied. A line per op: KIND ID COST BYTES WORKSPACE INPUTS... KIND is f (forward, may run
    again), o (forward, runs once) or b (backward, after all f and o); COST is in seconds, BYTES are those of its one
-   output, INPUTS are the IDs whose outputs it reads; # begins a comment. gcp_graph_print writes gcp-graph 3, which can
-   say more: its format stands where the text "gcp-graph 1" does below (src/problem/graph.h). What it writes has the
-   updates (.fuse_update) and the copied views of its plan, and all plans for that text have them too. The least budget
-   of a graph: a plan with .policy = GCP_POLICY_BUDGET and .budget = 1 is refused, and has it in .least_bytes. */
+   output, INPUTS are the IDs whose outputs it reads; # begins a comment. gcp_graph_print writes gcp-graph 3 (with .store
+   4), which can say more: its format stands where the text "gcp-graph 1" does below (src/problem/graph.h). What it
+   writes has the updates (.fuse_update) and the copied views of its plan, and all plans for that text have them too. The
+   least budget of a graph: a plan with .policy = GCP_POLICY_BUDGET and .budget = 1 is refused, and has it in
+   .least_bytes. */
 GCP_API gcp_plan gcp_graph_plan_at(gcp_tape *tape, const char *text, gcp_plan_opts opts);
 /* As gcp_plan_arena, for a graph. */
 GCP_API size_t   gcp_graph_arena_at(const gcp_tape *tape, const char *text, gcp_plan_opts opts);
@@ -1215,7 +1216,7 @@ GCP_API gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, gc
    an input that an op reads whole, as a bias. */
 GCP_API gcp_code gcp_write_some_at(gcp_plan *plan, gcp_tensor x, const void *data, int samples, gcp_at at);
 /* Reads a whole input, parameter or statistic, and after a step the loss and kept tensors. data: as gcp_write takes
-   it. */
+   it. With GCP_STORE_BF16 inputs and kept tensors are rounded: an input is not quite what gcp_write was given. */
 GCP_API gcp_code gcp_read_at(gcp_plan *plan, gcp_tensor x, void *data, gcp_at at);
 /* Reads the gradient of a parameter (of a plan without optimiser) or of an input with gcp_want_grad. */
 GCP_API gcp_code gcp_grad_at(gcp_plan *plan, gcp_tensor x, gcp_real *data, gcp_at at);
@@ -1290,7 +1291,7 @@ GCP_API gcp_writer gcp_file(void *stdio_file);
    0 and 2, "C gradient of NAME 0" in backward; NAME is that of the op's F line. With .budget = plan.bytes beside .list
    it takes no more bytes than the plan (rarely a few less: layouts are searched). */
 GCP_API void gcp_list_print(const gcp_plan *plan, gcp_writer out);
-/* The plan's problem as text: gcp-graph 3, which gcp_graph_plan reads. */
+/* The plan's problem as text, which gcp_graph_plan reads: gcp-graph 3, with .store 4. */
 GCP_API void gcp_graph_print(const gcp_plan *plan, gcp_writer out);
 /* The tape as C: a function record(net), which records the same again, with the same names, and returns the one output,
    or takes an array for several. Outermost segments that are alike are a loop, and so are parameters whose names differ
@@ -2803,6 +2804,11 @@ static int gcpi_op_shapes(gcp_tape *t, const gcpi_op *op, gcp_shape *out, gcp_dt
     }
     for (int j = 0; j < op->outputs; j++) {
         gcp_shape raw = out[j];
+        if (out_type[j] == GCP_DTYPE_BF16) {
+            gcpi_fail(t, GCP_E_ARGUMENT, op->at, op->row->name,
+                      "output %d: GCP_DTYPE_BF16 is a plan's choice (.store); a shape rule says GCP_DTYPE_REAL", j);
+            return 0;
+        }
         size_t count = 1;
         for (int d = 0; d < 4; d++) {
             if (raw.d[d] <= 0 || count > (size_t)PTRDIFF_MAX / 64 / (size_t)raw.d[d]) {
@@ -8687,6 +8693,11 @@ static void gcpi_layer_norm_backward(const gcp_call *c)
         gcpi_norm_rows(c, c->din[0].shape, NULL, gcpi_uses_backward, gcpi_layer_norm_task_back);
 }
 
+static void gcpi_layer_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    if (c->backward) cost->workspace = gcpi_sum_workspace(c, c->in[0], 2);
+    else gcpi_rows_cost(c, cost);                       /* no mask: other blocks than those of gcpi_norm_cost */
+}
 static void gcpi_layer_norm_call(gcpi_code *c, const gcpi_op *op)
 {
     gcpi_code_layer(c, op, op->inputs);
@@ -8702,7 +8713,7 @@ static void gcpi_layer_norm_facts(const gcpi_op *op, gcpi_facts *f)
 #define GCPI_LAYER_NORM_ROW(name)                                                                                   \
     static const gcpi_op_row gcpi_##name##_row = {                                                                  \
         GCP_OP_LAYER_NORM,                                                                                          \
-        { #name, gcpi_norm_shape, gcpi_layer_norm_forward, gcpi_layer_norm_backward, gcpi_norm_cost,                \
+        { #name, gcpi_norm_shape, gcpi_layer_norm_forward, gcpi_layer_norm_backward, gcpi_layer_norm_cost,          \
           GCPI_IN(0) | GCPI_IN(1), 0, GCPI_OVER | GCP_FLAG_BF16, 1, NULL },                                         \
         gcpi_layer_norm_facts                                                                                       \
     };
@@ -12617,8 +12628,9 @@ typedef struct gcpi_item {
     int kind, tensor, producer;       /* tensor of the tape; producer: forward task (in a graph any task) or -1 */
     int root, next;                   /* alias group; next member, -1 at the end */
     int active, pinned, dense;        /* pinned: 0, or GCPI_PINNED_...; dense: bits that say why its pitch is fixed */
-    /* bytes of an element of its rows; its values are rounded to bfloat16, at whatever width (store.h) */
-    int width, rounds;
+    /* store.h: bytes of an element of its rows; its values are rounded to bfloat16, at whatever width; it lies in two
+       bytes with .store, or would */
+    int width, rounds, halves;
     int stored, kept;                 /* stored: every policy keeps it; kept: by gcp_keep, nothing may write it again */
     int alone;                        /* shares its bytes with no other item, for some choice of views */
     int move, updated;                /* the task that moves it; the task that updates its parameter; 0: none */
@@ -12999,6 +13011,8 @@ static void gcpi_item_width(gcpi_problem *p, int tensor, int width)
     const gcp_tape *t = p->tape;
     for (int i = tensor; i < p->item_count; i += p->tensors) {
         gcpi_item *x = &p->items[i];
+        x->halves = width == (int)sizeof(uint16_t);
+        if (!p->store) continue;
         x->rounds = 1;
         x->width = width;
         x->bytes = gcpi_view_bytes(t->tensors[tensor].shape, GCP_DTYPE_REAL, width, x->pitch);
@@ -13027,11 +13041,10 @@ static gcp_store gcpi_task_store(const gcpi_problem *p, const gcpi_task *t)
     return GCP_STORE_REAL;
 }
 
-/* lasting: room for a byte a tensor. */
+/* Without .store: what it would halve. lasting: room for a byte a tensor. */
 static void gcpi_items_store(gcpi_problem *p, const unsigned char *needed, unsigned char *lasting)
 {
     const gcp_tape *t = p->tape;
-    if (!p->store) return;
     for (int i = 1; i < t->tensor_count; i++) {
         lasting[i] = (unsigned char)gcpi_is_lasting(t, i, lasting);
         if (!lasting[i] && !gcpi_is_exact(t, i)) gcpi_item_width(p, i, (int)sizeof(uint16_t));
@@ -13039,10 +13052,10 @@ static void gcpi_items_store(gcpi_problem *p, const unsigned char *needed, unsig
     for (int o = 0; o < t->op_count; o++) {
         const gcpi_op *op = &t->ops[o];
         for (int i = 0; needed[o] && i < op->inputs; i++)
-            if (p->items[gcpi_edge(t, op, i)].rounds && !gcpi_takes_halves(p, op, i))
+            if (p->items[gcpi_edge(t, op, i)].halves && !gcpi_takes_halves(p, op, i))
                 gcpi_item_width(p, gcpi_edge(t, op, i), (int)sizeof(gcp_real));
         for (int j = 0; needed[o] && j < op->outputs; j++)
-            if (p->items[op->out + j].rounds && !gcpi_takes_halves(p, op, -1))
+            if (p->items[op->out + j].halves && !gcpi_takes_halves(p, op, -1))
                 gcpi_item_width(p, op->out + j, (int)sizeof(gcp_real));
     }
 }
@@ -13441,7 +13454,7 @@ static void gcpi_task_key(const gcpi_problem *p, const gcpi_task *task, char *ke
     static const char *const kinds[] = { GCPI_TASK_KINDS(GCPI_TASK_WORD) };
     static const char *const modes[] = { "", ">", "+", "=" };
     const gcp_tape *t = p->tape;
-    size_t n = (size_t)snprintf(key, size, "%s", kinds[task->kind]);
+    size_t n = (size_t)snprintf(key, size, "%s%s", kinds[task->kind], gcpi_task_store(p, task) ? " bf16" : "");
     int ops = task->kind == GCPI_TASK_FORWARD || task->kind == GCPI_TASK_BACKWARD;
     for (int o = task->op - GCPI_MAX(task->ops, 1) + 1; ops && o <= task->op && n < size; o++) {
         const gcpi_conv_attr *a = gcpi_facts_of(&t->ops[o]).window;
@@ -17156,7 +17169,7 @@ typedef struct gcpi_request {
 
 /* Where nothing fits: the smallest slab found, 0: none; whether none is smaller; the task at its peak; bytes there of
    weight gradients, and of what grows with the batch. */
-typedef struct gcpi_lowest { size_t slab; int proven, task; size_t gradients, batch; } gcpi_lowest;
+typedef struct gcpi_lowest { size_t slab; int proven, task; size_t gradients, batch, halves; } gcpi_lowest;
 
 /* The answer. order: in scratch, NULL: nothing fits; keep_all: slab of keep-all, SIZE_MAX: not known. coarse: some part
    of the search did not fit in the arena. */
@@ -21125,7 +21138,7 @@ static void gcpi_least_holds(gcpi_planner *q, const gcpi_order *o)
     ptrdiff_t scratch = q->a->scratch;
     gcpi_lives l;
     size_t *live;
-    q->lowest.gradients = q->lowest.batch = 0;
+    q->lowest.gradients = q->lowest.batch = q->lowest.halves = 0;
     for (int i = o->peak_at; (q->lowest.task = gcpi_code_task(o, i)) >= p->task_count;) i++;
     gcpi_list_of(p, o, &q->list);
     int made = !gcpi_is_graph(p) && gcpi_lives_make(p, &q->list, &l, &live, q->a);
@@ -21135,6 +21148,7 @@ static void gcpi_least_holds(gcpi_planner *q, const gcpi_order *o)
         if (x->joined >= 0 || x->first > l.peak_at || x->last < l.peak_at) continue;
         int weight = item->kind == GCPI_GRADIENT_ITEM && p->tape->tensors[item->tensor].kind == GCPI_PARAMETER;
         *(weight ? &q->lowest.gradients : &q->lowest.batch) += x->bytes;
+        if (item->halves) q->lowest.halves += x->bytes;
     }
     q->a->scratch = scratch;
 }
@@ -21824,6 +21838,16 @@ static int gcpi_plan_effects_ok(gcp_tape *t, const gcp_plan_opts *o)
     return decays || gcpi_plan_bad(t, o, ".decays: its numbers are 0, and so is .weight_decay: nothing decays");
 }
 
+static int gcpi_store_ok(gcp_tape *t, const gcp_plan_opts *o)
+{
+    if (o->store == GCP_STORE_REAL) return 1;
+    if (o->store == GCP_STORE_BF16 && sizeof(gcp_real) == sizeof(float)) return 1;
+    if (o->store == GCP_STORE_BF16)
+        return gcpi_plan_bad(t, o, ".store = GCP_STORE_BF16 needs a build whose gcp_real is float; here it is double");
+    gcpi_fail(t, GCP_E_PLAN, o->at, t->planning, "unknown .store: found %d, expected GCP_STORE_REAL or GCP_STORE_BF16",
+              (int)o->store);
+    return 0;
+}
 /* Checks the options and fills in their defaults. */
 static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
 {
@@ -21831,9 +21855,7 @@ static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
                            &o->frozen_norms, &o->accumulate_labels, &o->no_groups, &o->check };
     if (o->fuse_update == GCP_ZERO) o->fuse_update = GCP_NEVER;
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) *flags[i] = gcpi_integer(*flags[i]);
-    if ((int)o->store < 0 || o->store > GCP_STORE_BF16) return gcpi_plan_bad(t, o, "unknown .store");
-    if (o->store && sizeof(gcp_real) != sizeof(float))
-        return gcpi_plan_bad(t, o, ".store = GCP_STORE_BF16: gcp_real is double here, and stays so");
+    if (!gcpi_store_ok(t, o)) return 0;
     if ((int)o->policy < 0 || o->policy > GCP_POLICY_BUDGET) return gcpi_plan_bad(t, o, "unknown .policy");
     if ((int)o->effort < 0 || o->effort > GCP_EFFORT_THOROUGH) return gcpi_plan_bad(t, o, "unknown .effort");
     if ((int)o->optimizer < 0 || o->optimizer > GCP_OPTIMIZER_ADAMW) return gcpi_plan_bad(t, o, "unknown .optimizer");
@@ -22292,18 +22314,18 @@ static size_t gcpi_threads_take(const gcpi_problem *p, int task)
     return p->tasks[task].workspace - GCPI_MIN(alone.workspace, p->tasks[task].workspace);
 }
 
-/* What else would lower a peak at this task, with so many bytes of weight gradients, and so many that grow with the
-   batch: each with the bytes that it saves at most. Empty: nothing. */
-static void gcpi_help_text(const gcpi_plan *core, int task, size_t gradients, size_t batch, char *text, size_t size)
+/* What else would lower a peak that holds this: each with the bytes that it saves at most. Empty: nothing. */
+static void gcpi_help_text(const gcpi_plan *core, const gcpi_lowest *at, char *text, size_t size)
 {
+    const size_t gradients = at->gradients, batch = at->batch, halves = at->halves;
     const gcp_plan_opts *o = &core->opts;
     int adam = o->optimizer == GCP_OPTIMIZER_ADAM || o->optimizer == GCP_OPTIMIZER_ADAMW;
     size_t n = 0;
     text[0] = 0;
     if (gcpi_is_graph(&core->p)) return;
-    const size_t threads = gcpi_threads_take(&core->p, task);
-    if (batch && !core->p.store && sizeof(gcp_real) == sizeof(float) && !core->p.target.device)
-        n += (size_t)snprintf(text, size, "; .store = GCP_STORE_BF16: about %zu less", batch / 2);
+    const size_t threads = gcpi_threads_take(&core->p, at->task);
+    if (halves && !core->p.store && sizeof(gcp_real) == sizeof(float) && !core->p.target.device)
+        n += (size_t)snprintf(text, size, "; .store = GCP_STORE_BF16: up to %zu less", halves / 2);
     if (adam && core->slot_bytes && n < size)
         n += (size_t)snprintf(text + n, size - n, "; SGD with momentum in place of %s: %zu less",
                               o->optimizer == GCP_OPTIMIZER_ADAM ? "Adam" : "AdamW", core->slot_bytes / 2);
@@ -22359,7 +22381,7 @@ static void gcpi_budget_fail(const gcpi_plan *core, const gcpi_watch *watch, gcp
     gcp_at at = gcpi_task_at(&core->p, lowest->task, core->opts.at);
     if (!lowest->slab && watch->stopped) gcpi_stop_fail(core, out);
     if (!lowest->slab) return;
-    gcpi_help_text(core, lowest->task, lowest->gradients, lowest->batch, help, sizeof help);
+    gcpi_help_text(core, lowest, help, sizeof help);
     gcpi_outcome_fail(out, GCP_E_BUDGET,
                       ".budget allows %zu bytes; the least found to work is %zu%s; %s %.48s (%s:%d) sets it%s",
                       core->opts.budget, core->state_bytes + lowest->slab,
@@ -25871,6 +25893,11 @@ GCPI_DEF gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opt
         gcpi_fail(t, GCP_E_PLAN, o.at, "gcp_gradcheck", "needs a training plan without optimiser or accumulation");
         return j.r;
     }
+    if (core->p.store) {
+        gcpi_fail(t, GCP_E_PLAN, o.at, "gcp_gradcheck",
+                  "the plan's .store is GCP_STORE_BF16, which rounds away its steps; GCP_STORE_REAL is checked");
+        return j.r;
+    }
     gcp_arena *a = core->opts.arena ? core->opts.arena : t->arena;
     ptrdiff_t scratch = a->scratch;
     j.plan = plan;
@@ -26109,6 +26136,23 @@ static void gcpi_why_in_vain(const gcp_plan *plan, gcp_writer w)
              plan->reruns == 1 ? "" : "s");
 }
 
+static gcpi_lowest gcpi_peak_holds(const gcp_plan *plan)
+{
+    const gcpi_plan *core = plan->core;
+    const gcp_split *s = &plan->split;
+    gcpi_lowest at;
+    memset(&at, 0, sizeof at);
+    at.task = core->list.at[core->peak_at].task;
+    at.gradients = s->weight_gradients;
+    at.batch = s->inputs + s->kept + s->recomputed + s->activation_gradients;
+    for (int b = 0; b < core->buffer_count; b++) {
+        const gcpi_plan_buffer *x = &core->buffers[b];
+        const int lives = x->first <= core->peak_at && x->last >= core->peak_at;
+        if (core->p.items[x->item].halves && lives) at.halves += x->bytes;
+    }
+    return at;
+}
+
 /* Why the plan needs its bytes: the share that no plan can save, and why nothing was recomputed, if so. */
 static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
 {
@@ -26116,6 +26160,7 @@ static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
     const gcpi_plan *core = plan->core;
     size_t fixed = plan->state_bytes + s->inputs + s->weight_gradients;
     double share = 100.0 * (double)fixed / (double)plan->bytes;
+    gcpi_lowest lowest;
     char help[500];
     if (!core->p.training) return;
     if (share > 50)
@@ -26124,8 +26169,8 @@ static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
                  "much under every plan: "
                  "at most %.1f %% can be saved by recomputing\n",
                  share, 100 - share);
-    gcpi_help_text(core, core->list.at[core->peak_at].task, s->weight_gradients,
-                   s->inputs + s->kept + s->recomputed + s->activation_gradients, help, sizeof help);
+    lowest = gcpi_peak_holds(plan);
+    gcpi_help_text(core, &lowest, help, sizeof help);
     if (share > 50 && *help) gcpi_say(w, "what would help, in bytes: %s\n", help + 2);
     if (plan->reruns == 0 && core->opts.policy != GCP_POLICY_KEEP_ALL && !core->opts.list && !plan->far_bytes)
         gcpi_say(w, "why nothing is recomputed: %s\n",
@@ -26158,7 +26203,7 @@ static void gcpi_why_store(const gcp_plan *plan, gcp_writer w)
         *(item->width == (int)sizeof(uint16_t) ? &halves : &floats) += x->bytes;
         if (item->width != (int)sizeof(uint16_t) && x->bytes > most) { most = x->bytes; largest = x->item; }
     }
-    gcpi_say(w, "%.3f MiB of the peak are activations in bfloat16: as much is saved beside floats\n", gcpi_mib(halves));
+    gcpi_say(w, "%.3f MiB of the peak are activations in bfloat16: floats would take as much again\n", gcpi_mib(halves));
     if (!floats) return;
     gcpi_item_name(&core->p, largest, name, sizeof name);
     gcpi_say(w, "%.3f MiB of the peak are rounded, but lie in floats, most of it %s: %s takes no bfloat16 there\n",

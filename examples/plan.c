@@ -270,7 +270,7 @@ static int print_curve(const options *o, const gcp_plan *keep, size_t least)
                            (size_t)((double)(keep->bytes - least) * (o->curve > 1 ? (double)i / (o->curve - 1) : 1));
     if (!(text ? gcp_graph_sweep_at(loss.tape, text, points, o->curve, p) : gcp_sweep_at(loss, points, o->curve, p)))
         return failed();
-    printf("\nbudget MiB   time   no plan below   (keep-all = 1)\n");
+    printf("\nbudget MiB   time   no plan below   (keep-all%s = 1)\n", o->store ? " in bfloat16" : "");
     for (int i = 0; i < o->curve; i++)
         printf("%10.1f  %6.4f  %6.4f  %.*s\n", mib(points[i].budget), points[i].seconds / points[i].keep_all_seconds,
                points[i].bound_seconds / points[i].keep_all_seconds,

@@ -65,10 +65,10 @@ static void values(gcpi_span_fn forward, gcpi_span_fn backward, int isa, int cou
     attributes.pointwise[0] = 0.75; attributes.pointwise[1] = 0.5;
     call.target = &target; call.attributes = &attributes;
     for (int i = 0; i < count; i++) { in[i] = x[i]; one[i] = 1; }
-    gcpi_span s = { { in, y }, NULL, (size_t)count, 0, &call, 0 };
+    gcpi_span s = { { in, y }, NULL, (size_t)count, 0, &call, 0, 0 };
     forward(&s);
     if (!backward) { memcpy(to, y, (size_t)count * sizeof *to); return; }
-    gcpi_span back = { { to, one, in, y }, NULL, (size_t)count, 0, &call, 0 };
+    gcpi_span back = { { to, one, in, y }, NULL, (size_t)count, 0, &call, 0, 0 };
     backward(&back);
 }
 

@@ -508,8 +508,16 @@ static void refused(void)
     const gcp_device device = { .copy = no_copy, .fill = no_fill, .timed = no_time, .trouble = no_trouble };
     const gcp_target target = { .kernels = float_kernels(), .device = &device };
     gcp_tensor loss = plain_net();
-    gcp_plan_make(loss, .store = (gcp_store)2);
-    CHECK(strstr(gcp_error(net), "unknown .store") != NULL);
+    const int others[] = { -1, GCP_POLICY_KEEP_ALL, GCP_DTYPE_BF16, 17 }; /* a policy in its place, in C */
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        gcp_plan_make(loss, .store = (gcp_store)others[i]);
+        CHECK(strstr(gcp_error(net), "unknown .store: found ") != NULL);
+        gcp_error_clear(net);
+    }
+    gcp_plan plan = gcp_plan_make(loss, .store = GCP_STORE_BF16, .policy = GCP_POLICY_KEEP_ALL);
+    gcp_bind(&plan, memory, sizeof memory);
+    CHECK(!gcp_gradcheck(&plan).passed);
+    CHECK(strstr(gcp_error(net), "rounds away") != NULL);
     gcp_error_clear(net);
     gcp_plan_make(loss, .store = GCP_STORE_BF16, .target = &target);
     CHECK(strstr(gcp_error(net), "the target's kernels do not take bfloat16") != NULL);

@@ -101,6 +101,11 @@ static void gcpi_layer_norm_backward(const gcp_call *c)
         gcpi_norm_rows(c, c->din[0].shape, NULL, gcpi_uses_backward, gcpi_layer_norm_task_back);
 }
 
+static void gcpi_layer_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    if (c->backward) cost->workspace = gcpi_sum_workspace(c, c->in[0], 2);
+    else gcpi_rows_cost(c, cost);                       /* no mask: other blocks than those of gcpi_norm_cost */
+}
 static void gcpi_layer_norm_call(gcpi_code *c, const gcpi_op *op)
 {
     gcpi_code_layer(c, op, op->inputs);
@@ -116,7 +121,7 @@ static void gcpi_layer_norm_facts(const gcpi_op *op, gcpi_facts *f)
 #define GCPI_LAYER_NORM_ROW(name)                                                                                   \
     static const gcpi_op_row gcpi_##name##_row = {                                                                  \
         GCP_OP_LAYER_NORM,                                                                                          \
-        { #name, gcpi_norm_shape, gcpi_layer_norm_forward, gcpi_layer_norm_backward, gcpi_norm_cost,                \
+        { #name, gcpi_norm_shape, gcpi_layer_norm_forward, gcpi_layer_norm_backward, gcpi_layer_norm_cost,          \
           GCPI_IN(0) | GCPI_IN(1), 0, GCPI_OVER | GCP_FLAG_BF16, 1, NULL },                                         \
         gcpi_layer_norm_facts                                                                                       \
     };

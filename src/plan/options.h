@@ -165,6 +165,16 @@ static int gcpi_plan_effects_ok(gcp_tape *t, const gcp_plan_opts *o)
     return decays || gcpi_plan_bad(t, o, ".decays: its numbers are 0, and so is .weight_decay: nothing decays");
 }
 
+static int gcpi_store_ok(gcp_tape *t, const gcp_plan_opts *o)
+{
+    if (o->store == GCP_STORE_REAL) return 1;
+    if (o->store == GCP_STORE_BF16 && sizeof(gcp_real) == sizeof(float)) return 1;
+    if (o->store == GCP_STORE_BF16)
+        return gcpi_plan_bad(t, o, ".store = GCP_STORE_BF16 needs a build whose gcp_real is float; here it is double");
+    gcpi_fail(t, GCP_E_PLAN, o->at, t->planning, "unknown .store: found %d, expected GCP_STORE_REAL or GCP_STORE_BF16",
+              (int)o->store);
+    return 0;
+}
 /* Checks the options and fills in their defaults. */
 static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
 {
@@ -172,9 +182,7 @@ static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
                            &o->frozen_norms, &o->accumulate_labels, &o->no_groups, &o->check };
     if (o->fuse_update == GCP_ZERO) o->fuse_update = GCP_NEVER;
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) *flags[i] = gcpi_integer(*flags[i]);
-    if ((int)o->store < 0 || o->store > GCP_STORE_BF16) return gcpi_plan_bad(t, o, "unknown .store");
-    if (o->store && sizeof(gcp_real) != sizeof(float))
-        return gcpi_plan_bad(t, o, ".store = GCP_STORE_BF16: gcp_real is double here, and stays so");
+    if (!gcpi_store_ok(t, o)) return 0;
     if ((int)o->policy < 0 || o->policy > GCP_POLICY_BUDGET) return gcpi_plan_bad(t, o, "unknown .policy");
     if ((int)o->effort < 0 || o->effort > GCP_EFFORT_THOROUGH) return gcpi_plan_bad(t, o, "unknown .effort");
     if ((int)o->optimizer < 0 || o->optimizer > GCP_OPTIMIZER_ADAMW) return gcpi_plan_bad(t, o, "unknown .optimizer");

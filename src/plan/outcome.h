@@ -25,18 +25,18 @@ static size_t gcpi_threads_take(const gcpi_problem *p, int task)
     return p->tasks[task].workspace - GCPI_MIN(alone.workspace, p->tasks[task].workspace);
 }
 
-/* What else would lower a peak at this task, with so many bytes of weight gradients, and so many that grow with the
-   batch: each with the bytes that it saves at most. Empty: nothing. */
-static void gcpi_help_text(const gcpi_plan *core, int task, size_t gradients, size_t batch, char *text, size_t size)
+/* What else would lower a peak that holds this: each with the bytes that it saves at most. Empty: nothing. */
+static void gcpi_help_text(const gcpi_plan *core, const gcpi_lowest *at, char *text, size_t size)
 {
+    const size_t gradients = at->gradients, batch = at->batch, halves = at->halves;
     const gcp_plan_opts *o = &core->opts;
     int adam = o->optimizer == GCP_OPTIMIZER_ADAM || o->optimizer == GCP_OPTIMIZER_ADAMW;
     size_t n = 0;
     text[0] = 0;
     if (gcpi_is_graph(&core->p)) return;
-    const size_t threads = gcpi_threads_take(&core->p, task);
-    if (batch && !core->p.store && sizeof(gcp_real) == sizeof(float) && !core->p.target.device)
-        n += (size_t)snprintf(text, size, "; .store = GCP_STORE_BF16: about %zu less", batch / 2);
+    const size_t threads = gcpi_threads_take(&core->p, at->task);
+    if (halves && !core->p.store && sizeof(gcp_real) == sizeof(float) && !core->p.target.device)
+        n += (size_t)snprintf(text, size, "; .store = GCP_STORE_BF16: up to %zu less", halves / 2);
     if (adam && core->slot_bytes && n < size)
         n += (size_t)snprintf(text + n, size - n, "; SGD with momentum in place of %s: %zu less",
                               o->optimizer == GCP_OPTIMIZER_ADAM ? "Adam" : "AdamW", core->slot_bytes / 2);
@@ -92,7 +92,7 @@ static void gcpi_budget_fail(const gcpi_plan *core, const gcpi_watch *watch, gcp
     gcp_at at = gcpi_task_at(&core->p, lowest->task, core->opts.at);
     if (!lowest->slab && watch->stopped) gcpi_stop_fail(core, out);
     if (!lowest->slab) return;
-    gcpi_help_text(core, lowest->task, lowest->gradients, lowest->batch, help, sizeof help);
+    gcpi_help_text(core, lowest, help, sizeof help);
     gcpi_outcome_fail(out, GCP_E_BUDGET,
                       ".budget allows %zu bytes; the least found to work is %zu%s; %s %.48s (%s:%d) sets it%s",
                       core->opts.budget, core->state_bytes + lowest->slab,

@@ -110,7 +110,7 @@ static void gcpi_task_key(const gcpi_problem *p, const gcpi_task *task, char *ke
     static const char *const kinds[] = { GCPI_TASK_KINDS(GCPI_TASK_WORD) };
     static const char *const modes[] = { "", ">", "+", "=" };
     const gcp_tape *t = p->tape;
-    size_t n = (size_t)snprintf(key, size, "%s", kinds[task->kind]);
+    size_t n = (size_t)snprintf(key, size, "%s%s", kinds[task->kind], gcpi_task_store(p, task) ? " bf16" : "");
     int ops = task->kind == GCPI_TASK_FORWARD || task->kind == GCPI_TASK_BACKWARD;
     for (int o = task->op - GCPI_MAX(task->ops, 1) + 1; ops && o <= task->op && n < size; o++) {
         const gcpi_conv_attr *a = gcpi_facts_of(&t->ops[o]).window;

@@ -29,8 +29,9 @@ typedef struct gcpi_item {
     int kind, tensor, producer;       /* tensor of the tape; producer: forward task (in a graph any task) or -1 */
     int root, next;                   /* alias group; next member, -1 at the end */
     int active, pinned, dense;        /* pinned: 0, or GCPI_PINNED_...; dense: bits that say why its pitch is fixed */
-    /* bytes of an element of its rows; its values are rounded to bfloat16, at whatever width (store.h) */
-    int width, rounds;
+    /* store.h: bytes of an element of its rows; its values are rounded to bfloat16, at whatever width; it lies in two
+       bytes with .store, or would */
+    int width, rounds, halves;
     int stored, kept;                 /* stored: every policy keeps it; kept: by gcp_keep, nothing may write it again */
     int alone;                        /* shares its bytes with no other item, for some choice of views */
     int move, updated;                /* the task that moves it; the task that updates its parameter; 0: none */

@@ -45,6 +45,8 @@ static void gcpi_item_width(gcpi_problem *p, int tensor, int width)
     const gcp_tape *t = p->tape;
     for (int i = tensor; i < p->item_count; i += p->tensors) {
         gcpi_item *x = &p->items[i];
+        x->halves = width == (int)sizeof(uint16_t);
+        if (!p->store) continue;
         x->rounds = 1;
         x->width = width;
         x->bytes = gcpi_view_bytes(t->tensors[tensor].shape, GCP_DTYPE_REAL, width, x->pitch);
@@ -73,11 +75,10 @@ static gcp_store gcpi_task_store(const gcpi_problem *p, const gcpi_task *t)
     return GCP_STORE_REAL;
 }
 
-/* lasting: room for a byte a tensor. */
+/* Without .store: what it would halve. lasting: room for a byte a tensor. */
 static void gcpi_items_store(gcpi_problem *p, const unsigned char *needed, unsigned char *lasting)
 {
     const gcp_tape *t = p->tape;
-    if (!p->store) return;
     for (int i = 1; i < t->tensor_count; i++) {
         lasting[i] = (unsigned char)gcpi_is_lasting(t, i, lasting);
         if (!lasting[i] && !gcpi_is_exact(t, i)) gcpi_item_width(p, i, (int)sizeof(uint16_t));
@@ -85,10 +86,10 @@ static void gcpi_items_store(gcpi_problem *p, const unsigned char *needed, unsig
     for (int o = 0; o < t->op_count; o++) {
         const gcpi_op *op = &t->ops[o];
         for (int i = 0; needed[o] && i < op->inputs; i++)
-            if (p->items[gcpi_edge(t, op, i)].rounds && !gcpi_takes_halves(p, op, i))
+            if (p->items[gcpi_edge(t, op, i)].halves && !gcpi_takes_halves(p, op, i))
                 gcpi_item_width(p, gcpi_edge(t, op, i), (int)sizeof(gcp_real));
         for (int j = 0; needed[o] && j < op->outputs; j++)
-            if (p->items[op->out + j].rounds && !gcpi_takes_halves(p, op, -1))
+            if (p->items[op->out + j].halves && !gcpi_takes_halves(p, op, -1))
                 gcpi_item_width(p, op->out + j, (int)sizeof(gcp_real));
     }
 }

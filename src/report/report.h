@@ -207,6 +207,23 @@ static void gcpi_why_in_vain(const gcp_plan *plan, gcp_writer w)
              plan->reruns == 1 ? "" : "s");
 }
 
+static gcpi_lowest gcpi_peak_holds(const gcp_plan *plan)
+{
+    const gcpi_plan *core = plan->core;
+    const gcp_split *s = &plan->split;
+    gcpi_lowest at;
+    memset(&at, 0, sizeof at);
+    at.task = core->list.at[core->peak_at].task;
+    at.gradients = s->weight_gradients;
+    at.batch = s->inputs + s->kept + s->recomputed + s->activation_gradients;
+    for (int b = 0; b < core->buffer_count; b++) {
+        const gcpi_plan_buffer *x = &core->buffers[b];
+        const int lives = x->first <= core->peak_at && x->last >= core->peak_at;
+        if (core->p.items[x->item].halves && lives) at.halves += x->bytes;
+    }
+    return at;
+}
+
 /* Why the plan needs its bytes: the share that no plan can save, and why nothing was recomputed, if so. */
 static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
 {
@@ -214,6 +231,7 @@ static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
     const gcpi_plan *core = plan->core;
     size_t fixed = plan->state_bytes + s->inputs + s->weight_gradients;
     double share = 100.0 * (double)fixed / (double)plan->bytes;
+    gcpi_lowest lowest;
     char help[500];
     if (!core->p.training) return;
     if (share > 50)
@@ -222,8 +240,8 @@ static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
                  "much under every plan: "
                  "at most %.1f %% can be saved by recomputing\n",
                  share, 100 - share);
-    gcpi_help_text(core, core->list.at[core->peak_at].task, s->weight_gradients,
-                   s->inputs + s->kept + s->recomputed + s->activation_gradients, help, sizeof help);
+    lowest = gcpi_peak_holds(plan);
+    gcpi_help_text(core, &lowest, help, sizeof help);
     if (share > 50 && *help) gcpi_say(w, "what would help, in bytes: %s\n", help + 2);
     if (plan->reruns == 0 && core->opts.policy != GCP_POLICY_KEEP_ALL && !core->opts.list && !plan->far_bytes)
         gcpi_say(w, "why nothing is recomputed: %s\n",
@@ -256,7 +274,7 @@ static void gcpi_why_store(const gcp_plan *plan, gcp_writer w)
         *(item->width == (int)sizeof(uint16_t) ? &halves : &floats) += x->bytes;
         if (item->width != (int)sizeof(uint16_t) && x->bytes > most) { most = x->bytes; largest = x->item; }
     }
-    gcpi_say(w, "%.3f MiB of the peak are activations in bfloat16: as much is saved beside floats\n", gcpi_mib(halves));
+    gcpi_say(w, "%.3f MiB of the peak are activations in bfloat16: floats would take as much again\n", gcpi_mib(halves));
     if (!floats) return;
     gcpi_item_name(&core->p, largest, name, sizeof name);
     gcpi_say(w, "%.3f MiB of the peak are rounded, but lie in floats, most of it %s: %s takes no bfloat16 there\n",

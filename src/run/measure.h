@@ -270,6 +270,11 @@ GCPI_DEF gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opt
         gcpi_fail(t, GCP_E_PLAN, o.at, "gcp_gradcheck", "needs a training plan without optimiser or accumulation");
         return j.r;
     }
+    if (core->p.store) {
+        gcpi_fail(t, GCP_E_PLAN, o.at, "gcp_gradcheck",
+                  "the plan's .store is GCP_STORE_BF16, which rounds away its steps; GCP_STORE_REAL is checked");
+        return j.r;
+    }
     gcp_arena *a = core->opts.arena ? core->opts.arena : t->arena;
     ptrdiff_t scratch = a->scratch;
     j.plan = plan;

@@ -319,7 +319,7 @@ static void gcpi_least_holds(gcpi_planner *q, const gcpi_order *o)
     ptrdiff_t scratch = q->a->scratch;
     gcpi_lives l;
     size_t *live;
-    q->lowest.gradients = q->lowest.batch = 0;
+    q->lowest.gradients = q->lowest.batch = q->lowest.halves = 0;
     for (int i = o->peak_at; (q->lowest.task = gcpi_code_task(o, i)) >= p->task_count;) i++;
     gcpi_list_of(p, o, &q->list);
     int made = !gcpi_is_graph(p) && gcpi_lives_make(p, &q->list, &l, &live, q->a);
@@ -329,6 +329,7 @@ static void gcpi_least_holds(gcpi_planner *q, const gcpi_order *o)
         if (x->joined >= 0 || x->first > l.peak_at || x->last < l.peak_at) continue;
         int weight = item->kind == GCPI_GRADIENT_ITEM && p->tape->tensors[item->tensor].kind == GCPI_PARAMETER;
         *(weight ? &q->lowest.gradients : &q->lowest.batch) += x->bytes;
+        if (item->halves) q->lowest.halves += x->bytes;
     }
     q->a->scratch = scratch;
 }

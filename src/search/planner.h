@@ -35,7 +35,7 @@ typedef struct gcpi_request {
 
 /* Where nothing fits: the smallest slab found, 0: none; whether none is smaller; the task at its peak; bytes there of
    weight gradients, and of what grows with the batch. */
-typedef struct gcpi_lowest { size_t slab; int proven, task; size_t gradients, batch; } gcpi_lowest;
+typedef struct gcpi_lowest { size_t slab; int proven, task; size_t gradients, batch, halves; } gcpi_lowest;
 
 /* The answer. order: in scratch, NULL: nothing fits; keep_all: slab of keep-all, SIZE_MAX: not known. coarse: some part
    of the search did not fit in the arena. */

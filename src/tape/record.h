@@ -164,6 +164,11 @@ static int gcpi_op_shapes(gcp_tape *t, const gcpi_op *op, gcp_shape *out, gcp_dt
     }
     for (int j = 0; j < op->outputs; j++) {
         gcp_shape raw = out[j];
+        if (out_type[j] == GCP_DTYPE_BF16) {
+            gcpi_fail(t, GCP_E_ARGUMENT, op->at, op->row->name,
+                      "output %d: GCP_DTYPE_BF16 is a plan's choice (.store); a shape rule says GCP_DTYPE_REAL", j);
+            return 0;
+        }
         size_t count = 1;
         for (int d = 0; d < 4; d++) {
             if (raw.d[d] <= 0 || count > (size_t)PTRDIFF_MAX / 64 / (size_t)raw.d[d]) {
