@@ -5,8 +5,8 @@
 #include "support/halves.h"
 #include "support/pointwise.h"
 
-static unsigned char tape_memory[1 << 22], probe[1 << 22];
-static _Alignas(64) unsigned char memory[1 << 22];
+static unsigned char tape_memory[1 << 23], probe[1 << 22];
+static _Alignas(64) unsigned char memory[1 << 23];
 static gcp_tape *net;
 static gcp_tensor image, other, labels, ids, lengths, weights; /* inputs, of which an op may take some */
 
@@ -359,6 +359,34 @@ static void bytes(void)
     CHECK(!gcp_error(net));
 }
 
+/* Blocks of rows in floats: all tasks on the last worker, whose share of a workspace ends where the workspace does. */
+static void on_last(void *context, int n, void (*task)(void *, int, int), void *argument)
+{
+    (void)context;
+    for (int i = 0; i < n; i++) task(argument, i, 7);
+}
+static void blocks(int width)
+{
+    static float in[96 * 1500], out[96 * 1500];
+    static gcp_arena arena;
+    const gcp_target target = { .threads = 8, .parallel_for = on_last };
+    arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    net = gcp_tape_make(&arena, .ops = 64, .seed = 3);
+    image = gcp_want_grad(gcp_input(net, "image", GCP_SHAPE(96, width)));
+    gcp_tensor x = gcp_rms_norm(gcp_layer_norm(image)), y = gcp_dropout(gcp_gelu(gcp_batch_norm(x)), .rate = 0.5);
+    x = gcp_softmax(gcp_group_norm(gcp_add(x, y), .groups = 3));
+    gcp_tensor loss = gcp_add(gcp_mse(x, y), gcp_cross_entropy(y, gcp_log_softmax(x)));
+    gcp_plan plan = gcp_plan_make(loss, .store = GCP_STORE_BF16, .policy = GCP_POLICY_KEEP_ALL, .check = GCP_CHECK,
+                                  .target = &target);
+    gcp_bind(&plan, memory, sizeof memory);
+    for (size_t i = 0; i < 96u * (size_t)width; i++) in[i] = (float)(i % 7);
+    gcp_write(&plan, image, in);
+    gcp_step(&plan);
+    CHECK(gcp_read(&plan, image, out) == GCP_OK && !memcmp(in, out, 96u * (size_t)width * sizeof *in));
+    if (gcp_error(net)) fprintf(stderr, "width %d: %s\n", width, gcp_error(net));
+    CHECK(!gcp_error(net));
+}
+
 /* Float, then bfloat16, then float again: state, slots and files are the tape's. */
 static void goes_on(void)
 {
@@ -533,6 +561,7 @@ int main(void)
         for (unsigned isa = 0; isa < 4; isa += 2 + (unsigned)(op % 3)) one(ops[op].name, op, 0, isa + (unsigned)op);
     for (int i = 0; i < POINTWISE_CALLS; i++) one("pointwise", OPS, i, (unsigned)i);
     bytes();
+    for (int width = 3; width <= 1500; width = width * 2 + 3) blocks(width);
     goes_on();
     custom();
     graphs();
