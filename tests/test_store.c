@@ -5,7 +5,7 @@
 #include "support/halves.h"
 #include "support/pointwise.h"
 
-static unsigned char tape_memory[1 << 23], probe[1 << 22];
+static unsigned char tape_memory[1 << 22], probe[1 << 22];
 static _Alignas(64) unsigned char memory[1 << 23];
 static gcp_tape *net;
 static gcp_tensor image, other, labels, ids, lengths, weights; /* inputs, of which an op may take some */
