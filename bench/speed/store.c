@@ -139,6 +139,16 @@ static int lines_of(const char *from, line *to, int which, int most)
     }
     return n;
 }
+/* The key of a task of halves says so behind its first word. */
+static int same_task(const line *floats, const line *halves)
+{
+    static const char mark[] = " bf16";
+    const size_t n = (size_t)floats->length, word = strcspn(floats->key, " "), skip = sizeof mark - 1;
+    if (!strncmp(halves->key + word, mark, skip))
+        return (size_t)halves->length == n + skip && !strncmp(floats->key, halves->key, word) &&
+               !strncmp(floats->key + word, halves->key + word + skip, n - word);
+    return (size_t)halves->length == n && !strncmp(floats->key, halves->key, n);
+}
 static void print_ops(run *r)
 {
     enum { MOST = 4096 };
@@ -153,9 +163,7 @@ static void print_ops(run *r)
     }
     for (int i = 0; i < count[0]; i++)
         for (int k = 0; k < count[1]; k++)
-            if (lines[0][i].length == lines[1][k].length &&
-                !strncmp(lines[0][i].key, lines[1][k].key, (size_t)lines[0][i].length))
-                lines[0][i].seconds[1] = lines[1][k].seconds[1];
+            if (same_task(&lines[0][i], &lines[1][k])) lines[0][i].seconds[1] = lines[1][k].seconds[1];
     qsort(lines[0], (size_t)count[0], sizeof **lines, by_loss);
     for (int i = 0; i < count[0]; i++)
         if (i < ops || i >= count[0] - ops)
