@@ -1022,10 +1022,10 @@ GCP_API void gcp_plan_free(gcp_plan *plan);
 /* A plan for a graph given as text. It has figures, lists and reports, but cannot be bound. tape gives the arena and
    holds the errors; text is copied. A line per op: KIND ID COST BYTES WORKSPACE INPUTS... KIND is f (forward, may run
    again), o (forward, runs once) or b (backward, after all f and o); COST is in seconds, BYTES are those of its one
-   output, INPUTS are the IDs whose outputs it reads; # begins a comment. gcp_graph_print writes gcp-graph 3 (with .store
-   4), which can say more: its format stands where the text "gcp-graph 1" does below (src/problem/graph.h). What it
-   writes has the updates (.fuse_update) and the copied views of its plan, and all plans for that text have them too. The
-   least budget of a graph: a plan with .policy = GCP_POLICY_BUDGET and .budget = 1 is refused, and has it in
+   output, INPUTS are the IDs whose outputs it reads; # begins a comment. gcp_graph_print writes gcp-graph 3 (of a plan
+   with .store 4), which can say more: its format stands where the text "gcp-graph 1" does below (src/problem/graph.h).
+   What it writes has the updates (.fuse_update) and the copied views of its plan, and all plans for that text have them
+   too. The least budget of a graph: a plan with .policy = GCP_POLICY_BUDGET and .budget = 1 is refused, and has it in
    .least_bytes. */
 GCP_API gcp_plan gcp_graph_plan_at(gcp_tape *tape, const char *text, gcp_plan_opts opts);
 /* As gcp_plan_arena, for a graph. */

@@ -364,6 +364,12 @@ static void a_budget(void)
     CHECK(gcp_plan_ok(&p) && p.bytes <= GCP_KB(500));
     gcp_plan_free(&p);
 }
+static void halves(void)
+{
+    gcp_plan p = gcp_plan_make(loss, .store = GCP_STORE_BF16, .policy = GCP_POLICY_BUDGET, .budget = GCP_MB(512));
+    CHECK(gcp_plan_ok(&p));
+    gcp_plan_free(&p);
+}
 static void a_curve(void)
 {
     gcp_point points[8] = { { 0 } };
@@ -423,6 +429,7 @@ static void policies(void)
     far_slots();
     begin();
     a_budget();
+    halves();
     a_curve();
     fine(__LINE__);
     a_batch();

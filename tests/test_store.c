@@ -415,24 +415,22 @@ static int half_shape(gcp_shape_call *c)
     c->out[0] = c->in[0];
     return 1;
 }
-static float at(const gcp_view *v, size_t pixel, int c)
+static float get(const gcp_view *v, ptrdiff_t i)
 {
-    const size_t i = pixel * (size_t)v->pitch + (size_t)c;
-    calls[v->dtype == GCP_DTYPE_BF16]++;
     return v->dtype == GCP_DTYPE_BF16 ? gcp_bf16_value(((const uint16_t *)v->data)[i]) : ((const float *)v->data)[i];
 }
-static void put(const gcp_view *v, size_t pixel, int c, float x)
+static void put(const gcp_view *v, ptrdiff_t i, float x)
 {
-    const size_t i = pixel * (size_t)v->pitch + (size_t)c;
-    if (v->accumulate) x += at(v, pixel, c);
+    if (v->accumulate) x += get(v, i);
     if (v->dtype == GCP_DTYPE_BF16) ((uint16_t *)v->data)[i] = gcp_bf16(x);
     else ((float *)v->data)[i] = x;
 }
 static void third(const gcp_call *c, const gcp_view *to, const gcp_view *from)
 {
     const gcp_shape s = c->in[0].shape;
-    for (size_t p = 0; p < (size_t)s.d[0] * (size_t)s.d[1] * (size_t)s.d[2]; p++)
-        for (int k = 0; k < s.d[3]; k++) put(to, p, k, at(from, p, k) / 3);
+    calls[from->dtype == GCP_DTYPE_BF16]++;
+    for (ptrdiff_t p = 0; p < (ptrdiff_t)s.d[0] * s.d[1] * s.d[2]; p++)
+        for (int k = 0; k < s.d[3]; k++) put(to, p * to->pitch + k, get(from, p * from->pitch + k) / 3);
 }
 static void third_forward(const gcp_call *c) { third(c, &c->out[0], &c->in[0]); }
 static void third_backward(const gcp_call *c) { third(c, &c->din[0], &c->dout[0]); }

@@ -274,7 +274,8 @@ static void gcpi_why_store(const gcp_plan *plan, gcp_writer w)
         *(item->width == (int)sizeof(uint16_t) ? &halves : &floats) += x->bytes;
         if (item->width != (int)sizeof(uint16_t) && x->bytes > most) { most = x->bytes; largest = x->item; }
     }
-    gcpi_say(w, "%.3f MiB of the peak are activations in bfloat16: floats would take as much again\n", gcpi_mib(halves));
+    gcpi_say(w, "%.3f MiB of the peak are activations in bfloat16: floats would take as much again\n",
+             gcpi_mib(halves));
     if (!floats) return;
     gcpi_item_name(&core->p, largest, name, sizeof name);
     gcpi_say(w, "%.3f MiB of the peak are rounded, but lie in floats, most of it %s: %s takes no bfloat16 there\n",
