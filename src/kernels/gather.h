@@ -235,6 +235,28 @@ static void gcpi_gather_start(const gcpi_gather *g, int group, int first, int wi
         out[j] = g->bias && first + j < g->columns.count ? g->bias[group * g->columns.count + first + j] : 0;
 }
 
+/* A task's sweep: a chunk of the pixels, a set of columns of a group. rows: the worker's, behind what it packs. */
+static void gcpi_gather_sweep(const gcpi_gather *g, gcpi_sweep *s, ptrdiff_t chunk, int set, int group, gcp_real *rows)
+{
+    const gcpi_view *v = &g->v;
+    s->g = g;
+    s->w = gcpi_array_at(g->w, g->wfirst + group * g->wgroup);
+    s->panel = (int)((ptrdiff_t)set * g->columns.panels / g->sets);
+    s->panel_end = (int)((ptrdiff_t)(set + 1) * g->columns.panels / g->sets);
+    s->base = gcpi_panel_of(&g->columns, s->panel).first;
+    s->width = gcpi_panel_of(&g->columns, s->panel_end).first - s->base;
+    s->cols = gcpi_min(s->width, g->columns.count - s->base);
+    s->block = gcpi_view_block(v, chunk);
+    s->rows = rows, s->sums = rows + g->rows;
+    s->x = gcpi_array_at(g->x, group * g->xgroup);
+    s->y = gcpi_array_at(g->y, g->yfirst + group * g->ygroup);
+    s->first = s->block.b * v->xs[0] + (v->oy + (ptrdiff_t)s->block.y * v->sy) * v->xs[1] +
+               (v->ox + (ptrdiff_t)s->block.x * v->sx) * v->xs[2];
+    if (v->direct) return;
+    s->x = gcpi_reals(gcpi_view_load(v, g->halves, s->x, &s->block, 0, v->ky, s->sums + g->sums));
+    s->first = 0;
+}
+
 static void gcpi_gather_task(void *arg, int index, int worker)
 {
     const gcpi_gather *g = (const gcpi_gather *)arg;
@@ -244,29 +266,13 @@ static void gcpi_gather_task(void *arg, int index, int worker)
     ptrdiff_t chunk = (g->base + index) % v->chunks, set = (g->base + index) / v->chunks, last;
     int group = (int)(set / g->sets);
     gcpi_sweep s;
-    s.g = g;
-    s.w = gcpi_array_at(g->w, g->wfirst + group * g->wgroup);
-    s.panel = (int)(set % g->sets * g->columns.panels / g->sets);
-    s.panel_end = (int)((set % g->sets + 1) * g->columns.panels / g->sets);
-    int first = gcpi_panel_of(&g->columns, s.panel).first;
-    int width = gcpi_panel_of(&g->columns, s.panel_end).first - first;
-    s.block = gcpi_view_block(v, chunk);
-    s.base = first, s.width = width, s.cols = gcpi_min(width, g->columns.count - first);
-    s.rows = start + g->pack, s.sums = s.rows + g->rows;
-    s.x = gcpi_array_at(g->x, group * g->xgroup);
-    s.first = s.block.b * v->xs[0] + (v->oy + (ptrdiff_t)s.block.y * v->sy) * v->xs[1] +
-              (v->ox + (ptrdiff_t)s.block.x * v->sx) * v->xs[2];
-    if (!v->direct) {
-        s.x = gcpi_reals(gcpi_view_load(v, g->halves, s.x, &s.block, 0, v->ky, s.sums + g->sums));
-        s.first = 0;
-    }
-    s.y = gcpi_array_at(g->y, g->yfirst + group * g->ygroup);
+    gcpi_gather_sweep(g, &s, chunk, (int)(set % g->sets), group, start + g->pack);
     memcpy(&last, scratch, sizeof last);
     int packed = g->resident && last == set; /* by an earlier task of this worker */
     memcpy(scratch, &set, sizeof set);
-    if (!packed) gcpi_gather_start(g, group, first, width, start);
+    if (!packed) gcpi_gather_start(g, group, s.base, s.width, start);
     s.start = g->accumulate ? NULL : start;
-    gcp_real *out = start + width;
+    gcp_real *out = start + s.width;
     for (s.k.y = 0; s.k.y < v->ky; s.k.y += g->by)
         for (s.k.x = 0; s.k.x < v->runs; s.k.x += g->bx)
             for (s.k.j = 0; s.k.j == 0 || s.k.j < v->len; s.k.j += g->bj) {
@@ -279,9 +285,9 @@ static void gcpi_gather_task(void *arg, int index, int worker)
                 s.ends = s.k.y + g->by >= v->ky && s.k.x + g->bx >= v->runs && s.k.j + g->bj >= v->len;
                 gcpi_sweep_block(&s);
                 s.start = NULL;
-                if (g->resident) out += (ptrdiff_t)s.k.ny * s.k.nx * s.k.nj * width;
+                if (g->resident) out += (ptrdiff_t)s.k.ny * s.k.nx * s.k.nj * s.width;
             }
-    gcpi_gather_end(g, &s.block, group * g->columns.count + first, s.cols, worker);
+    gcpi_gather_end(g, &s.block, group * g->columns.count + s.base, s.cols, worker);
 }
 
 static void gcpi_gather_run(gcpi_gather *g, void *scratch, const gcpi_par *par)
