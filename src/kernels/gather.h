@@ -152,9 +152,13 @@ GCPI_FAST static void gcpi_held_run(const gcpi_sweep *s, gcpi_rows_held *w)
 /* Adds a pixel of the block, at number `pixel` of it: where its x and y lie. */
 GCPI_BODY void gcpi_held_add(const gcpi_sweep *s, gcpi_rows_held *w, ptrdiff_t x, ptrdiff_t y, ptrdiff_t pixel)
 {
-    const int i = w->rows++, halves = s->g->halves != NULL;
-    w->a[i] = halves && s->g->v.direct ? NULL : (const gcp_real *)s->x.at + x;
-    w->c[i] = halves ? s->sums + (s->g->blocks > 1 ? pixel : i) * s->width : (gcp_real *)s->y.at + y;
+    const int i = w->rows++;
+    if (!s->g->halves) {
+        w->a[i] = (const gcp_real *)s->x.at + x, w->c[i] = (gcp_real *)s->y.at + y;
+        return;
+    }
+    w->a[i] = s->g->v.direct ? NULL : (const gcp_real *)s->x.at + x;
+    w->c[i] = s->sums + (s->g->blocks > 1 ? pixel : i) * s->width;
     w->from[i] = x, w->at[i] = y;
 }
 

@@ -31,7 +31,7 @@ typedef struct gcpi_map_job {
 } gcpi_map_job;
 
 /* An operand's elements from one on; .at NULL: there are none. */
-static gcpi_array gcpi_elements(const gcp_view *v, size_t pixel, int channel)
+GCPI_BODY gcpi_array gcpi_elements(const gcp_view *v, size_t pixel, int channel)
 {
     gcpi_array d;
     d.at = v->data; d.half = v->dtype == GCP_DTYPE_BF16;
@@ -84,22 +84,32 @@ static void gcpi_map_adds(const gcpi_map_job *job, size_t first, size_t last)
                                                 (ptrdiff_t)(last - first), (ptrdiff_t)job->width);
 }
 
-static void gcpi_map_task(void *arg, int index, int worker)
+/* `step` pixels at a time; all operands are of one type. Rows may be a few values: a step is cheap. */
+static void gcpi_map_rows(const gcpi_map_job *job, size_t first, size_t last, size_t step)
 {
-    const gcpi_map_job *job = (const gcpi_map_job *)arg;
-    size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
-    size_t step = job->dense ? last - first : 1;
+    const size_t size = job->typed ? sizeof(gcpi_half) : sizeof(gcp_real);
     gcpi_span s;
-    (void)worker;
-    if (job->adds) { gcpi_map_adds(job, first, last); return; }
-    if (job->halves && !job->typed) { gcpi_map_pieces(job, first, last); return; }
     s.call = job->call; s.mask = job->mask; s.accumulate = job->accumulate; s.n = step * job->width;
     s.half = job->typed;
     for (size_t pixel = first; pixel < last; pixel += step) {
         s.index = pixel * job->width;
-        for (int v = 0; v < 4; v++) s.p[v] = (gcp_real *)gcpi_elements(&job->view[v], pixel, 0).at;
+        for (int i = 0; i < 4; i++) {
+            const gcp_view *v = &job->view[i];
+            unsigned char *at = (unsigned char *)v->data;
+            s.p[i] = at ? (gcp_real *)(void *)(at + pixel * (size_t)v->pitch * size) : NULL;
+        }
         job->fn(&s);
     }
+}
+
+static void gcpi_map_task(void *arg, int index, int worker)
+{
+    const gcpi_map_job *job = (const gcpi_map_job *)arg;
+    size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
+    (void)worker;
+    if (job->adds) gcpi_map_adds(job, first, last);
+    else if (job->halves && !job->typed) gcpi_map_pieces(job, first, last);
+    else gcpi_map_rows(job, first, last, job->dense ? last - first : 1);
 }
 
 /* typed: the loop takes halves, too, where there is no mask. */
