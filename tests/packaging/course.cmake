@@ -88,7 +88,7 @@ hand_in(saves 01_1.h "void gcp_save_at(void);\n${one}    gcp_save_at();\n    ret
 hand_in(kills 01_1.h "int killpg(int, int); int getpgrp(void);\n${one}    killpg(getpgrp(), 9);\n    return x + gradient;\n}\n")
 hand_in(crash 01_1.h "${one}    return *(volatile double *)0 + x + gradient;\n}\n")
 hand_in(endless 01_1.h "${one}    for (volatile int i = 0;; i++) { }\n    return x + gradient;\n}\n")
-hand_in(talkative 01_1.h "${one}    for (;;) printf(\"%f\", x);\n    return gradient;\n}\n")
+hand_in(talkative 01_1.h "${one}    for (;;) printf(\"%4096f\", x);\n    return gradient;\n}\n")
 hand_in(hungry 01_1.h "${one}    for (;;) memset(malloc(1 << 26), 1, 1 << 26);\n    return x + gradient;\n}\n")
 hand_in(broken 01_1.h "${one}    return 2 * x * gradient\n}\n")
 hand_in(forbidden 06_3.h "static int exercise_3(int steps, int states) { return (int)formula(steps, states); }\n")
