@@ -6262,7 +6262,8 @@ typedef struct gcpi_map_job {
     size_t pixels, chunk, width;
 } gcpi_map_job;
 
-/* An operand's elements from one on; .at NULL: there are none. */
+/* An operand's elements from one on; .at NULL: there are none. Always inlined: passes over rows of a few values call
+   it for each. */
 GCPI_BODY gcpi_array gcpi_elements(const gcp_view *v, size_t pixel, int channel)
 {
     gcpi_array d;
@@ -6316,19 +6317,17 @@ static void gcpi_map_adds(const gcpi_map_job *job, size_t first, size_t last)
                                                 (ptrdiff_t)(last - first), (ptrdiff_t)job->width);
 }
 
-/* `step` pixels at a time; all operands are of one type. Rows may be a few values: a step is cheap. */
+/* `step` pixels at a time; all operands are of one type, which is read once: rows may be a few values. */
 static void gcpi_map_rows(const gcpi_map_job *job, size_t first, size_t last, size_t step)
 {
-    const size_t size = job->typed ? sizeof(gcpi_half) : sizeof(gcp_real);
+    const int half = job->typed;
     gcpi_span s;
-    s.call = job->call; s.mask = job->mask; s.accumulate = job->accumulate; s.n = step * job->width;
-    s.half = job->typed;
+    s.call = job->call; s.mask = job->mask; s.accumulate = job->accumulate; s.n = step * job->width; s.half = half;
     for (size_t pixel = first; pixel < last; pixel += step) {
         s.index = pixel * job->width;
-        for (int i = 0; i < 4; i++) {
-            const gcp_view *v = &job->view[i];
-            unsigned char *at = (unsigned char *)v->data;
-            s.p[i] = at ? (gcp_real *)(void *)(at + pixel * (size_t)v->pitch * size) : NULL;
+        for (int v = 0; v < 4; v++) {
+            const gcpi_array d = { job->view[v].data, half };
+            s.p[v] = d.at ? (gcp_real *)gcpi_array_at(d, (ptrdiff_t)pixel * job->view[v].pitch).at : NULL;
         }
         job->fn(&s);
     }
@@ -13953,6 +13952,17 @@ static int gcpi_rates_make(gcpi_problem *p, const gcp_plan_opts *o, gcp_arena *a
     return p->rates != NULL;
 }
 
+/* A task for each group of ops that are needed, and for each op that is in none. */
+static void gcpi_forward_tasks(gcpi_problem *p, const unsigned char *needed, const unsigned char *read, int no_groups)
+{
+    for (int o = 0, n; o < p->tape->op_count; o += n) {
+        n = needed[o] && !no_groups && gcpi_groups_round(p) ? gcpi_group(p, o, read) : 1;
+        if (n > 1) gcpi_group_task(p, o, n, read);
+        else if (needed[o]) gcpi_forward_task(p, o, read);
+    }
+    p->forward = p->task_count;
+}
+
 /* Makes the problem of a tape. 0: the arena is too small. */
 static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opts, const gcp_target *target,
                              gcp_arena *a)
@@ -13980,14 +13990,9 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
     gcpi_mark_reads(p, needed, read);
     for (int i = 1; i < t->tensor_count; i++)
         if (p->items[i].kind == GCPI_INPUT_ITEM) p->items[i].pinned = GCPI_PINNED_ALWAYS;
-    for (int o = 0, n; o < t->op_count; o += n) {
-        n = needed[o] && !opts->no_groups && gcpi_groups_round(p) ? gcpi_group(p, o, read) : 1;
-        if (n > 1) gcpi_group_task(p, o, n, read);
-        else if (needed[o]) gcpi_forward_task(p, o, read);
-    }
+    gcpi_forward_tasks(p, needed, read, opts->no_groups);
     /* inputs and parameters that are read */
     for (int i = 0; i < p->operand_count; i++) p->items[p->operands[i].item].active = 1;
-    p->forward = p->task_count;
     gcpi_units_number(p);
     if (p->training) gcpi_problem_backward(p, needed, read, defined, opts);
     gcpi_views_choose(p, 3);

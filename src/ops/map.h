@@ -30,7 +30,8 @@ typedef struct gcpi_map_job {
     size_t pixels, chunk, width;
 } gcpi_map_job;
 
-/* An operand's elements from one on; .at NULL: there are none. */
+/* An operand's elements from one on; .at NULL: there are none. Always inlined: passes over rows of a few values call
+   it for each. */
 GCPI_BODY gcpi_array gcpi_elements(const gcp_view *v, size_t pixel, int channel)
 {
     gcpi_array d;
@@ -84,19 +85,17 @@ static void gcpi_map_adds(const gcpi_map_job *job, size_t first, size_t last)
                                                 (ptrdiff_t)(last - first), (ptrdiff_t)job->width);
 }
 
-/* `step` pixels at a time; all operands are of one type. Rows may be a few values: a step is cheap. */
+/* `step` pixels at a time; all operands are of one type, which is read once: rows may be a few values. */
 static void gcpi_map_rows(const gcpi_map_job *job, size_t first, size_t last, size_t step)
 {
-    const size_t size = job->typed ? sizeof(gcpi_half) : sizeof(gcp_real);
+    const int half = job->typed;
     gcpi_span s;
-    s.call = job->call; s.mask = job->mask; s.accumulate = job->accumulate; s.n = step * job->width;
-    s.half = job->typed;
+    s.call = job->call; s.mask = job->mask; s.accumulate = job->accumulate; s.n = step * job->width; s.half = half;
     for (size_t pixel = first; pixel < last; pixel += step) {
         s.index = pixel * job->width;
-        for (int i = 0; i < 4; i++) {
-            const gcp_view *v = &job->view[i];
-            unsigned char *at = (unsigned char *)v->data;
-            s.p[i] = at ? (gcp_real *)(void *)(at + pixel * (size_t)v->pitch * size) : NULL;
+        for (int v = 0; v < 4; v++) {
+            const gcpi_array d = { job->view[v].data, half };
+            s.p[v] = d.at ? (gcp_real *)gcpi_array_at(d, (ptrdiff_t)pixel * job->view[v].pitch).at : NULL;
         }
         job->fn(&s);
     }

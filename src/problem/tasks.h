@@ -385,6 +385,17 @@ static int gcpi_rates_make(gcpi_problem *p, const gcp_plan_opts *o, gcp_arena *a
     return p->rates != NULL;
 }
 
+/* A task for each group of ops that are needed, and for each op that is in none. */
+static void gcpi_forward_tasks(gcpi_problem *p, const unsigned char *needed, const unsigned char *read, int no_groups)
+{
+    for (int o = 0, n; o < p->tape->op_count; o += n) {
+        n = needed[o] && !no_groups && gcpi_groups_round(p) ? gcpi_group(p, o, read) : 1;
+        if (n > 1) gcpi_group_task(p, o, n, read);
+        else if (needed[o]) gcpi_forward_task(p, o, read);
+    }
+    p->forward = p->task_count;
+}
+
 /* Makes the problem of a tape. 0: the arena is too small. */
 static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opts, const gcp_target *target,
                              gcp_arena *a)
@@ -412,14 +423,9 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
     gcpi_mark_reads(p, needed, read);
     for (int i = 1; i < t->tensor_count; i++)
         if (p->items[i].kind == GCPI_INPUT_ITEM) p->items[i].pinned = GCPI_PINNED_ALWAYS;
-    for (int o = 0, n; o < t->op_count; o += n) {
-        n = needed[o] && !opts->no_groups && gcpi_groups_round(p) ? gcpi_group(p, o, read) : 1;
-        if (n > 1) gcpi_group_task(p, o, n, read);
-        else if (needed[o]) gcpi_forward_task(p, o, read);
-    }
+    gcpi_forward_tasks(p, needed, read, opts->no_groups);
     /* inputs and parameters that are read */
     for (int i = 0; i < p->operand_count; i++) p->items[p->operands[i].item].active = 1;
-    p->forward = p->task_count;
     gcpi_units_number(p);
     if (p->training) gcpi_problem_backward(p, needed, read, defined, opts);
     gcpi_views_choose(p, 3);
