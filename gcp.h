@@ -254,8 +254,9 @@ typedef struct gcp_op_opts { gcp_at at GCPI_Z; const char *name GCPI_Z; } GCPI_B
 typedef enum gcp_op_kind { GCP_OPS(GCPI_KIND) GCP_OP_COUNT } gcp_op_kind;
 /* Rows of the op table that are not recorded: the library adds their calls itself. APPLY stands for batch_norm's, add's
    and the rectifiers' forward, several or one: in: x, what is added, mean, scale, gamma, beta (data NULL: left out);
-   out: y, mask (or NULL); attributes NULL: no rectifier, else as relu. SEED: the loss's gradient. NORM: .clip_norm. */
-enum { GCP_ROW_APPLY = GCP_OP_COUNT, GCP_ROW_SEED, GCP_ROW_NORM, GCP_ROW_UPDATE, GCP_ROW_COUNT };
+   out: y, mask (or NULL); attributes NULL: no rectifier, else as relu. SEED: the loss's gradient. NORM: .clip_norm.
+   ROUND: with GCP_STORE_BF16, rounds the floats of output 0 to bfloat16 values, where they lie. */
+enum { GCP_ROW_APPLY = GCP_OP_COUNT, GCP_ROW_SEED, GCP_ROW_NORM, GCP_ROW_UPDATE, GCP_ROW_ROUND, GCP_ROW_COUNT };
 #undef GCPI_KIND
 /* Classes of ops, for .keep of a segment: GCP_KEEP_PRODUCTS | GCP_KEEP_NORMS. */
 enum {
@@ -381,7 +382,7 @@ typedef struct gcp_device {
     /* as copy, `rows` times `width` bytes, to_pitch and from_pitch bytes apart; NULL: each row is a copy */
     void (*copy_rows)(void *context, void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
                       size_t rows);
-    /* from behind(context, 1) to behind(context, 0): copies into the device's memory may return at once, when they have
+    /* from behind(context, 1) to behind(context, 0) (they nest): copies into the device's memory may return at once, when they have
        taken what is in `from`, and run behind all that was issued; NULL: they wait as ever */
     void (*behind)(void *context, int on);
 } gcp_device;

@@ -45,6 +45,8 @@
 extern "C" {
 #endif
 
+/* How floats are multiplied. With GCP_STORE_BF16 (cards from sm_80 on) what lies in two bytes is multiplied as
+   bfloat16, and weights are rounded to it where they meet it, in either. */
 typedef enum gcp_math {
     GCP_FP32, /* every product in float */
     GCP_TF32  /* convolutions and matrix products round their inputs to 10 bits of mantissa (tensor cores); grouped
@@ -84,6 +86,7 @@ typedef struct gcp_gpu {
     char name[256], message[320], told[320];     /* of the card; what went wrong; and what the tape was told of it */
     gcp_target target;
     size_t used; int blocks;                     /* of opts.memory; how many are out */
+    int halves;                                  /* it multiplies bfloat16 (GCP_STORE_BF16): from sm_80 on */
     int launched;                                /* kernels were, since the last look for trouble */
     int capturing, spoiled;                      /* a step is being recorded; something of it failed */
     int behind;                                  /* writes are copied behind the step, through pinned memory: */

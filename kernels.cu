@@ -8,7 +8,8 @@
 
    Which kernels serve an op (gcpi_NAME_kernel, in the order of their launches), and in which room they are:
      op                            forward                   backward                                     room
-     conv2d (implicit GEMM)        gather                    transpose_weights, gather                    implicit
+     conv2d (implicit GEMM)        gather (of halves: map    transpose_weights, gather                    implicit
+                                   of the weights before it)
      conv_transpose2d              transpose_weights, gather gather                                       implicit
        either's weights, bias                                weights, weights_sum; sum_blocks, sum_finish wgrad, reduce
        with groups (depthwise)     direct                    direct; direct_weights, weights_sum          grouped
@@ -35,7 +36,10 @@
      cross_entropy                 cross_entropy, finish     count_labels, cross_entropy_back             losses
      mse, mean                     reduce, finish            mse_back, map                                losses
      .clip_norm                    reduce, finish for each gradient; norm_finish                          updates
-     updates, the loss's gradient  sgd or adam for GCP_MAX_UPDATES parameters; map                          updates */
+     updates, the loss's gradient  sgd or adam for GCP_MAX_UPDATES parameters; map                          updates
+
+   Operands are floats or, in a plan with GCP_STORE_BF16, halves: bfloat16. Kernels that move memory load and store
+   either (units.h); those of products have a version for each kind of tile (tiles.h). */
 
 #if !defined(GCPI_ONE_FILE) && defined(__has_include)
 #if !__has_include("src/cuda/kernels/units.h")

@@ -271,11 +271,13 @@ value() { sed -n "s/.*\"$1\": \"\{0,1\}\([^\",}]*\).*/\1/p" <<<"$2"; }          
 
 torch_rows=()
 compare() {                          # keep_all's milliseconds a step over those of each of PyTorch's rows
-    local row batch precision torch gcp over text=''
+    local row batch precision math torch gcp over text=''
     ratios=''
     for row in "${torch_rows[@]}"; do
         batch=$(value batch "$row") precision=$(value precision "$row") torch=$(value ms_median "$row")
-        gcp=$(grep "\"batch\": $batch, \"policy\": \"keep_all\", \"math\": \"tf32\"" "$out/gpu.json" 2>/dev/null)
+        math=tf32
+        [ "$precision" != autocast ] || math=bf16
+        gcp=$(grep "\"batch\": $batch, \"policy\": \"keep_all\", \"math\": \"$math\"" "$out/gpu.json" 2>/dev/null)
         gcp=$(value ms_median "$gcp")
         [ -n "$gcp" ] && [ -n "$torch" ] || continue
         over=$(awk "BEGIN { printf \"%.3f\", $gcp / $torch }")

@@ -353,8 +353,9 @@ GCP_API gcp_tensor gcp_gelu_tanh_at(gcp_tensor x, gcp_op_opts opts);
 typedef enum gcp_op_kind { GCP_OPS(GCPI_KIND) GCP_OP_COUNT } gcp_op_kind;
 /* Rows of the op table that are not recorded: the library adds their calls itself. APPLY stands for batch_norm's, add's
    and the rectifiers' forward, several or one: in: x, what is added, mean, scale, gamma, beta (data NULL: left out);
-   out: y, mask (or NULL); attributes NULL: no rectifier, else as relu. SEED: the loss's gradient. NORM: .clip_norm. */
-enum { GCP_ROW_APPLY = GCP_OP_COUNT, GCP_ROW_SEED, GCP_ROW_NORM, GCP_ROW_UPDATE, GCP_ROW_COUNT };
+   out: y, mask (or NULL); attributes NULL: no rectifier, else as relu. SEED: the loss's gradient. NORM: .clip_norm.
+   ROUND: with GCP_STORE_BF16, rounds the floats of output 0 to bfloat16 values, where they lie. */
+enum { GCP_ROW_APPLY = GCP_OP_COUNT, GCP_ROW_SEED, GCP_ROW_NORM, GCP_ROW_UPDATE, GCP_ROW_ROUND, GCP_ROW_COUNT };
 #undef GCPI_KIND
 /* Classes of ops, for .keep of a segment: GCP_KEEP_PRODUCTS | GCP_KEEP_NORMS. */
 enum {
@@ -480,7 +481,7 @@ typedef struct gcp_device {
     /* as copy, `rows` times `width` bytes, to_pitch and from_pitch bytes apart; NULL: each row is a copy */
     void (*copy_rows)(void *context, void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
                       size_t rows);
-    /* from behind(context, 1) to behind(context, 0): copies into the device's memory may return at once, when they have
+    /* from behind(context, 1) to behind(context, 0) (they nest): copies into the device's memory may return at once, when they have
        taken what is in `from`, and run behind all that was issued; NULL: they wait as ever */
     void (*behind)(void *context, int on);
 } gcp_device;
@@ -12480,6 +12481,17 @@ static void gcpi_update_forward(const gcp_call *c)
     gcpi_parallel(c->target, (int)((u.count + GCPI_CHUNK - 1) / GCPI_CHUNK), gcpi_update_task, &u);
 }
 
+/* What an op without GCP_FLAG_BF16 made, in a plan with GCP_STORE_BF16. */
+static void gcpi_round_span(const gcpi_span *s)
+{
+    gcpi_halves_of(s->call->target->isa)->settle(s->p[0], (ptrdiff_t)s->n);
+}
+static void gcpi_round_forward(const gcp_call *c)
+{
+    const gcp_view *const views[1] = { &c->out[0] };
+    gcpi_map(c, gcpi_round_span, 0, views, 1, 0, NULL, 0);
+}
+
 static const gcpi_op_row gcpi_seed_row = {
     GCP_ROW_SEED, { "seed", NULL, gcpi_seed_forward, NULL, NULL, 0, 0, 0, 1, NULL }, NULL
 };
@@ -12490,6 +12502,9 @@ static const gcpi_op_row gcpi_gradient_norm_row = {
 };
 static const gcpi_op_row gcpi_update_row = {
     GCP_ROW_UPDATE, { "update", NULL, gcpi_update_forward, NULL, NULL, 0, 0, 0, 3, NULL }, NULL
+};
+static const gcpi_op_row gcpi_round_row = {
+    GCP_ROW_ROUND, { "round", NULL, gcpi_round_forward, NULL, NULL, 0, 0, 0, 1, NULL }, NULL
 };
 GCPI_COLD                              /* at -Og: code that runs once per plan or step */
 
@@ -12544,7 +12559,8 @@ GCPI_DEF gcp_tensor gcp_custom_at(const gcp_tensor *inputs, int count, const gcp
 
 #define GCPI_ROW_AT(NAME, name) &gcpi_##name##_row,
 static const gcpi_op_row *const gcpi_rows[GCP_ROW_COUNT] = {
-    GCP_OPS(GCPI_ROW_AT) &gcpi_apply_row, &gcpi_seed_row, &gcpi_gradient_norm_row, &gcpi_update_row
+    GCP_OPS(GCPI_ROW_AT) &gcpi_apply_row, &gcpi_seed_row, &gcpi_gradient_norm_row, &gcpi_update_row,
+    &gcpi_round_row
 };
 #undef GCPI_ROW_AT
 /* A call of this row with one input copies it. */
@@ -22349,7 +22365,7 @@ static void gcpi_help_text(const gcpi_plan *core, const gcpi_lowest *at, char *t
     text[0] = 0;
     if (gcpi_is_graph(&core->p)) return;
     const size_t threads = gcpi_threads_take(&core->p, at->task);
-    if (halves && !core->p.store && sizeof(gcp_real) == sizeof(float) && !core->p.target.device)
+    if (halves && !core->p.store && sizeof(gcp_real) == sizeof(float))
         n += (size_t)snprintf(text, size, "; .store = GCP_STORE_BF16: up to %zu less", halves / 2);
     if (adam && core->slot_bytes && n < size)
         n += (size_t)snprintf(text + n, size - n, "; SGD with momentum in place of %s: %zu less",
@@ -24518,10 +24534,6 @@ static void gcpi_apply_call(const gcpi_plan *core, const gcpi_task *t, int n, gc
     c->inputs = 6; c->outputs = 2;
 }
 
-static void gcpi_settle_span(const gcpi_span *s)
-{
-    gcpi_halves_of(s->call->target->isa)->settle(s->p[0], (ptrdiff_t)s->n);
-}
 /* Rounds to bfloat16 what a task made in floats (store.h). What lies in two bytes is rounded where it is stored. */
 static void gcpi_round_results(const gcpi_plan *core, const gcpi_task *t, int n, const gcp_call *c)
 {
@@ -24530,12 +24542,13 @@ static void gcpi_round_results(const gcpi_plan *core, const gcpi_task *t, int n,
         const gcpi_item *x = &core->p.items[o->item];
         const int shared = t->kind == GCPI_TASK_FORWARD ? t->free : o->mode == GCPI_ALIAS;
         if (o->mode == GCPI_READ || shared || !x->rounds || x->width != (int)sizeof(gcp_real)) continue;
+        gcp_call round = *c;
         gcp_view v;
-        const gcp_view *const views[1] = { &v };
         gcpi_view_empty(core, &v, x->tensor, x->kind == GCPI_GRADIENT_ITEM);
         v.data = gcpi_item_data(core, o->item, core->placed[n + k].offset);
         v.pitch = x->pitch;
-        if (v.data) gcpi_map(c, gcpi_settle_span, 0, views, 1, 0, NULL, 0);
+        round.row = GCP_ROW_ROUND; round.out = &v; round.inputs = 0; round.outputs = 1;
+        if (v.data) gcpi_row_for(&core->p.target, NULL, GCP_ROW_ROUND)->forward(&round);
     }
 }
 
@@ -25264,11 +25277,11 @@ GCPI_DEF double gcp_forward_at(gcp_plan *plan, gcp_step_opts o)
 
 /* Values in and out: a plan's inputs, results, gradients. */
 
-/* n values between the user's reals and a run of rounded ones of this width. */
-static void gcpi_copy_rounded(const gcpi_plan *core, unsigned char *data, int width, gcp_real *user, size_t n,
-                              int to_user)
+/* n values between the user's reals and a run of rounded ones of this width, some at a time. */
+static void gcpi_copy_rounded_row(const gcpi_plan *core, unsigned char *data, int width, gcp_real *user, size_t n,
+                                  int to_user)
 {
-    enum { SOME = 1024 };
+    enum { SOME = 4096 };
     gcp_real some[SOME];
     gcpi_half halves[SOME];
     const gcpi_halves *h = gcpi_halves_of(core->p.target.isa);
@@ -25282,6 +25295,18 @@ static void gcpi_copy_rounded(const gcpi_plan *core, unsigned char *data, int wi
         if (to_user) memcpy(user + i, some, k * sizeof *some);
         else gcpi_bytes_copy(&core->p.target, data + i * (size_t)width, mine, k * (size_t)width);
     }
+}
+
+/* Rows of an item of rounded values. A device need not wait for each piece that it is given. */
+static void gcpi_copy_rounded(const gcpi_plan *core, const gcpi_item *x, unsigned char *data, gcp_real *user,
+                              size_t elements, size_t rows, int to_user)
+{
+    const gcp_device *device = core->p.target.device;
+    void (*behind)(void *context, int on) = device && !to_user ? device->behind : NULL;
+    if (behind) behind(core->p.target.context, 1);
+    for (size_t r = 0; r < rows; r++)
+        gcpi_copy_rounded_row(core, data + r * gcpi_item_pitch(x), x->width, user + r * elements, elements, to_user);
+    if (behind) behind(core->p.target.context, 0);
 }
 
 /* Copies samples [first, first + count) of a tensor between the user's dense array, which begins with the first of
@@ -25298,10 +25323,8 @@ static void gcpi_copy_samples(const gcpi_plan *core, int item, unsigned char *us
                  elements = dense ? gcpi_count(some) : (size_t)e->shape.d[3], width = gcpi_row_bytes(type, elements);
     unsigned char *data = (unsigned char *)gcpi_item_data(core, item, core->where[item]) +
                           (dense ? gcpi_row_bytes(type, gcpi_count(before)) : gcpi_pixels(before) * row);
-    for (size_t r = 0; x->rounds && r < rows; r++)
-        gcpi_copy_rounded(core, data + r * row, x->width, (gcp_real *)(void *)user + r * elements, elements, to_user);
-    if (x->rounds) return;
-    if (to_user) gcpi_rows_copy(&core->p.target, user, width, data, row, width, rows);
+    if (x->rounds) gcpi_copy_rounded(core, x, data, (gcp_real *)(void *)user, elements, rows, to_user);
+    else if (to_user) gcpi_rows_copy(&core->p.target, user, width, data, row, width, rows);
     else gcpi_rows_copy(&core->p.target, data, row, user, width, width, rows);
 }
 /* The whole tensor. */

@@ -48,6 +48,8 @@
 extern "C" {
 #endif
 
+/* How floats are multiplied. With GCP_STORE_BF16 (cards from sm_80 on) what lies in two bytes is multiplied as
+   bfloat16, and weights are rounded to it where they meet it, in either. */
 typedef enum gcp_math {
     GCP_FP32, /* every product in float */
     GCP_TF32  /* convolutions and matrix products round their inputs to 10 bits of mantissa (tensor cores); grouped
@@ -87,6 +89,7 @@ typedef struct gcp_gpu {
     char name[256], message[320], told[320];     /* of the card; what went wrong; and what the tape was told of it */
     gcp_target target;
     size_t used; int blocks;                     /* of opts.memory; how many are out */
+    int halves;                                  /* it multiplies bfloat16 (GCP_STORE_BF16): from sm_80 on */
     int launched;                                /* kernels were, since the last look for trouble */
     int capturing, spoiled;                      /* a step is being recorded; something of it failed */
     int behind;                                  /* writes are copied behind the step, through pinned memory: */
@@ -109,7 +112,10 @@ GCP_API cudaStream_t      gcp_cuda_stream(const gcp_target *target);
 /* ==== src/cuda/launchers.h ==== */
 
 /* What the launchers of kernels.cu take: device memory, NHWC with a pitch (elements from one pixel to the next),
-   weights [out][kh][kw][in / groups]. Each queues kernels on a stream; errors are CUDA's last error. */
+   weights [out][kh][kw][in / groups]. Each queues kernels on a stream; errors are CUDA's last error. A view's elements
+   are floats or halves. */
+
+typedef struct gcpi_cuda_array { void *at; int half; } gcpi_cuda_array;    /* floats, or halves: bfloat16 */
 
 typedef struct gcpi_cuda_conv {                  /* y [n, ho, wo, co] = x [n, h, w, ci] * weights */
     int n, h, w, ci, ho, wo, co, kh, kw, sh, sw, pt, pl, dh, dw, groups;
@@ -117,24 +123,25 @@ typedef struct gcpi_cuda_conv {                  /* y [n, ho, wo, co] = x [n, h,
     int tf32;
 } gcpi_cuda_conv;
 enum { GCPI_CUDA_FORWARD, GCPI_CUDA_DATA, GCPI_CUDA_WEIGHTS };
-size_t gcpi_cuda_conv_workspace(const gcpi_cuda_conv *c, int pass);
-int gcpi_cuda_weights_blocks(const gcpi_cuda_conv *c);     /* of the weights' gradient, where groups is 1 */
+size_t gcpi_cuda_conv_workspace(const gcpi_cuda_conv *c, int pass, gcp_store store);
+int gcpi_cuda_weights_blocks(const gcpi_cuda_conv *c, int halves);     /* of the weights' gradient, where groups is 1 */
 /* As gcpi_rectifier of src/ops/rectifier.h; rectify 0: values stay as they are. */
 typedef struct gcpi_cuda_rectifier { float low, high, last, slope, least, kink; int rectify; } gcpi_cuda_rectifier;
 /* What a forward pass with groups = 1 does with y before it is stored: adds other and rectifies, or makes the sums of
    gcpi_cuda_batch_stats in its workspace, partial. */
 typedef struct gcpi_cuda_end { gcp_view other; gcpi_cuda_rectifier rectifier; double *partial; } gcpi_cuda_end;
-void gcpi_cuda_conv_forward(const gcpi_cuda_conv *c, const float *x, const float *w, const float *bias, float *y,
-                            int accumulate, const gcpi_cuda_end *end, cudaStream_t stream);      /* end: may be NULL */
-void gcpi_cuda_conv_backward_data(const gcpi_cuda_conv *c, const float *dy, const float *w, float *dx, int accumulate,
+/* bias, end: may be NULL. Halves are multiplied by weights that are rounded to halves, too (not with groups). */
+void gcpi_cuda_conv_forward(const gcpi_cuda_conv *c, gcp_view x, const float *w, const float *bias, gcp_view y,
+                            const gcpi_cuda_end *end, void *workspace, cudaStream_t stream);
+void gcpi_cuda_conv_backward_data(const gcpi_cuda_conv *c, gcp_view dy, const float *w, const float *bias, gcp_view dx,
                                   void *workspace, cudaStream_t stream);
-void gcpi_cuda_conv_backward_weights(const gcpi_cuda_conv *c, const float *x, const float *dy, float *dw,
-                                     int accumulate, void *workspace, cudaStream_t stream);
+void gcpi_cuda_conv_backward_weights(const gcpi_cuda_conv *c, gcp_view x, gcp_view dy, gcp_view dw, void *workspace,
+                                     cudaStream_t stream);
 
 /* to = f(a, b) element by element (added to where to.accumulate is set). b is another operand, or, for ..._CHANNEL, one
-   value a channel. */
+   value a channel. ROUND: to bfloat16 values. */
 typedef enum gcpi_cuda_fn {
-    GCPI_FN_COPY, GCPI_FN_ADD, GCPI_FN_MUL, GCPI_FN_ADD_CHANNEL, GCPI_FN_FILL, GCPI_FN_FILL_FROM
+    GCPI_FN_COPY, GCPI_FN_ADD, GCPI_FN_MUL, GCPI_FN_ADD_CHANNEL, GCPI_FN_FILL, GCPI_FN_FILL_FROM, GCPI_FN_ROUND
 #define GCPI_POINTWISE_FN(NAME, name) , GCPI_FN_##NAME, GCPI_FN_##NAME##_BACK
     GCP_POINTWISE_OPS(GCPI_POINTWISE_FN)
 #undef GCPI_POINTWISE_FN
@@ -148,12 +155,14 @@ typedef struct gcpi_cuda_pair {
 } gcpi_cuda_pair;
 void gcpi_cuda_pair_run(const gcpi_cuda_pair *p, cudaStream_t stream);
 size_t gcpi_cuda_pair_workspace(gcp_shape operand, gcp_shape out);
-/* y = rectify(normalise(x) + other), each where it is there: mean NULL, other.data NULL, rectifier.rectify 0. */
+/* y = rectify(normalise(x) + other), each where it is there: mean NULL, other.data NULL, rectifier.rectify 0. settles:
+   the result of each is rounded to bfloat16. */
 typedef struct gcpi_cuda_apply {
     gcp_view y, x, other;
     const float *mean, *scale, *gamma, *beta;
     unsigned char *mask;
     gcpi_cuda_rectifier rectifier;
+    int settles;
 } gcpi_cuda_apply;
 void gcpi_cuda_apply_run(const gcpi_cuda_apply *a, cudaStream_t stream);
 void gcpi_cuda_rectify_back(gcp_view dx, gcp_view dy, gcp_view y, const unsigned char *mask,
@@ -164,18 +173,20 @@ void gcpi_cuda_dropout(gcp_view to, gcp_view from, double rate, int per_sample, 
 
 /* to += or = from, element by element, by strides: see gcpi_moved of src/ops/axes.h. */
 typedef struct gcpi_cuda_moved {
-    float *to; const float *from;
+    gcpi_cuda_array to, from;
     int size[4], accumulate;
     ptrdiff_t ts[4], fs[4];
 } gcpi_cuda_moved;
 void gcpi_cuda_move(const gcpi_cuda_moved *m, cudaStream_t stream);
 /* Attention: see gcpi_attention of src/ops/attention.h. Gradients whose data is NULL are not made. */
 typedef struct gcpi_cuda_attention {
-    gcp_view q, k, v, bias, y, all, dy, dq, dk, dv, dbias;
+    gcp_view q, k, v, bias, y, all, dy, dq, dk, dv, dbias;       /* bias, all, dbias: floats */
     const int32_t *lengths;
     int n, rows, keys, heads, group, d, e, causal;
     float scale;
+    void *workspace;                             /* gcpi_cuda_attention_workspace bytes, where results are halves */
 } gcpi_cuda_attention;
+size_t gcpi_cuda_attention_workspace(const gcpi_cuda_attention *a, int backward);
 void gcpi_cuda_attention_run(const gcpi_cuda_attention *a, cudaStream_t stream);
 void gcpi_cuda_attention_back(const gcpi_cuda_attention *a, cudaStream_t stream);
 void gcpi_cuda_softmax(gcp_view y, gcp_view x, int logarithm, cudaStream_t stream);
@@ -507,7 +518,8 @@ GCPI_DEF gcp_gpu gcp_gpu_open_at(gcp_gpu_opts o)
                  GCP_GPU_WORKSPACE_MIN);
         return gpu;
     }
-    if (card.major < 8) gpu.opts.math = GCP_FP32;
+    gpu.halves = card.major >= 8;
+    if (!gpu.halves) gpu.opts.math = GCP_FP32;
     snprintf(gpu.name, sizeof gpu.name, "%s", card.name);
     gpu.stream = o.stream;
     if (!o.stream && !GCPI_GPU(&gpu, cudaStreamCreateWithFlags, (&gpu.stream, cudaStreamNonBlocking))) return gpu;
@@ -544,13 +556,14 @@ GCPI_DEF cudaStream_t gcp_cuda_stream(const gcp_target *target)
     return gcpi_gpu_stream(gcpi_gpu_of(target->context));
 }
 
-/* A row: only what runs is another than the CPU's, which has the shapes and the reads. */
+/* A row: only what runs is another than the CPU's, which has the shapes and the reads. GCPI_CUDA_HALVES: GCP_FLAG_BF16,
+   or 0 in the table of older cards. */
 #define GCPI_CUDA_ROW(name, forward, backward, cost, flags) \
-    { name, NULL, forward, backward, cost, 0, 0, flags, 0, NULL }
+    { name, NULL, forward, backward, cost, 0, 0, (flags) | GCPI_CUDA_HALVES, 0, NULL }
 #define GCPI_CUDA_ROW_AS(name, as, cost) \
     GCPI_CUDA_ROW(#name, gcpi_cuda_##as##_forward, gcpi_cuda_##as##_backward, cost, 0)
 #define GCPI_CUDA_ROW_OF(name, cost) GCPI_CUDA_ROW_AS(name, name, cost)
-#define GCPI_CUDA_NO_ROW(name) GCPI_CUDA_ROW(name, NULL, NULL, NULL, 0)         /* refused by name */
+#define GCPI_CUDA_NO_ROW(name) { name, NULL, NULL, NULL, NULL, 0, 0, 0, 0, NULL }      /* refused by name */
 
 /* ==== src/cuda/gpu_pixelwise.h ==== */
 
@@ -568,7 +581,7 @@ static void gcpi_cuda_copy(const gcp_call *c, gcp_view to, gcp_view from)
 }
 static gcpi_cuda_rectifier gcpi_cuda_rectifier_of(const gcp_call *c)       /* NULL, or without attributes: none */
 {
-    const gcpi_rectifier r = gcpi_rectifier_of(c ? gcpi_attr(c->attributes) : NULL, GCP_STORE_REAL);
+    const gcpi_rectifier r = gcpi_rectifier_of(c ? gcpi_attr(c->attributes) : NULL, c ? c->store : GCP_STORE_REAL);
     gcpi_cuda_rectifier there;
     there.low = (float)r.low; there.high = (float)r.high; there.last = (float)r.last;
     there.slope = (float)r.slope;
@@ -609,6 +622,7 @@ static gcpi_cuda_apply gcpi_cuda_applied(const gcp_call *c, const gcp_view *norm
     gcpi_cuda_apply a;
     memset(&a, 0, sizeof a);
     a.y = c->out[0]; a.x = c->in[0];
+    a.settles = c->store == GCP_STORE_BF16;
     if (norm) {
         a.mean = (const float *)norm[0].data; a.scale = (const float *)norm[1].data;
         a.gamma = (const float *)norm[2].data; a.beta = (const float *)norm[3].data;
@@ -685,7 +699,7 @@ static void gcpi_cuda_pair_cost(const gcp_cost_call *c, gcp_cost *cost)
 static void gcpi_cuda_sum_forward(const gcp_call *c)
 {
     gcp_view dense = c->out[0];
-    dense.pitch = dense.shape.d[3];
+    dense.pitch = dense.shape.d[3]; dense.dtype = GCP_DTYPE_REAL;
     dense.data = (char *)c->workspace + gcpi_cuda_pair_workspace(dense.shape, c->in[0].shape);
     gcpi_expand_call(c, &dense, &c->in[0], gcpi_cuda_pair_backward);
     gcpi_cuda_copy(c, c->out[0], dense);
@@ -768,7 +782,8 @@ static void gcpi_cuda_reshape_backward(const gcp_call *c) { gcpi_cuda_reshaped(c
 static void gcpi_cuda_moved_run(gcpi_moved *m)
 {
     gcpi_cuda_moved there;
-    there.to = (float *)m->to.at; there.from = (const float *)m->from.at;
+    there.to.at = m->to.at; there.to.half = m->to.half;
+    there.from.at = m->from.at; there.from.half = m->from.half;
     there.accumulate = m->accumulate;
     memcpy(there.size, m->size, sizeof there.size);
     memcpy(there.ts, m->ts, sizeof there.ts);
@@ -908,21 +923,33 @@ static void gcpi_cuda_softmax_backward(const gcp_call *c)
         gcpi_cuda_softmax_back(c->din[0], c->out[0], c->dout[0], gcpi_attr(c->attributes)->softmax.logarithm,
                                gcpi_stream(c));
 }
-static gcpi_cuda_attention gcpi_cuda_attention_of(const gcp_call *c)
+static gcpi_cuda_attention gcpi_cuda_attention_sizes(const void *attributes, const gcp_shape *in)
 {
-    const gcp_shape in[3] = { c->in[0].shape, c->in[1].shape, c->in[2].shape };
-    gcpi_attributes attributes = *gcpi_attr(c->attributes);
-    const int bias = attributes.attention.bias, lengths = attributes.attention.lengths;
-    attributes.attention.bias = 0;
-    const gcpi_attention sizes = gcpi_attention_of(&attributes, in);
+    gcpi_attributes plain = *gcpi_attr(attributes);
     gcpi_cuda_attention a;
+    plain.attention.bias = 0;
+    const gcpi_attention sizes = gcpi_attention_of(&plain, in);
     memset(&a, 0, sizeof a);
-    a.q = c->in[0]; a.k = c->in[1]; a.v = c->in[2]; a.y = c->out[0]; a.all = c->out[1];
-    if (bias) a.bias = c->in[bias];
-    if (lengths) a.lengths = (const int32_t *)c->in[lengths].data;
     a.n = sizes.n; a.rows = sizes.rows; a.keys = sizes.keys; a.heads = sizes.heads; a.group = sizes.group;
     a.d = sizes.d; a.e = sizes.e; a.causal = sizes.causal; a.scale = (float)sizes.scale;
     return a;
+}
+static gcpi_cuda_attention gcpi_cuda_attention_of(const gcp_call *c)
+{
+    const gcp_shape in[3] = { c->in[0].shape, c->in[1].shape, c->in[2].shape };
+    const gcpi_attributes *attributes = gcpi_attr(c->attributes);
+    const int bias = attributes->attention.bias, lengths = attributes->attention.lengths;
+    gcpi_cuda_attention a = gcpi_cuda_attention_sizes(attributes, in);
+    a.q = c->in[0]; a.k = c->in[1]; a.v = c->in[2]; a.y = c->out[0]; a.all = c->out[1];
+    if (bias) a.bias = c->in[bias];
+    if (lengths) a.lengths = (const int32_t *)c->in[lengths].data;
+    a.workspace = c->workspace;
+    return a;
+}
+static void gcpi_cuda_attention_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    const gcpi_cuda_attention a = gcpi_cuda_attention_sizes(c->attributes, c->in);
+    if (c->store) cost->workspace = gcpi_cuda_attention_workspace(&a, c->backward);
 }
 static void gcpi_cuda_attention_forward(const gcp_call *c)
 {
@@ -976,7 +1003,7 @@ static void gcpi_cuda_layer_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
                                            gcpi_cuda_batch_norm_cost, GCP_FLAG_FUSED)
 #define GCPI_CUDA_LAYER_NORM GCPI_CUDA_ROW_OF(layer_norm, gcpi_cuda_layer_norm_cost)
 #define GCPI_CUDA_SOFTMAX GCPI_CUDA_ROW_OF(softmax, NULL)
-#define GCPI_CUDA_ATTENTION GCPI_CUDA_ROW_OF(attention, NULL)
+#define GCPI_CUDA_ATTENTION GCPI_CUDA_ROW_OF(attention, gcpi_cuda_attention_cost)
 
 /* ==== src/cuda/gpu_products.h ==== */
 
@@ -987,15 +1014,15 @@ static void gcpi_cuda_layer_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
    plan (the target's row_align). It then runs with the pitches that there are. Rows that have no such alignment, as
    their channels are not by fours, go another way. */
 enum { GCPI_CUDA_ROW_ALIGN = 16 };
-/* A matrix by its rows: how many, how long, how far apart. */
-typedef struct gcpi_matrix { size_t rows, row; ptrdiff_t pitch; } gcpi_matrix;
+/* A matrix by its rows: how many, how long, how far apart; of halves or floats. */
+typedef struct gcpi_matrix { size_t rows, row; ptrdiff_t pitch; int half; } gcpi_matrix;
 
 static int gcpi_gemm_layouts(gcp_gpu *gpu, const gcpi_matrix *x, int dense, cublasLtMatrixLayoutOpaque_t *l)
 {
     int ok = 1;
     for (int i = 0; i < 3 && ok; i++)
-        ok = gcpi_blas_ok(gpu, cublasLtMatrixLayoutInit(&l[i], CUDA_R_32F, x[i].row, x[i].rows,
-                                                        dense ? (int64_t)x[i].row : (int64_t)x[i].pitch),
+        ok = gcpi_blas_ok(gpu, cublasLtMatrixLayoutInit(&l[i], x[i].half ? CUDA_R_16BF : CUDA_R_32F, x[i].row,
+                                                        x[i].rows, dense ? (int64_t)x[i].row : (int64_t)x[i].pitch),
                           "cublasLtMatrixLayoutInit");
     return ok;
 }
@@ -1028,10 +1055,11 @@ static int gcpi_gemm_choose(gcp_gpu *gpu, const gcpi_matrix *x, cublasLtMatmulDe
     if (!status && !found) status = CUBLAS_STATUS_NOT_SUPPORTED;
     return gcpi_blas_ok(gpu, status, "cublasLtMatmulAlgoGetHeuristic");
 }
-static int gcpi_gemm_describe(gcp_gpu *gpu, int transpose_a, int transpose_b, cublasLtMatmulDesc_t product)
+static int gcpi_gemm_describe(gcp_gpu *gpu, int transpose_a, int transpose_b, int halves, cublasLtMatmulDesc_t product)
 {
     const int32_t ta = transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, tb = transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
-    cublasComputeType_t type = gpu->opts.math == GCP_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    const int fast = !halves && gpu->opts.math == GCP_TF32;
+    const cublasComputeType_t type = fast ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
     cublasStatus_t status = cublasLtMatmulDescInit(product, type, CUDA_R_32F);
     if (!status) status = cublasLtMatmulDescSetAttribute(product, CUBLASLT_MATMUL_DESC_TRANSA, &tb, sizeof tb);
     if (!status) status = cublasLtMatmulDescSetAttribute(product, CUBLASLT_MATMUL_DESC_TRANSB, &ta, sizeof ta);
@@ -1042,8 +1070,9 @@ static void gcpi_cuda_gemm(const gcp_call *c, int ta, int tb, size_t m, size_t n
                            gcp_view y)
 {
     gcp_gpu *gpu = gcpi_gpu_in(c);
-    const gcpi_matrix x[3] = { { tb ? n : k, tb ? k : n, b.pitch }, { ta ? k : m, ta ? m : k, a.pitch },
-                               { m, n, y.pitch } };
+    const int halves = a.dtype == GCP_DTYPE_BF16;
+    const gcpi_matrix x[3] = { { tb ? n : k, tb ? k : n, b.pitch, halves }, { ta ? k : m, ta ? m : k, a.pitch, halves },
+                               { m, n, y.pitch, y.dtype == GCP_DTYPE_BF16 } };
     const float one = 1, add = y.accumulate ? 1 : 0;
     cublasLtMatmulDescOpaque_t product;
     cublasLtMatrixLayoutOpaque_t l[3];
@@ -1054,7 +1083,7 @@ static void gcpi_cuda_gemm(const gcp_call *c, int ta, int tb, size_t m, size_t n
                      "a matrix product of %zu x %zu x %zu is more than cuBLAS counts", m, n, k);
         return;
     }
-    if (!gcpi_gemm_describe(gpu, ta, tb, &product) || !gcpi_gemm_choose(gpu, x, &product, &best) ||
+    if (!gcpi_gemm_describe(gpu, ta, tb, halves, &product) || !gcpi_gemm_choose(gpu, x, &product, &best) ||
         !gcpi_gemm_layouts(gpu, x, 0, l))
         return;
     gcpi_blas_ok(gpu,
@@ -1063,25 +1092,43 @@ static void gcpi_cuda_gemm(const gcp_call *c, int ta, int tb, size_t m, size_t n
                  "cublasLtMatmul");
 }
 
+/* Weights as a product's other operand takes them: rounded where that is of halves, behind cuBLAS's workspace. */
+static gcp_view gcpi_cuda_alike(const gcp_call *c, gcp_view w, gcp_view other)
+{
+    gcp_view rounded = w;
+    if (other.dtype != GCP_DTYPE_BF16) return w;
+    rounded.data = (unsigned char *)c->workspace + gcpi_round(gcpi_gpu_in(c)->opts.workspace, 256);
+    rounded.dtype = GCP_DTYPE_BF16;
+    rounded.pitch = w.shape.d[3];
+    gcpi_cuda_copy(c, rounded, w);
+    return rounded;
+}
 /* y = x W' (tb) or x W over pixels, and its gradients; weights seen as a matrix of rows of `pitch`. */
 static void gcpi_cuda_product_forward(const gcp_call *c, int tb, gcp_view w)
 {
-    gcpi_cuda_gemm(c, 0, tb, gcpi_pixels(c->in[0].shape), (size_t)c->out[0].shape.d[3], (size_t)c->in[0].shape.d[3],
-                   c->in[0], w, c->out[0]);
-    if (c->inputs > 2) gcpi_cuda_add_bias(c, c->out[0], c->out[0], &c->in[2]);
+    const int bias = c->inputs > 2, first = bias && c->out[0].dtype == GCP_DTYPE_BF16;
+    gcp_view y = c->out[0];
+    if (first) gcpi_cuda_add_bias(c, y, gcpi_no_view(), &c->in[2]);       /* so that the result is rounded once */
+    y.accumulate = first;
+    gcpi_cuda_gemm(c, 0, tb, gcpi_pixels(c->in[0].shape), (size_t)y.shape.d[3], (size_t)c->in[0].shape.d[3], c->in[0],
+                   gcpi_cuda_alike(c, w, c->in[0]), y);
+    if (bias && !first) gcpi_cuda_add_bias(c, y, y, &c->in[2]);
 }
-static void gcpi_cuda_product_backward(const gcp_call *c, int tb, gcp_view w, gcp_view dw)
+static void gcpi_cuda_product_data(const gcp_call *c, int tb, gcp_view w)
 {
-    size_t m = gcpi_pixels(c->in[0].shape), k = (size_t)c->in[0].shape.d[3], n = (size_t)c->dout[0].shape.d[3];
-    gcpi_cuda_bias_gradient(c, 2);
-    if (c->din[0].data) gcpi_cuda_gemm(c, 0, !tb, m, k, n, c->dout[0], w, c->din[0]);
-    if (dw.data && tb) gcpi_cuda_gemm(c, 1, 0, n, k, m, c->dout[0], c->in[0], dw);
-    else if (dw.data)  gcpi_cuda_gemm(c, 1, 0, k, n, m, c->in[0], c->dout[0], dw);
+    gcpi_cuda_gemm(c, 0, !tb, gcpi_pixels(c->in[0].shape), (size_t)c->in[0].shape.d[3], (size_t)c->dout[0].shape.d[3],
+                   c->dout[0], gcpi_cuda_alike(c, w, c->dout[0]), c->din[0]);
+}
+static void gcpi_cuda_product_weights(const gcp_call *c, int tb, gcp_view dw)
+{
+    const size_t m = gcpi_pixels(c->in[0].shape), k = (size_t)c->in[0].shape.d[3], n = (size_t)c->dout[0].shape.d[3];
+    if (tb) gcpi_cuda_gemm(c, 1, 0, n, k, m, c->dout[0], c->in[0], dw);
+    else    gcpi_cuda_gemm(c, 1, 0, k, n, m, c->in[0], c->dout[0], dw);
 }
 static size_t gcpi_cuda_product_bytes(const gcp_cost_call *c)
 {
-    size_t bytes = gcpi_gpu_of(c->target->context)->opts.workspace;
-    return c->backward && c->wanted & 4 ? GCPI_MAX(bytes, gcpi_cuda_sums_workspace(c->out[0], 1)) : bytes;
+    const size_t bytes = gcpi_gpu_of(c->target->context)->opts.workspace;
+    return c->store ? gcpi_round(bytes, 256) + gcpi_count(c->in[1]) * sizeof(uint16_t) : bytes;
 }
 
 /* ==== src/cuda/gpu_convs.h ==== */
@@ -1091,26 +1138,34 @@ static size_t gcpi_cuda_product_bytes(const gcp_cost_call *c)
    aligned. A transposed convolution is the backward-data of the convolution from its output to its input; a dense
    layer is a 1x1 convolution. */
 
-static int gcpi_cuda_is_product(const gcpi_conv_attr *a)
+static int gcpi_cuda_is_product(const gcpi_conv_attr *a, gcp_store store)
 {
     const int one = a->kh == 1 && a->kw == 1 && a->sh == 1 && a->sw == 1 && a->groups == 1;
-    return one && a->h == a->ho && a->w == a->wo && a->ci % 4 == 0 && a->co % 4 == 0;
+    return one && a->h == a->ho && a->w == a->wo && (a->ci | a->co) % (store ? 8 : 4) == 0;
+}
+/* What cuBLAS multiplies: floats to floats, or halves to any of both. */
+static int gcpi_cuda_multiplies(const gcp_call *c, const gcp_view *from, const gcp_view *to)
+{
+    return gcpi_cuda_is_product(&gcpi_attr(c->attributes)->conv, c->store) &&
+           (from->dtype == GCP_DTYPE_BF16 || to->dtype != GCP_DTYPE_BF16);
 }
 /* OHWI weights of a 1x1 kernel: a matrix of [out][in]. */
 static gcp_view gcpi_cuda_matrix(gcp_view w) { w.pitch = w.shape.d[3]; return w; }
 
-/* forward, data: which kernel passes stand behind the op's forward and its input's gradient. */
+/* forward, data: which kernel passes stand behind the op's forward and its input's gradient. With halves some operands
+   may be floats, so that a product takes either way. */
 static void gcpi_cuda_conv_cost(const gcp_cost_call *c, gcp_cost *cost, int forward, int data)
 {
     const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
     gcpi_cuda_conv conv = gcpi_cuda_conv_of(a, c->target, a->ci, a->co);
-    int product = gcpi_cuda_is_product(a);
+    const int product = gcpi_cuda_is_product(a, c->store), kernels = !product || c->store;
+    const int passes[] = { !c->backward, c->backward && c->wanted & 1, c->backward && c->wanted & 2 },
+              pass[] = { forward, data, GCPI_CUDA_WEIGHTS };
     cost->flops = gcpi_conv_flops(a) * (c->backward ? (c->wanted & 1) + (c->wanted >> 1 & 1) : 1);
     if (product) cost->workspace = gcpi_cuda_product_bytes(c);
-    if (!product && !c->backward) cost->workspace = gcpi_cuda_conv_workspace(&conv, forward);
-    if (!product && c->backward && c->wanted & 1) cost->workspace = gcpi_cuda_conv_workspace(&conv, data);
-    if (!product && c->backward && c->wanted & 2)
-        cost->workspace = GCPI_MAX(cost->workspace, gcpi_cuda_conv_workspace(&conv, GCPI_CUDA_WEIGHTS));
+    for (int k = 0; k < 3; k++)
+        if (passes[k] && kernels)
+            cost->workspace = GCPI_MAX(cost->workspace, gcpi_cuda_conv_workspace(&conv, pass[k], c->store));
     if (c->backward && c->wanted & 4)
         cost->workspace = GCPI_MAX(cost->workspace, gcpi_cuda_sums_workspace(c->out[0], 1));
 }
@@ -1126,75 +1181,62 @@ static void gcpi_cuda_conv_transpose2d_cost(const gcp_cost_call *c, gcp_cost *co
 /* What c->fused is to a convolution's results; 0: it runs after them. A mask's bytes may be what others still read. */
 static int gcpi_cuda_conv2d_end(const gcp_call *c, gcpi_cuda_end *end)
 {
-    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
     const gcp_call *next = c->fused;
     memset(end, 0, sizeof *end);
-    if (!next || a->groups != 1 || gcpi_cuda_is_product(a)) return 0;
+    if (!next || gcpi_attr(c->attributes)->conv.groups != 1 || gcpi_cuda_multiplies(c, &c->in[0], &c->out[0])) return 0;
     if (next->row == GCP_OP_BATCH_STATS) end->partial = (double *)next->workspace;
     if (next->row == GCP_OP_BATCH_STATS) return next->training;
     end->other = next->in[next->in[1].data != c->out[0].data];       /* y + other, or other + y */
     end->rectifier = gcpi_cuda_rectifier_of(next);
     return !next->out[1].data;
 }
+static const float *gcpi_cuda_bias_of(const gcp_call *c) { return c->inputs > 2 ? (const float *)c->in[2].data : NULL; }
+static const float *gcpi_cuda_weights_of(const gcp_call *c) { return (const float *)c->in[1].data; }
+static gcpi_cuda_conv gcpi_cuda_conv_between(const gcp_call *c, gcp_view x, gcp_view y)
+{
+    return gcpi_cuda_conv_of(&gcpi_attr(c->attributes)->conv, c->target, x.pitch, y.pitch);
+}
 static void gcpi_cuda_conv2d_forward(const gcp_call *c)
 {
-    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
-    gcpi_cuda_conv conv = gcpi_cuda_conv_of(a, c->target, c->in[0].pitch, c->out[0].pitch);
+    const gcpi_cuda_conv conv = gcpi_cuda_conv_between(c, c->in[0], c->out[0]);
     gcpi_cuda_end end;
     const int ends = gcpi_cuda_conv2d_end(c, &end);
-    if (gcpi_cuda_is_product(a)) gcpi_cuda_product_forward(c, 1, gcpi_cuda_matrix(c->in[1]));
-    else gcpi_cuda_conv_forward(&conv, (const float *)c->in[0].data, (const float *)c->in[1].data,
-                                c->inputs > 2 ? (const float *)c->in[2].data : NULL, (float *)c->out[0].data, 0,
-                                ends ? &end : NULL, gcpi_stream(c));
+    if (gcpi_cuda_multiplies(c, &c->in[0], &c->out[0])) gcpi_cuda_product_forward(c, 1, gcpi_cuda_matrix(c->in[1]));
+    else gcpi_cuda_conv_forward(&conv, c->in[0], gcpi_cuda_weights_of(c), gcpi_cuda_bias_of(c), c->out[0],
+                                ends ? &end : NULL, c->workspace, gcpi_stream(c));
     if (c->fused && c->fused->row == GCP_OP_BATCH_STATS) gcpi_cuda_batch_stats_summed(c->fused, ends);
     else if (c->fused && !ends) gcpi_cuda_apply_forward(c->fused);
 }
-static void gcpi_cuda_conv2d_backward(const gcp_call *c)
+/* Gradients. forward: of a convolution, else of a transposed one, whose input's gradient is made as forward. */
+static void gcpi_cuda_conv_back(const gcp_call *c, int forward)
 {
-    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
-    const float *dy = (const float *)c->dout[0].data;
-    if (gcpi_cuda_is_product(a)) {
-        gcpi_cuda_product_backward(c, 1, gcpi_cuda_matrix(c->in[1]), gcpi_cuda_matrix(c->din[1]));
-        return;
-    }
+    const gcp_view dy = c->dout[0], dx = c->din[0], x = c->in[0];
+    const gcpi_cuda_conv data = forward ? gcpi_cuda_conv_between(c, dx, dy) : gcpi_cuda_conv_between(c, dy, dx),
+                         weights = forward ? gcpi_cuda_conv_between(c, x, dy) : gcpi_cuda_conv_between(c, dy, x);
+    const gcp_view w = gcpi_cuda_matrix(c->in[1]);
     gcpi_cuda_bias_gradient(c, 2);
-    gcpi_cuda_conv data = gcpi_cuda_conv_of(a, c->target, c->din[0].pitch, c->dout[0].pitch), weights = data;
-    weights.xpitch = c->in[0].pitch;
-    if (c->din[0].data)
-        gcpi_cuda_conv_backward_data(&data, dy, (const float *)c->in[1].data, (float *)c->din[0].data,
-                                     c->din[0].accumulate, c->workspace, gcpi_stream(c));
-    if (c->din[1].data)
-        gcpi_cuda_conv_backward_weights(&weights, (const float *)c->in[0].data, dy, (float *)c->din[1].data,
-                                        c->din[1].accumulate, c->workspace, gcpi_stream(c));
+    if (dx.data && gcpi_cuda_multiplies(c, &dy, &dx)) gcpi_cuda_product_data(c, forward, w);
+    else if (dx.data && forward)
+        gcpi_cuda_conv_backward_data(&data, dy, gcpi_cuda_weights_of(c), NULL, dx, c->workspace, gcpi_stream(c));
+    else if (dx.data)
+        gcpi_cuda_conv_forward(&data, dy, gcpi_cuda_weights_of(c), NULL, dx, NULL, c->workspace, gcpi_stream(c));
+    if (!c->din[1].data) return;
+    if (x.dtype == dy.dtype && gcpi_cuda_multiplies(c, &x, &dy))
+        gcpi_cuda_product_weights(c, forward, gcpi_cuda_matrix(c->din[1]));
+    else
+        gcpi_cuda_conv_backward_weights(&weights, forward ? x : dy, forward ? dy : x, c->din[1], c->workspace,
+                                        gcpi_stream(c));
 }
+static void gcpi_cuda_conv2d_backward(const gcp_call *c) { gcpi_cuda_conv_back(c, 1); }
 
 static void gcpi_cuda_conv_transpose2d_forward(const gcp_call *c)
 {
-    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
-    gcpi_cuda_conv conv = gcpi_cuda_conv_of(a, c->target, c->out[0].pitch, c->in[0].pitch);
-    if (gcpi_cuda_is_product(a)) { gcpi_cuda_product_forward(c, 0, gcpi_cuda_matrix(c->in[1])); return; }
-    gcpi_cuda_conv_backward_data(&conv, (const float *)c->in[0].data, (const float *)c->in[1].data,
-                                 (float *)c->out[0].data, 0, c->workspace, gcpi_stream(c));
-    if (c->inputs > 2) gcpi_cuda_add_bias(c, c->out[0], c->out[0], &c->in[2]);
+    const gcpi_cuda_conv conv = gcpi_cuda_conv_between(c, c->out[0], c->in[0]);
+    if (gcpi_cuda_multiplies(c, &c->in[0], &c->out[0])) gcpi_cuda_product_forward(c, 0, gcpi_cuda_matrix(c->in[1]));
+    else gcpi_cuda_conv_backward_data(&conv, c->in[0], gcpi_cuda_weights_of(c), gcpi_cuda_bias_of(c), c->out[0],
+                                      c->workspace, gcpi_stream(c));
 }
-static void gcpi_cuda_conv_transpose2d_backward(const gcp_call *c)
-{
-    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
-    const float *dy = (const float *)c->dout[0].data;
-    if (gcpi_cuda_is_product(a)) {
-        gcpi_cuda_product_backward(c, 0, gcpi_cuda_matrix(c->in[1]), gcpi_cuda_matrix(c->din[1]));
-        return;
-    }
-    gcpi_cuda_bias_gradient(c, 2);
-    gcpi_cuda_conv data = gcpi_cuda_conv_of(a, c->target, c->dout[0].pitch, c->din[0].pitch), weights = data;
-    weights.ypitch = c->in[0].pitch;
-    if (c->din[0].data)
-        gcpi_cuda_conv_forward(&data, dy, (const float *)c->in[1].data, NULL, (float *)c->din[0].data,
-                               c->din[0].accumulate, NULL, gcpi_stream(c));
-    if (c->din[1].data)
-        gcpi_cuda_conv_backward_weights(&weights, dy, (const float *)c->in[0].data, (float *)c->din[1].data,
-                                        c->din[1].accumulate, c->workspace, gcpi_stream(c));
-}
+static void gcpi_cuda_conv_transpose2d_backward(const gcp_call *c) { gcpi_cuda_conv_back(c, 0); }
 
 /* A 1x1 convolution of x; of a matrix product, whose right side has a row to a channel of x, the transposed one. */
 static gcpi_attributes gcpi_cuda_one_by_one(const gcp_shape *x, int out, int transposed)
@@ -1352,17 +1394,31 @@ static void gcpi_cuda_update_forward(const gcp_call *c)
     gcpi_cuda_step(&u, stream);
 }
 
+/* What an op without GCP_FLAG_BF16 made. */
+static void gcpi_cuda_round_forward(const gcp_call *c)
+{
+    gcpi_cuda_fn2(c, GCPI_FN_ROUND, c->out[0], c->out[0], gcpi_no_view(), 0);
+}
+
 #define GCPI_CUDA_SEED GCPI_CUDA_ROW("seed", gcpi_cuda_seed_forward, NULL, NULL, 0)
 #define GCPI_CUDA_NORM GCPI_CUDA_ROW_OF(norm, gcpi_cuda_norm_cost)
 #define GCPI_CUDA_UPDATE GCPI_CUDA_ROW("update", gcpi_cuda_update_forward, NULL, NULL, GCP_FLAG_FUSED)
-#define GCPI_CUDA_CUSTOM GCPI_CUDA_ROW("custom", NULL, NULL, NULL, 0)
+#define GCPI_CUDA_ROUND GCPI_CUDA_ROW("round", gcpi_cuda_round_forward, NULL, NULL, 0)
+#define GCPI_CUDA_CUSTOM GCPI_CUDA_NO_ROW("custom")
 
-/* The rows, by name: gcp.h puts them in order, and a missing one does not compile. */
+/* The rows, by name: gcp.h puts them in order, and a missing one does not compile. Cards before sm_80 have no tensor
+   cores for bfloat16. */
 #define GCPI_CUDA_NEXT(NAME, name) GCPI_CUDA_##NAME,
-static const gcp_op gcpi_cuda_rows[GCP_ROW_COUNT] = {
-    GCP_OPS_WITH_ROOMS(GCPI_CUDA_NEXT) GCP_POINTWISE_OPS(GCPI_CUDA_POINTWISE) GCPI_CUDA_CUSTOM,
-    GCPI_CUDA_APPLY, GCPI_CUDA_SEED, GCPI_CUDA_NORM, GCPI_CUDA_UPDATE
-};
+#define GCPI_CUDA_ROWS                                                                                      \
+    {                                                                                                       \
+        GCP_OPS_WITH_ROOMS(GCPI_CUDA_NEXT) GCP_POINTWISE_OPS(GCPI_CUDA_POINTWISE) GCPI_CUDA_CUSTOM,         \
+        GCPI_CUDA_APPLY, GCPI_CUDA_SEED, GCPI_CUDA_NORM, GCPI_CUDA_UPDATE, GCPI_CUDA_ROUND                  \
+    }
+#define GCPI_CUDA_HALVES GCP_FLAG_BF16
+static const gcp_op gcpi_cuda_rows[GCP_ROW_COUNT] = GCPI_CUDA_ROWS;
+#undef GCPI_CUDA_HALVES
+#define GCPI_CUDA_HALVES 0
+static const gcp_op gcpi_cuda_rows_before_80[GCP_ROW_COUNT] = GCPI_CUDA_ROWS;
 
 GCPI_DEF const gcp_target *gcp_cuda(gcp_gpu *gpu)
 {
@@ -1371,7 +1427,7 @@ GCPI_DEF const gcp_target *gcp_cuda(gcp_gpu *gpu)
     gcp_target *t = &gpu->target;
     memset(t, 0, sizeof *t);
     t->name = "cuda";
-    t->kernels = gcpi_cuda_rows;
+    t->kernels = gpu->halves ? gcpi_cuda_rows : gcpi_cuda_rows_before_80;
     t->device = &device;
     t->align = 256;
     t->row_align = GCPI_CUDA_ROW_ALIGN;

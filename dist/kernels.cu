@@ -11,7 +11,8 @@
 
    Which kernels serve an op (gcpi_NAME_kernel, in the order of their launches), and in which room they are:
      op                            forward                   backward                                     room
-     conv2d (implicit GEMM)        gather                    transpose_weights, gather                    implicit
+     conv2d (implicit GEMM)        gather (of halves: map    transpose_weights, gather                    implicit
+                                   of the weights before it)
      conv_transpose2d              transpose_weights, gather gather                                       implicit
        either's weights, bias                                weights, weights_sum; sum_blocks, sum_finish wgrad, reduce
        with groups (depthwise)     direct                    direct; direct_weights, weights_sum          grouped
@@ -38,7 +39,10 @@
      cross_entropy                 cross_entropy, finish     count_labels, cross_entropy_back             losses
      mse, mean                     reduce, finish            mse_back, map                                losses
      .clip_norm                    reduce, finish for each gradient; norm_finish                          updates
-     updates, the loss's gradient  sgd or adam for GCP_MAX_UPDATES parameters; map                          updates */
+     updates, the loss's gradient  sgd or adam for GCP_MAX_UPDATES parameters; map                          updates
+
+   Operands are floats or, in a plan with GCP_STORE_BF16, halves: bfloat16. Kernels that move memory load and store
+   either (units.h); those of products have a version for each kind of tile (tiles.h). */
 
 #if !defined(GCPI_ONE_FILE) && defined(__has_include)
 #if !__has_include("src/cuda/kernels/units.h")
@@ -73,7 +77,7 @@ static int gcpi_blocks(ptrdiff_t items, int each) { return (int)((items + each -
 static size_t gcpi_count_of(gcp_shape s) { return gcpi_pixels_of(s) * (size_t)s.d[3]; }
 
 /* A thread makes a unit: V neighbouring channels of one pixel; the next thread makes the next. V is 4 where every
-   operand can be read 16 bytes at a time. Where all operands are dense the tensor is one long pixel, and no division
+   operand can be read four values at a time. Where all operands are dense the tensor is one long pixel, and no division
    is left. */
 struct gcpi_unit { ptrdiff_t pixel; size_t c; };
 
@@ -91,11 +95,66 @@ template <int V> GCPI_DEVICE gcpi_unit gcpi_unit_of(size_t i, unsigned width)
     return u;
 }
 GCPI_DEVICE size_t gcpi_thread(void) { return (size_t)blockIdx.x * blockDim.x + threadIdx.x; }
-GCPI_DEVICE float *gcpi_at(const gcp_view &v, gcpi_unit u) { return (float *)v.data + u.pixel * v.pitch + u.c; }
-GCPI_DEVICE float gcpi_value(const gcp_view &v, size_t pixel, int c)
+
+#ifdef GCPI_SM80
+/* set for a test */
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#define GCPI_SM80 0 /* no asynchronous copies, no tensor cores for TF32 and bfloat16: plain copies and fmaf */
+#else
+#define GCPI_SM80 1
+#endif
+
+/* bfloat16: the upper half of a float, rounded to the nearest, ties to even. Kernels compute in float. Whether an
+   operand holds floats or halves is the same for all threads, so that the branches below part no warp. */
+typedef unsigned short gcpi_bf16;
+GCPI_DEVICE float gcpi_widened(unsigned half) { return __uint_as_float(half << 16); }
+/* Both rounded: low in the lower 16 bits. */
+GCPI_DEVICE unsigned gcpi_halves_of(float low, float high)
 {
-    return ((const float *)v.data)[(ptrdiff_t)pixel * v.pitch + c];
+#if defined(__CUDACC__) && GCPI_SM80
+    unsigned halves;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(halves) : "f"(high), "f"(low));
+    return halves;
+#else
+    unsigned bits[2] = { __float_as_uint(low), __float_as_uint(high) };
+    for (int i = 0; i < 2; i++)
+        bits[i] = (bits[i] & 0x7FFFFFFFu) > 0x7F800000u ? 0x7FFF0000u : bits[i] + 0x7FFFu + (bits[i] >> 16 & 1);
+    return bits[0] >> 16 | (bits[1] & 0xFFFF0000u);
+#endif
 }
+GCPI_DEVICE float gcpi_settled(float v, bool half) { return half ? gcpi_widened(gcpi_halves_of(v, 0) & 0xFFFF) : v; }
+
+static bool gcpi_is_half(const gcp_view &v) { return v.dtype == GCP_DTYPE_BF16; }
+GCPI_BOTH gcpi_cuda_array gcpi_at(const gcpi_cuda_array &a, ptrdiff_t element)
+{
+    gcpi_cuda_array there = { (char *)a.at + element * (a.half ? 2 : 4), a.half };
+    return there;
+}
+GCPI_BOTH gcpi_cuda_array gcpi_at(const gcp_view &v, ptrdiff_t element)
+{
+    const gcpi_cuda_array all = { v.data, v.dtype == GCP_DTYPE_BF16 };
+    return gcpi_at(all, element);
+}
+GCPI_DEVICE gcpi_cuda_array gcpi_at(const gcp_view &v, gcpi_unit u)
+{
+    return gcpi_at(v, u.pixel * v.pitch + (ptrdiff_t)u.c);
+}
+GCPI_DEVICE gcpi_cuda_array gcpi_pixel_of(const gcp_view &v, size_t p) { return gcpi_at(v, (ptrdiff_t)p * v.pitch); }
+GCPI_DEVICE float gcpi_get(const gcpi_cuda_array &a, ptrdiff_t i)
+{
+    return a.half ? gcpi_widened(((const gcpi_bf16 *)a.at)[i]) : ((const float *)a.at)[i];
+}
+GCPI_DEVICE void gcpi_set(const gcpi_cuda_array &a, ptrdiff_t i, float v)
+{
+    if (a.half) ((gcpi_bf16 *)a.at)[i] = (gcpi_bf16)gcpi_halves_of(v, 0);
+    else ((float *)a.at)[i] = v;
+}
+/* The element becomes v, or what it is and v. */
+GCPI_DEVICE void gcpi_set(const gcpi_cuda_array &a, ptrdiff_t i, float v, int accumulate)
+{
+    gcpi_set(a, i, accumulate ? gcpi_get(a, i) + v : v);
+}
+GCPI_DEVICE float gcpi_value(const gcp_view &v, size_t pixel, int c) { return gcpi_get(gcpi_pixel_of(v, pixel), c); }
 
 template <int V> GCPI_DEVICE void gcpi_load(float *v, const float *p)
 {
@@ -109,6 +168,22 @@ template <int V> GCPI_DEVICE void gcpi_store(float *p, const float *v)
     else if (V == 2) *(float2 *)p = make_float2(v[0], v[1 % V]);
     else *p = v[0];
 }
+template <int V> GCPI_DEVICE void gcpi_load(float *v, const gcpi_cuda_array &a)
+{
+    if (!a.half) { gcpi_load<V>(v, (const float *)a.at); return; }
+    unsigned pairs[2];
+    if (V == 4) { uint2 x = *(const uint2 *)a.at; pairs[0] = x.x; pairs[1] = x.y; }
+    else if (V == 2) pairs[0] = *(const unsigned *)a.at;
+    else pairs[0] = *(const gcpi_bf16 *)a.at;
+    for (int k = 0; k < V; k++) v[k] = k % 2 ? __uint_as_float(pairs[k / 2] & 0xFFFF0000u) : gcpi_widened(pairs[k / 2]);
+}
+template <int V> GCPI_DEVICE void gcpi_store(const gcpi_cuda_array &a, const float *v)
+{
+    if (!a.half) { gcpi_store<V>((float *)a.at, v); return; }
+    if (V == 4) *(uint2 *)a.at = make_uint2(gcpi_halves_of(v[0], v[1 % V]), gcpi_halves_of(v[2 % V], v[3 % V]));
+    else if (V == 2) *(unsigned *)a.at = gcpi_halves_of(v[0], v[1 % V]);
+    else gcpi_set(a, 0, v[0]);
+}
 /* to = v, or to + v where the view says so. */
 template <int V> GCPI_DEVICE void gcpi_store(const gcp_view &to, gcpi_unit u, const float *v)
 {
@@ -120,14 +195,19 @@ template <int V> GCPI_DEVICE void gcpi_store(const gcp_view &to, gcpi_unit u, co
 
 /* How a launch cuts a tensor. whole: no channel has values of its own. An operand without data does not count. */
 struct gcpi_cut { int v; unsigned width; size_t units; };
-static bool gcpi_aligned(const void *p, ptrdiff_t pitch) { return !p || ((uintptr_t)p % 16 == 0 && pitch % 4 == 0); }
+GCPI_BOTH bool gcpi_aligned(const void *p) { return (uintptr_t)p % 16 == 0; }
+/* Its rows, or all of it where it is one row, can be read by fours. */
+static bool gcpi_by_fours(const gcp_view &v, bool whole)
+{
+    return !v.data || ((uintptr_t)v.data % (gcpi_is_half(v) ? 8 : 16) == 0 && (whole || v.pitch % 4 == 0));
+}
 static gcpi_cut gcpi_cut_of(gcp_view x, gcp_view y, gcp_view z, bool whole)
 {
     const gcp_view operands[] = { x, y, z };
     const size_t width = (size_t)x.shape.d[3], count = gcpi_count_of(x.shape);
     bool four = true;
     for (int i = 0; i < 3; i++) whole = whole && (!operands[i].data || operands[i].pitch == x.shape.d[3]);
-    for (int i = 0; i < 3; i++) four = four && gcpi_aligned(operands[i].data, whole ? 0 : operands[i].pitch);
+    for (int i = 0; i < 3; i++) four = four && gcpi_by_fours(operands[i], whole);
     gcpi_cut cut = { four && (whole ? count : width) % 4 == 0 ? 4 : 1, 0, 0 };
     cut.units = count / (size_t)cut.v;
     if (!whole) cut.width = (unsigned)(width / (size_t)cut.v);
@@ -284,8 +364,8 @@ template <int SUMS> struct gcpi_sums_done {
     __device__ __forceinline__ void operator()(int c, const double *sum) const
     {
         for (int k = 0; k < SUMS; k++) {
-            float *d = (float *)to[k].data + c;
-            if (to[k].data) *d = (float)((to[k].accumulate ? (double)*d : 0) + sum[k]);
+            const gcpi_cuda_array d = gcpi_at(to[k], c);
+            if (to[k].data) gcpi_set(d, 0, (float)((to[k].accumulate ? (double)gcpi_get(d, 0) : 0) + sum[k]));
             if (means) means[k * channels + c] = (float)(sum[k] / n);
         }
     }
@@ -300,8 +380,8 @@ void gcpi_cuda_bias_back(gcp_view db, gcp_view dy, void *workspace, cudaStream_t
 
 /* ==== src/cuda/kernels/tiles.h ==== */
 
-/* Products of tiles in shared memory: copies, TF32, FP32. Two products of convolution over the same staged tiles, with
-   nothing lowered to a matrix in memory:
+/* Products of tiles in shared memory: copies, FP32, TF32, bfloat16. Two products of convolution over the same staged
+   tiles, with nothing lowered to a matrix in memory:
      gather    out[p][c]  = sum over k of src[where k of pixel p lies] * b[c][k]
                forward; backward data too, on dy with transposed weights, a gather per stride phase
      weights   dw[co][k]  = sum over pixels p of dy[p][co] * x[where k of pixel p lies]
@@ -319,39 +399,49 @@ enum {
     GCPI_SHARES_BYTES = 32 << 20  /* most bytes of all partial sums */
 };
 
+/* How operands are multiplied; sums are floats. What a tile's elements are: floats, or halves. */
+enum { GCPI_FP32, GCPI_TF32, GCPI_BF16 };
+template <int MATH> struct gcpi_operand { typedef float type; };
+template <> struct gcpi_operand<GCPI_BF16> { typedef gcpi_bf16 type; };
+
 /* Terms of a K-block, and how many K-blocks lie in shared memory: one in use, the others on their way. On an H100 TF32
    is bound by the path through L1, where rows of 128 bytes cost the least; FP32 goes to cards with 64 KB, too. */
-GCPI_BOTH constexpr int gcpi_block_terms(bool tf32) { return tf32 ? 32 : 16; }
-GCPI_BOTH constexpr int gcpi_stages(bool tf32) { return tf32 ? 2 : 3; }
+GCPI_BOTH constexpr int gcpi_block_terms(int math) { return math == GCPI_FP32 ? 16 : math == GCPI_TF32 ? 32 : 64; }
+GCPI_BOTH constexpr int gcpi_stages(int math) { return math == GCPI_FP32 ? 3 : 2; }
+/* A row of a K-block in words of 4 bytes: floats, or pairs of halves. */
+GCPI_BOTH constexpr int gcpi_block_words(int math) { return gcpi_block_terms(math) / (math == GCPI_BF16 ? 2 : 1); }
 
-#ifdef GCPI_SM80
-/* set for a test */
-#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-#define GCPI_SM80 0 /* no asynchronous copies, no TF32: plain copies and fmaf */
-#else
-#define GCPI_SM80 1
-#endif
-
-/* Copies VEC floats (1, or 4 when both ends are 16-byte aligned) to shared memory, or zeros if not valid. They are
-   there after commit, wait and __syncthreads. Fours go past L1: of what the taps of a convolution read again, L1 still
-   held a tenth (H100), and the way through it is what the tensor cores wait for. */
-template <int VEC> GCPI_DEVICE void gcpi_copy_async(float *shared, const float *global, bool valid)
+/* Copies VEC neighbours (16 bytes, 8, 4, or one half) to shared memory, or zeros if not valid; both ends are aligned to
+   as many bytes. They are there after commit, wait and __syncthreads. 16 bytes go past L1: of what the taps of a
+   convolution read again, L1 still held a tenth (H100), and the way through it is what the tensor cores wait for. */
+template <int VEC, class T> GCPI_DEVICE void gcpi_copy_async(T *shared, const T *global, bool valid)
 {
+    const int size = VEC * (int)sizeof(T);
+    if (size < 4) { *shared = valid ? *global : (T)0; return; }
 #ifndef __CUDACC__
-    hostcuda_cp_async(shared, global, 4 * VEC, valid);
+    hostcuda_cp_async(shared, global, size, valid);
 #elif GCPI_SM80
-    unsigned to = (unsigned)__cvta_generic_to_shared(shared);
-    const int bytes = valid ? 4 * VEC : 0;
-    if (VEC == 4)
+    const unsigned to = (unsigned)__cvta_generic_to_shared(shared);
+    const int bytes = valid ? size : 0;
+    if (size == 16)
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(to), "l"(global), "r"(bytes) : "memory");
     else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;\n" ::"r"(to), "l"(global), "r"(bytes) : "memory");
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;\n"
+                     ::"r"(to), "l"(global), "r"(bytes), "n"(size < 4 ? 4 : size) : "memory");
 #else
-    if (VEC == 4)
-        *(float4 *)shared = valid ? *(const float4 *)global : make_float4(0, 0, 0, 0);
-    else
-        *shared = valid ? *global : 0.0f;
+    if (size == 16) *(float4 *)shared = valid ? *(const float4 *)global : make_float4(0, 0, 0, 0);
+    else for (int i = 0; i < VEC; i++) shared[i] = valid ? global[i] : (T)0;
 #endif
+}
+/* One element, which is widened where floats are made of halves (below sm_80 there are none). */
+GCPI_DEVICE void gcpi_copy_one(float *shared, const gcpi_cuda_array &from, ptrdiff_t i, bool valid)
+{
+    if (GCPI_SM80 && from.half) *shared = valid ? gcpi_get(from, i) : 0;
+    else gcpi_copy_async<1>(shared, (const float *)from.at + i, valid);
+}
+GCPI_DEVICE void gcpi_copy_one(gcpi_bf16 *shared, const gcpi_cuda_array &from, ptrdiff_t i, bool valid)
+{
+    gcpi_copy_async<1>(shared, (const gcpi_bf16 *)from.at + i, valid);
 }
 
 GCPI_DEVICE void gcpi_copy_commit(void)
@@ -380,18 +470,22 @@ template <int n> GCPI_DEVICE void gcpi_copy_wait(void)
    0.9996 of the largest float becomes one. */
 GCPI_DEVICE unsigned gcpi_to_tf32(float v) { return __float_as_uint(v * (1 + 0.72134752f / 2048)); }
 
-/* d += a * b of 16x8 and 8x8; lane l has g = l/4, t = l%4 and holds a: (g,t) (g+8,t) (g,t+4) (g+8,t+4)   b: (t,g)
-   (t+4,g)   d: (g,2t) (g,2t+1) (g+8,2t) (g+8,2t+1) */
-GCPI_DEVICE void gcpi_mma(float d[4], const unsigned a[4], const unsigned b[2])
-{
-#ifndef __CUDACC__
-    hostcuda_mma_m16n8k8_tf32(d, a, b);
-#else
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
-                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+/* d += a * b of 16x8 and 8x8 words, a word being a float of TF32 or two halves that are neighbours in k. Lane l has
+   g = l/4, t = l%4 and holds a: (g,t) (g+8,t) (g,t+4) (g+8,t+4)   b: (t,g) (t+4,g)
+   d: (g,2t) (g,2t+1) (g+8,2t) (g+8,2t+1) */
+#ifdef __CUDACC__
+#define GCPI_MMA(shape, type)                                                                                         \
+    asm volatile("mma.sync.aligned." shape ".row.col.f32." type "." type ".f32 "                                      \
+                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"                                            \
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                                                     \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
+#define hostcuda_mma_m16n8k8_tf32(d, a, b) GCPI_MMA("m16n8k8", "tf32")
+#define hostcuda_mma_m16n8k16_bf16(d, a, b) GCPI_MMA("m16n8k16", "bf16")
 #endif
+template <int MATH> GCPI_DEVICE void gcpi_mma(float d[4], const unsigned a[4], const unsigned b[2])
+{
+    if (MATH == GCPI_TF32) hostcuda_mma_m16n8k8_tf32(d, a, b);
+    else hostcuda_mma_m16n8k16_bf16(d, a, b);
 }
 
 /* f = elements (g,t) (g+8,t) (g,t+4) (g+8,t+4) of a 16x8 tile, of which each lane names four floats of a row: lane l
@@ -408,13 +502,35 @@ GCPI_DEVICE void gcpi_load_rows(float f[4], const float *row)
     hostcuda_ldmatrix_x4(f, row);
 #endif
 }
+/* Of a tile of halves that is stored [k][row] the same words. Lane l names eight halves of the (l % 8)-th k of the
+   (l / 8)-th of four 8x8 matrices. */
+GCPI_DEVICE void gcpi_load_turned(unsigned r[4], const gcpi_bf16 *row)
+{
+#ifdef __CUDACC__
+    unsigned from = (unsigned)__cvta_generic_to_shared(row);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];\n"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(from)
+                 : "memory");
+#else
+    hostcuda_ldmatrix_x4_trans(r, row);
+#endif
+}
 #endif
 
-/* Where element (row, k) of a tile stored [row][k] lies: its rows' fours of k change places, so that neither copies
+/* Where word (row, k) of a tile stored [row][k] lies: its rows' fours of k change places, so that neither copies
    of 16 bytes nor reads of a column of fours by 8 rows meet in a bank. Rows 8 apart have the same order. */
 template <int BK> GCPI_DEVICE int gcpi_swizzled(int row, int k)
 {
     return row * BK + ((k / 4 ^ (row * BK / 32 & (BK / 4 - 1))) * 4 + k % 4);
+}
+
+/* Element (row, k) of such a tile. */
+template <int MATH> GCPI_DEVICE typename gcpi_operand<MATH>::type *gcpi_tile_element(float *tile, int row, int k)
+{
+    typedef typename gcpi_operand<MATH>::type T;
+    const int each = 4 / (int)sizeof(T);
+    return (T *)(tile + gcpi_swizzled<gcpi_block_words(MATH)>(row, k / each)) + k % each;
 }
 
 /* A counter in mixed radix, so that walking on by a fixed step costs no division: (image, row, column) of a pixel,
@@ -429,9 +545,9 @@ typedef struct gcpi_tiling {               /* one launch of either product */
     int oys, oy0, oxs, ox0, out_h, out_w;  /* (j, i) is written at (j*oys+oy0, i*oxs+ox0) */
     ptrdiff_t out_pitch;
     int k, columns;                        /* taps_h*taps_w*channels; output channels */
-    const float *src, *b, *bias;           /* b [columns][k], or dy for the weights */
-    float *out;
-    int accumulate, fours, pairs;          /* dy can be read 16 bytes at a time; results can be written 8 at a time */
+    gcpi_cuda_array src, b, out;           /* b [columns][k], or dy for the weights */
+    const float *bias;
+    int accumulate, fours, pairs;          /* dy can be read by fours; results can be written by twos */
     gcpi_cuda_end end;                     /* what the gather does with its results */
     int sum_columns;                       /* of its statistics (gcpi_sum_columns) */
     int steps, length;                     /* K-blocks of a tile of dw, of a block's share */
@@ -460,15 +576,16 @@ GCPI_DEVICE void gcpi_walk_on(gcpi_walk *w, gcpi_walk step, int mids, int los)
 }
 
 /* The host launches as many threads as the device's code wants, whatever that was compiled for: below sm_80 TF32's
-   kernels are FP32's with TF32's threads. */
-constexpr int gcpi_tile_threads(bool kmajor, bool tf32) { return tf32 && !kmajor ? 128 : GCPI_THREADS; }
+   kernels are FP32's with TF32's threads. Those of bfloat16 are not launched there, and are empty. */
+GCPI_DEVICE constexpr bool gcpi_is_empty(int math) { return math == GCPI_BF16 && !GCPI_SM80; }
+constexpr int gcpi_tile_threads(bool kmajor, int math) { return math != GCPI_FP32 && !kmajor ? 128 : GCPI_THREADS; }
 
 /* Sums of products of a, 128 x BK, and b, BN x BK (rows x k). KMAJOR: stored [row][k], swizzled. Otherwise stored
    [k][row], pitch rows + 8. Both keep copies and the reads below free of bank conflicts.
 
    FP32: a thread sums MI x NI results in order of k; a warp is 4 threads down and 8 across. */
-template <int BN, bool KMAJOR, bool TF32> struct gcpi_tile_sums {
-    static const int THREADS = gcpi_tile_threads(KMAJOR, TF32), BK = gcpi_block_terms(TF32);
+template <int BN, bool KMAJOR, int MATH> struct gcpi_tile_sums {
+    static const int THREADS = gcpi_tile_threads(KMAJOR, MATH), BK = gcpi_block_words(MATH);
     static const int ACROSS = BN == 128 ? 16 : 8, DOWN = THREADS / ACROSS;
     static const int MI = GCPI_BM / DOWN, NI = BN / ACROSS;
     static const int DEEP = KMAJOR ? 2 : 1; /* k at a time */
@@ -526,19 +643,25 @@ template <int BN, bool KMAJOR, bool TF32> struct gcpi_tile_sums {
 
 #if GCPI_SM80
 /* KMAJOR: eight warps share the tile, 2x4 of 64x32, 4x2 of 32x32 or 8x1 of 16x32. Otherwise four: 2x2 of 64x64, 2x2
-   of 64x32 or 4x1 of 32x32. There each float is a load of its own, and a larger tile has fewer of them a product. */
-template <int BN, bool KMAJOR> struct gcpi_tile_sums<BN, KMAJOR, true> {
-    static const int THREADS = gcpi_tile_threads(KMAJOR, true), WARPS = THREADS / 32, BK = gcpi_block_terms(true);
+   of 64x32 or 4x1 of 32x32. There each float of TF32 is a load of its own, and a larger tile has fewer of them a
+   product. */
+template <int BN, bool KMAJOR, int MATH> struct gcpi_tensor_sums {
+    static const int THREADS = gcpi_tile_threads(KMAJOR, MATH), WARPS = THREADS / 32, BK = gcpi_block_words(MATH);
     static const int WIDE = BN == 128 && !KMAJOR ? 64 : 32, NI = WIDE / 8; /* columns of a warp, in eights */
     static const int ACROSS = BN / WIDE, TALL = GCPI_BM * ACROSS / WARPS, MI = TALL / 16;
     float sum[MI][NI][4] = {};
 
-    /* As gcpi_load_rows, of either kind of tile, rounded to TF32. B: two 8x8 fragments of b, each a pair of
+    /* The words of 16 rows and of 8 words of k, of either kind of tile. B: two 8x8 fragments of b, each a pair of
        registers, so that mma finds them side by side. */
     template <int ROWS, bool B> GCPI_DEVICE void load(unsigned r[4], const float *tile, int row, int k)
     {
         const int lane = threadIdx.x % 32;
         float f[4];
+        if (!KMAJOR && MATH == GCPI_BF16) {
+            const int down = B ? lane / 16 * 8 : lane / 8 % 2 * 8, deep = B ? lane / 8 % 2 : lane / 16;
+            gcpi_load_turned(r, (const gcpi_bf16 *)tile + (2 * k + deep * 8 + lane % 8) * (ROWS + 8) + row + down);
+            return;
+        }
         if (KMAJOR) {
             const int down = B ? lane % 8 + lane / 16 * 8 : lane % 16, deep = B ? lane / 8 % 2 : lane / 16;
             gcpi_load_rows(f, tile + row * BK + gcpi_swizzled<BK>(down, k + deep * 4));
@@ -550,7 +673,7 @@ template <int BN, bool KMAJOR> struct gcpi_tile_sums<BN, KMAJOR, true> {
             }
         }
 #pragma unroll
-        for (int i = 0; i < 4; i++) r[i] = gcpi_to_tf32(f[i]);
+        for (int i = 0; i < 4; i++) r[i] = MATH == GCPI_BF16 ? __float_as_uint(f[i]) : gcpi_to_tf32(f[i]);
     }
 
     __device__ __forceinline__ void add(const float *a, const float *b)
@@ -566,7 +689,7 @@ template <int BN, bool KMAJOR> struct gcpi_tile_sums<BN, KMAJOR, true> {
                 unsigned fa[4];
                 load<GCPI_BM, false>(fa, a, warp / ACROSS * TALL + i * 16, k);
 #pragma unroll
-                for (int j = 0; j < NI; j++) gcpi_mma(sum[i][j], fa, fb[j / 2] + j % 2 * 2);
+                for (int j = 0; j < NI; j++) gcpi_mma<MATH>(sum[i][j], fa, fb[j / 2] + j % 2 * 2);
             }
         }
     }
@@ -582,15 +705,20 @@ template <int BN, bool KMAJOR> struct gcpi_tile_sums<BN, KMAJOR, true> {
         }
     }
 };
+template <int BN, bool KMAJOR>
+struct gcpi_tile_sums<BN, KMAJOR, GCPI_TF32> : gcpi_tensor_sums<BN, KMAJOR, GCPI_TF32> {};
+template <int BN, bool KMAJOR>
+struct gcpi_tile_sums<BN, KMAJOR, GCPI_BF16> : gcpi_tensor_sums<BN, KMAJOR, GCPI_BF16> {};
 #endif
 
 /* Adds up all terms: load(k, to) sends for the K-block from k on. All stages but one are sent for first. Round b
    then sums block b, in stage `use`, and sends for the block that fills the stage `next`, which every thread has
-   left behind at this round's barrier. A, B: floats of either tile for a term. */
-template <bool TF32, int A, int B, class P, class L>
+   left behind at this round's barrier. A, B: elements of either tile for a term. */
+template <int MATH, int A, int B, class P, class L>
 GCPI_DEVICE void gcpi_rounds(P &product, float *stages, int terms, L load)
 {
-    const int deep = gcpi_block_terms(TF32), ahead = gcpi_stages(TF32) - 1, size = deep * (A + B);
+    const int deep = gcpi_block_terms(MATH), ahead = gcpi_stages(MATH) - 1, words = gcpi_block_words(MATH),
+              size = words * (A + B);
 #pragma unroll 1
     for (int s = 0; s < ahead; s++) {
         if (s * deep < terms) load(s * deep, stages + s * size);
@@ -598,11 +726,11 @@ GCPI_DEVICE void gcpi_rounds(P &product, float *stages, int terms, L load)
     }
 #pragma unroll 1
     for (int k = 0, use = 0, next = ahead; k < terms; k += deep) {
-        gcpi_copy_wait<gcpi_stages(TF32) - 2>();
+        gcpi_copy_wait<gcpi_stages(MATH) - 2>();
         __syncthreads();
         if (k + ahead * deep < terms) load(k + ahead * deep, stages + next * size);
         gcpi_copy_commit();
-        product.add(stages + use * size, stages + use * size + deep * A);
+        product.add(stages + use * size, stages + use * size + words * A);
         use = use == ahead ? 0 : use + 1;
         next = next == ahead ? 0 : next + 1;
     }
@@ -631,27 +759,32 @@ static __device__ gcpi_place gcpi_gather_pixel(const gcpi_tiling &g, ptrdiff_t p
 }
 
 /* Stages one K-block. A thread copies VEC neighbouring values of k of some pixels, so that it has one tap of them. */
-template <int VEC, int BN, int BK>
+template <int VEC, int BN, int MATH>
 GCPI_DEVICE void gcpi_gather_load(const gcpi_tiling &g, const gcpi_place *pixels, int column, gcpi_walk tap, int k,
-                                  float *a)
+                                  float *tile)
 {
-    const int lanes = BK / VEC, first = threadIdx.x / lanes, step = GCPI_THREADS / lanes;
+    typedef typename gcpi_operand<MATH>::type T;
+    const int words = gcpi_block_words(MATH), lanes = gcpi_block_terms(MATH) / VEC, step = GCPI_THREADS / lanes;
+    const int first = threadIdx.x / lanes, at = threadIdx.x % lanes * VEC, each = 4 / (int)sizeof(T);
     const int dy = tap.hi * g.ytap, dx = tap.mid * g.xtap;
     const ptrdiff_t offset = ((ptrdiff_t)dy * g.w + dx) * g.pitch + tap.lo;
-    a += gcpi_swizzled<BK>(first, threadIdx.x % lanes * VEC); /* r and step are multiples of 8 */
-#pragma unroll
+    const T *src = (const T *)g.src.at, *b = (const T *)g.b.at;
+    T *to = gcpi_tile_element<MATH>(tile, first, at); /* rows 8 apart lie alike, and step is a multiple, or 4 */
+    T *other = step % 8 ? gcpi_tile_element<MATH>(tile, first + 4, at) - 4 * words * each : to;
+#pragma unroll (sizeof(T) < 4 ? 8 : 32)
     for (int r = 0; r < GCPI_BM; r += step) {
         const gcpi_place *px = pixels + first + r;
         const bool valid = /* & has no branches */
             (k < g.k) & ((unsigned)(px->y + dy) < (unsigned)g.h) & ((unsigned)(px->x + dx) < (unsigned)g.w);
-        gcpi_copy_async<VEC>(a + r * BK, g.src + (valid ? px->origin + offset : 0), valid);
+        gcpi_copy_async<VEC>((r % 8 ? other : to) + r * words * each, src + (valid ? px->origin + offset : 0), valid);
     }
     column += first;
-    const float *b = g.b + (ptrdiff_t)column * g.k + k; /* not read where not valid */
-#pragma unroll
+    const T *from = b + (ptrdiff_t)column * g.k + k; /* not read where not valid */
+#pragma unroll (sizeof(T) < 4 ? 8 : 32)
     for (int r = 0; r < BN && (step <= BN || first < BN); r += step) {
         const bool valid = (k < g.k) & (column + r < g.columns);
-        gcpi_copy_async<VEC>(a + (GCPI_BM + r) * BK, valid ? b + (ptrdiff_t)r * g.k : g.b, valid);
+        gcpi_copy_async<VEC>((r % 8 ? other : to) + (GCPI_BM + r) * words * each,
+                             valid ? from + (ptrdiff_t)r * g.k : b, valid);
     }
 }
 
@@ -670,7 +803,7 @@ GCPI_DEVICE void gcpi_gather_stats(const P &product, const gcpi_tiling &g, const
             if (c < at || c >= at + WIDE) return;
             for (int i = 0; i < count; i++, c++) {
                 const float v = g.bias && c < g.columns - column ? sums[i] + g.bias[column + c] : sums[i];
-                tile[r * PITCH + c - at] = pixels[r].out < 0 ? 0 : v;
+                tile[r * PITCH + c - at] = pixels[r].out < 0 ? 0 : gcpi_settled(v, g.out.half);
             }
         });
         __syncthreads();
@@ -685,40 +818,42 @@ GCPI_DEVICE void gcpi_gather_stats(const P &product, const gcpi_tiling &g, const
     }
 }
 
-/* Stores V neighbouring results of a pixel, with what end does to them. */
+/* Stores V neighbouring results of a pixel, with what end does to them: rounded in between, where they are halves. */
 template <int V>
 GCPI_DEVICE void gcpi_gather_store(const gcpi_tiling &g, ptrdiff_t pixel, ptrdiff_t out, int c, const float *sums)
 {
     if (c >= g.columns) return;
-    float v[V], other[V] = {}, there[V] = {}, *to = g.out + out + c;
-    if (g.end.other.data) gcpi_load<V>(other, (const float *)g.end.other.data + pixel * g.end.other.pitch + c);
+    const gcpi_cuda_array to = gcpi_at(g.out, out + c);
+    float v[V], other[V] = {}, there[V] = {};
+    if (g.end.other.data) gcpi_load<V>(other, gcpi_at(g.end.other, pixel * g.end.other.pitch + c));
     if (g.accumulate) gcpi_load<V>(there, to);
     for (int i = 0; i < V; i++) {
         v[i] = sums[i];
         if (g.bias) v[i] += g.bias[c + i];
-        if (g.end.other.data) v[i] += other[i];
-        v[i] = gcpi_rectified(v[i], g.end.rectifier);
+        if (g.end.other.data) v[i] = gcpi_settled(v[i], to.half) + other[i];
+        if (g.end.rectifier.rectify) v[i] = gcpi_rectified(gcpi_settled(v[i], to.half), g.end.rectifier);
         if (g.accumulate) v[i] = there[i] + v[i];
     }
     gcpi_store<V>(to, v);
 }
 
-template <int VEC, int BN, bool TF32>
+template <int VEC, int BN, int MATH>
 static __global__ void __launch_bounds__(GCPI_THREADS, 2) gcpi_gather_kernel(gcpi_tiling g)
 {
-    GCP_DYN_SHARED(float, stages); /* gcpi_stages of a [128][BK], b [BN][BK] */
+    GCP_DYN_SHARED(float, stages); /* gcpi_stages of a [128][words of a K-block], b [BN][as many] */
     __shared__ gcpi_place pixels[GCPI_BM];
+    if (gcpi_is_empty(MATH)) return;
     const int across = (g.columns + BN - 1) / BN; /* blocks that share pixels run together */
     const int column = (int)(blockIdx.x % across) * BN;
     const ptrdiff_t first = (ptrdiff_t)(blockIdx.x / across) * GCPI_BM;
     if (threadIdx.x < GCPI_BM) pixels[threadIdx.x] = gcpi_gather_pixel(g, first + threadIdx.x);
     __syncthreads();
 
-    const int BK = gcpi_block_terms(TF32), k0 = threadIdx.x % (BK / VEC) * VEC;
+    const int k0 = threadIdx.x % (gcpi_block_terms(MATH) / VEC) * VEC;
     gcpi_walk tap = gcpi_walk_at(k0, g.taps_w, g.channels);
-    gcpi_tile_sums<BN, true, TF32> product;
-    gcpi_rounds<TF32, GCPI_BM, BN>(product, stages, g.k, [&](int k, float *a) {
-        gcpi_gather_load<VEC, BN, BK>(g, pixels, column, tap, k + k0, a);
+    gcpi_tile_sums<BN, true, MATH> product;
+    gcpi_rounds<MATH, GCPI_BM, BN>(product, stages, g.k, [&](int k, float *a) {
+        gcpi_gather_load<VEC, BN, MATH>(g, pixels, column, tap, k + k0, a);
         gcpi_walk_on(&tap, g.step, g.taps_w, g.channels);
     });
     product.each([&](int r, int c, const float *sums, int count) {
@@ -746,7 +881,7 @@ GCPI_BOTH ptrdiff_t gcpi_phase_start(const gcpi_cuda_conv &c, int qy, int qx)
 }
 
 static __global__ void __launch_bounds__(GCPI_THREADS)
-    gcpi_transpose_weights_kernel(gcpi_cuda_conv c, const float *w, float *out)
+    gcpi_transpose_weights_kernel(gcpi_cuda_conv c, const float *w, gcpi_cuda_array out)
 {
     __shared__ float tile[32][33];
     const int across = (c.ci + 31) / 32, tap = blockIdx.x / across;
@@ -757,48 +892,51 @@ static __global__ void __launch_bounds__(GCPI_THREADS)
         if (co0 + y < c.co && ci0 + x < c.ci)
             tile[y][x] = w[((ptrdiff_t)(co0 + y) * c.kh * c.kw + tap) * c.ci + ci0 + x];
     __syncthreads();
-    out += gcpi_phase_start(c, qy, qx) + (ptrdiff_t)(ky / c.sh * taps_w + kx / c.sw) * c.co;
+    const ptrdiff_t at = gcpi_phase_start(c, qy, qx) + (ptrdiff_t)(ky / c.sh * taps_w + kx / c.sw) * c.co;
     for (int y = threadIdx.x / 32; y < 32; y += GCPI_THREADS / 32)
-        if (ci0 + y < c.ci && co0 + x < c.co) out[(ptrdiff_t)(ci0 + y) * taps_h * taps_w * c.co + co0 + x] = tile[x][y];
+        if (ci0 + y < c.ci && co0 + x < c.co)
+            gcpi_set(out, at + (ptrdiff_t)(ci0 + y) * taps_h * taps_w * c.co + co0 + x, tile[x][y]);
 }
 
 /* ==== src/cuda/kernels/wgrad.h ==== */
 
-/* Backward weights. VEC floats of x at a time go to a tile: 1, or 4 where all is aligned, or the 3 channels of a
-   pixel and a zero, so that four are staged. What each block sums follows from the shape, so that three channels
-   always go by 3. */
+/* Backward weights. VEC elements of x at a time go to a tile: 1, or 16 bytes where all is aligned (4 bytes of halves
+   where that is), or the 3 channels of a pixel and a zero, so that four are staged. What each block sums follows from
+   the shape, so that three channels always go by 3. Where x is of floats and dy of halves, or the reverse, tiles are of
+   floats, and VEC is 1 or 3. */
 
 #define GCPI_STAGED(VEC) ((VEC) == 3 ? 4 : (VEC))
 template <int VEC> GCPI_BOTH int gcpi_staged(int k) { return VEC == 3 ? k / 3 * 4 : k; }
 template <int VEC> GCPI_DEVICE int gcpi_unstaged(int k) { return VEC == 3 ? k / 4 * 3 + k % 4 : k; }
-template <int VEC> __device__ __forceinline__ void gcpi_stage(float *shared, const float *global, bool valid)
+template <int VEC, class T>
+GCPI_DEVICE void gcpi_stage(T *shared, const gcpi_cuda_array &from, ptrdiff_t at, bool valid)
 {
-    gcpi_copy_async<VEC>(shared, global, valid);
-}
-template <> __device__ __forceinline__ void gcpi_stage<3>(float *shared, const float *global, bool valid)
-{
+    if (VEC == 1) gcpi_copy_one(shared, from, at, valid);
+    else if (VEC != 3) gcpi_copy_async<VEC>(shared, (const T *)from.at + at, valid);
+    else {
 #pragma unroll
-    for (int i = 0; i < 4; i++) { /* eight lanes at a time have the same channel: no two meet in a bank */
-        const int c = (i + threadIdx.x / 8) % 4;
-        const bool there = valid & (c < 3);
-        gcpi_copy_async<1>(shared + c, global + (there ? c : 0), there);
+        for (int i = 0; i < 4; i++) { /* eight lanes at a time have the same channel: no two meet in a bank */
+            const int c = (i + threadIdx.x / 8) % 4;
+            const bool there = valid & (c < 3);
+            gcpi_copy_one(shared + c, from, at + (there ? c : 0), there);
+        }
     }
 }
 
 /* Stages BK pixels, p and on of `pixels`: a = what the tile's columns k read of x there, b = dy. A thread copies one
-   column (or four), whose tap (0,0)-relative place is tap; pixel walks the rows it copies, call after call. */
-template <int VEC, int BN, int BK, int THREADS>
-GCPI_DEVICE void gcpi_weights_load(const gcpi_tiling &g, const float *dy, int column, int p, int pixels, gcpi_walk tap,
-                                   gcpi_walk *pixel, float *a)
+   column (or some), whose tap (0,0)-relative place is tap; pixel walks the rows it copies, call after call. */
+template <int VEC, int BN, int THREADS, int BK, class T>
+GCPI_DEVICE void gcpi_weights_load(const gcpi_tiling &g, const gcpi_cuda_array &dy, int column, int p, int pixels,
+                                   gcpi_walk tap, gcpi_walk *pixel, T *a)
 {
     const int staged = GCPI_STAGED(VEC), lanes = GCPI_BM / staged, wide = BN / staged, c = threadIdx.x % wide * staged;
-#pragma unroll
+#pragma unroll (sizeof(T) < 4 ? 8 : 32) /* many copies of single halves only make code long */
     for (int i = 0; i < BK; i += THREADS / lanes) {
         const int r = i + threadIdx.x / lanes;
         const int py = pixel->mid * g.ystep + tap.hi, px = pixel->lo * g.xstep + tap.mid;
         const bool valid = (p + r < pixels) & ((unsigned)py < (unsigned)g.h) & ((unsigned)px < (unsigned)g.w);
         ptrdiff_t at = (((ptrdiff_t)pixel->hi * g.h + py) * g.w + px) * g.pitch + tap.lo;
-        gcpi_stage<VEC>(a + r * (GCPI_BM + 8) + threadIdx.x % lanes * staged, g.src + (valid ? at : 0), valid);
+        gcpi_stage<VEC>(a + r * (GCPI_BM + 8) + threadIdx.x % lanes * staged, g.src, valid ? at : 0, valid);
         gcpi_walk_on(pixel, g.step, g.rows, g.cols);
     }
     const int first = threadIdx.x / wide, down = THREADS / wide;
@@ -807,22 +945,24 @@ GCPI_DEVICE void gcpi_weights_load(const gcpi_tiling &g, const float *dy, int co
 #pragma unroll
     for (int r = 0; r < BK && (down <= BK || first < BK); r += down) {
         const bool valid = (p + r < pixels) & (column + c < g.columns);
-        const float *from = dy + (valid ? (p + r) * g.out_pitch + column + c : 0);
-        if (VEC != 3 || g.fours) gcpi_copy_async<GCPI_STAGED(VEC)>(a + r * (BN + 8), from, valid);
+        const ptrdiff_t from = valid ? (p + r) * g.out_pitch + column + c : 0;
+        if (VEC != 3) gcpi_stage<VEC>(a + r * (BN + 8), dy, from, valid);
+        else if (g.fours) gcpi_copy_async<4>(a + r * (BN + 8), (const T *)dy.at + from, valid);
         else
             for (int i = 0; i < 4; i++)
-                gcpi_copy_async<1>(a + r * (BN + 8) + i, from + i * valid, valid && column + c + i < g.columns);
+                gcpi_copy_one(a + r * (BN + 8) + i, dy, from + i * valid, valid && column + c + i < g.columns);
     }
 }
 
 /* One piece of a share: sums K-blocks [first, first + steps) of a tile into out [co][filter]. */
-template <int VEC, int BN, bool TF32>
+template <int VEC, int BN, int MATH>
 GCPI_DEVICE void gcpi_weights_piece(const gcpi_tiling &g, int tile, int first, int steps, float *out, float *stages)
 {
-    typedef gcpi_tile_sums<BN, false, TF32> sums;
+    typedef gcpi_tile_sums<BN, false, MATH> sums;
+    typedef typename gcpi_operand<MATH>::type T;
     const int across = (g.columns + BN - 1) / BN, column = tile % across * BN, k0 = tile / across * GCPI_BM;
     const int staged = GCPI_STAGED(VEC), lanes = GCPI_BM / staged, k = k0 + threadIdx.x % lanes * staged;
-    const int BK = gcpi_block_terms(TF32);
+    const int BK = gcpi_block_terms(MATH);
     const ptrdiff_t from = (ptrdiff_t)first * BK, rest = (ptrdiff_t)g.n * g.rows * g.cols - from;
     const int pixels = (int)(rest < (ptrdiff_t)steps * BK ? rest : (ptrdiff_t)steps * BK);
     gcpi_walk tap = gcpi_walk_at(k, g.taps_w, VEC == 3 ? 4 : g.channels);
@@ -830,9 +970,10 @@ GCPI_DEVICE void gcpi_weights_piece(const gcpi_tiling &g, int tile, int first, i
     tap.mid = tap.mid * g.xtap + g.xbase;
     gcpi_walk pixel = gcpi_walk_at(from + threadIdx.x / lanes, g.rows, g.cols);
     sums product;
-    const float *dy = g.b + from * g.out_pitch;
-    gcpi_rounds<TF32, GCPI_BM + 8, BN + 8>(product, stages, pixels, [&](int p, float *a) {
-        gcpi_weights_load<VEC, BN, BK, sums::THREADS>(g, dy, column, p, pixels, tap, &pixel, a);
+    const gcpi_cuda_array dy = gcpi_at(g.b, from * g.out_pitch);
+    gcpi_rounds<MATH, GCPI_BM + 8, BN + 8>(product, stages, pixels, [&](int p, float *a) {
+        gcpi_weights_load<VEC, BN, sums::THREADS, gcpi_block_terms(MATH)>(g, dy, column, p, pixels, tap, &pixel,
+                                                                          (T *)a);
     });
     product.each([&](int r, int c, const float *results, int count) {
         for (int i = 0; i < count; i++, c++) {
@@ -846,18 +987,20 @@ GCPI_DEVICE void gcpi_weights_piece(const gcpi_tiling &g, int tile, int first, i
 
 /* The K-blocks of all tiles lie in a row, and a block's share is `length` of them: the end of one tile, whole ones,
    the beginning of another. A tile's pieces go to partial sums 0, 1, ... in order of the blocks. */
-template <int VEC, int BN, bool TF32>
-static __global__ void __launch_bounds__(gcpi_tile_sums<BN, false, TF32>::THREADS, 2)
+template <int VEC, int BN, int MATH>
+static __global__ void __launch_bounds__(gcpi_tile_sums<BN, false, MATH>::THREADS, 2)
     gcpi_weights_kernel(gcpi_tiling g, ptrdiff_t work)
 {
     GCP_DYN_SHARED(float, stages); /* gcpi_stages of a [BK][128+8], b [BK][BN+8] */
+    if (gcpi_is_empty(MATH)) return;
     ptrdiff_t at = (ptrdiff_t)blockIdx.x * g.length, end = at + g.length < work ? at + g.length : work;
 #pragma unroll 1
     while (at < end) {
         const int tile = (int)(at / g.steps), first = (int)(at - (ptrdiff_t)tile * g.steps);
         const int steps = g.steps - first < end - at ? g.steps - first : (int)(end - at);
         const ptrdiff_t piece = blockIdx.x - (ptrdiff_t)tile * g.steps / g.length;
-        gcpi_weights_piece<VEC, BN, TF32>(g, tile, first, steps, g.out + piece * g.columns * g.k, stages);
+        float *out = (float *)g.out.at + piece * g.columns * g.k;
+        gcpi_weights_piece<VEC, BN, MATH>(g, tile, first, steps, out, stages);
         at += steps;
         if (at < end) __syncthreads(); /* the stages are free */
     }
@@ -886,7 +1029,8 @@ static __global__ void __launch_bounds__(GCPI_THREADS)
 
 /* DATA: out = dx, in = dy; otherwise out = y, in = x. */
 template <bool DATA> static __global__ void __launch_bounds__(GCPI_THREADS)
-    gcpi_direct_kernel(gcpi_cuda_conv c, const float *in, const float *w, const float *bias, float *out, int accumulate)
+    gcpi_direct_kernel(gcpi_cuda_conv c, gcpi_cuda_array in, const float *w, const float *bias, gcpi_cuda_array out,
+                       int accumulate)
 {
     const int outs = DATA ? c.ci : c.co, rows = DATA ? c.h : c.ho, cols = DATA ? c.w : c.wo;
     const int in_h = DATA ? c.ho : c.h, in_w = DATA ? c.wo : c.w;
@@ -897,7 +1041,6 @@ template <bool DATA> static __global__ void __launch_bounds__(GCPI_THREADS)
     const ptrdiff_t filter = (ptrdiff_t)c.kh * c.kw * ci, step = DATA ? filter : 1;
     const gcpi_walk at = gcpi_walk_at(pixel, rows, cols);
     if (at.hi >= c.n) return;
-    in += group * ins;
     w += DATA ? group * co * filter + channel % ci : channel * filter;
     float sum = 0;
     for (int ky = 0; ky < c.kh; ky++)
@@ -908,18 +1051,17 @@ template <bool DATA> static __global__ void __launch_bounds__(GCPI_THREADS)
             if (DATA) y /= c.sh, x /= c.sw;
             if (y < 0 || y >= in_h || x < 0 || x >= in_w) continue;
             const ptrdiff_t pixel_in = ((ptrdiff_t)at.hi * in_h + y) * in_w + x;
-            const float *from = in + pixel_in * (DATA ? c.ypitch : c.xpitch);
+            const gcpi_cuda_array from = gcpi_at(in, pixel_in * (DATA ? c.ypitch : c.xpitch) + group * ins);
 #pragma unroll 2 /* more, and registers spill */
-            for (int i = 0; i < ins; i++) sum = fmaf(from[i], w[i * step], sum);
+            for (int i = 0; i < ins; i++) sum = fmaf(gcpi_get(from, i), w[i * step], sum);
         }
     if (bias) sum += bias[channel];
-    out += pixel * (DATA ? c.xpitch : c.ypitch) + channel;
-    *out = accumulate ? *out + sum : sum;
+    gcpi_set(out, pixel * (DATA ? c.xpitch : c.ypitch) + channel, sum, accumulate);
 }
 
 /* Pixels [y*length, (y+1)*length), y = blockIdx.y. Neighbouring threads have neighbouring channels of dy. */
 static __global__ void __launch_bounds__(GCPI_THREADS)
-    gcpi_direct_weights_kernel(gcpi_cuda_conv c, const float *x, const float *dy, float *out, ptrdiff_t length,
+    gcpi_direct_weights_kernel(gcpi_cuda_conv c, gcpi_cuda_array x, gcpi_cuda_array dy, float *out, ptrdiff_t length,
                                int accumulate)
 {
     const ptrdiff_t index = (ptrdiff_t)blockIdx.x * GCPI_THREADS + threadIdx.x;
@@ -936,7 +1078,8 @@ static __global__ void __launch_bounds__(GCPI_THREADS)
         const int iy = at.mid * c.sh - c.pt + tap.hi * c.dh;
         const int ix = at.lo * c.sw - c.pl + tap.mid * c.dw;
         if (iy < 0 || iy >= c.h || ix < 0 || ix >= c.w) continue;
-        sum = fmaf(x[(((ptrdiff_t)at.hi * c.h + iy) * c.w + ix) * c.xpitch + channel], dy[p * c.ypitch + co], sum);
+        const ptrdiff_t from = (((ptrdiff_t)at.hi * c.h + iy) * c.w + ix) * c.xpitch + channel;
+        sum = fmaf(gcpi_get(x, from), gcpi_get(dy, p * c.ypitch + co), sum);
     }
     out += ((ptrdiff_t)blockIdx.y * c.co + co) * k + at_k;
     *out = accumulate ? *out + sum : sum;
@@ -959,7 +1102,7 @@ static gcpi_tiling gcpi_gather_forward(const gcpi_cuda_conv *c)
 /* Row iy of x is read by outputs oy with oy*sh = iy + pt - ky*dh. For the rows py, py+sh, ... that means, if dh ==
    1, ky = q, q+sh, ..., q = (py+pt) % sh; if sh == 1, every ky. Either way the i-th tap of the j-th of them reads dy
    row j + (py+pt-q)/sh - i*dh. Columns likewise. */
-static gcpi_tiling gcpi_gather_data(const gcpi_cuda_conv *c, int py, int px, const float *turned)
+static gcpi_tiling gcpi_gather_data(const gcpi_cuda_conv *c, int py, int px, const gcpi_cuda_array &turned)
 {
     const int qy = (py + c->pt) % c->sh, qx = (px + c->pl) % c->sw;
     gcpi_tiling g = {};
@@ -971,7 +1114,7 @@ static gcpi_tiling gcpi_gather_data(const gcpi_cuda_conv *c, int py, int px, con
     g.xstep = 1, g.xbase = (px + c->pl) / c->sw, g.xtap = -c->dw, g.taps_w = gcpi_tap_count(qx, c->kw, c->sw);
     g.oys = c->sh, g.oy0 = py, g.oxs = c->sw, g.ox0 = px, g.out_h = c->h, g.out_w = c->w, g.out_pitch = c->xpitch;
     g.columns = c->ci, g.k = g.taps_h * g.taps_w * g.channels;
-    g.b = turned + gcpi_phase_start(*c, qy, qx);
+    g.b = gcpi_at(turned, gcpi_phase_start(*c, qy, qx));
     return g;
 }
 
@@ -987,13 +1130,14 @@ static int gcpi_tile_columns(int columns, int vec) { return columns > 64 && vec 
 /* How blocks share the pixels of dw, by shape alone, so that the bits do not depend on the device: two full waves of
    GCPI_WAVE, or one where the partial sums of two take too many bytes, or a block a tile. */
 struct gcpi_shares { int steps, length, pieces; ptrdiff_t work; }; /* pieces: most partial sums of a tile */
-static gcpi_shares gcpi_weights_shares(const gcpi_cuda_conv *c, bool direct)
+static gcpi_shares gcpi_weights_shares(const gcpi_cuda_conv *c, bool direct, int math)
 {
     const ptrdiff_t k = (ptrdiff_t)c->kh * c->kw * (c->ci / c->groups), count = c->co * k;
     const ptrdiff_t columns = gcpi_tile_columns(c->co, c->ci), staged = c->ci == 3 ? gcpi_staged<3>((int)k) : k;
     const ptrdiff_t tiles = direct ? gcpi_blocks(count, GCPI_THREADS)
                                    : gcpi_blocks(staged, GCPI_BM) * gcpi_blocks(c->co, (int)columns);
-    const ptrdiff_t terms = gcpi_block_terms(c->tf32 && !direct), most = (1 << 30) / terms; /* pixels in an int */
+    const ptrdiff_t terms = gcpi_block_terms(direct ? GCPI_FP32 : math),
+                    most = (1 << 30) / terms; /* pixels in an int */
     const ptrdiff_t steps = ((ptrdiff_t)c->n * c->ho * c->wo + terms - 1) / terms;
     gcpi_shares s = { (int)steps, (int)gcpi_least(most, steps), 1, tiles * steps };
     for (int waves = 2; waves > 0 && count > 0; waves--) {
@@ -1007,9 +1151,14 @@ static gcpi_shares gcpi_weights_shares(const gcpi_cuda_conv *c, bool direct)
     if (steps > most) s.pieces = (int)((steps + most - 2) / most + 1);
     return s;
 }
-int gcpi_cuda_weights_blocks(const gcpi_cuda_conv *c)
+/* How operands are multiplied: halves as they are. */
+static int gcpi_math_of(const gcpi_cuda_conv *c, bool halves)
 {
-    const gcpi_shares s = gcpi_weights_shares(c, false);
+    return halves ? GCPI_BF16 : c->tf32 ? GCPI_TF32 : GCPI_FP32;
+}
+int gcpi_cuda_weights_blocks(const gcpi_cuda_conv *c, int halves)
+{
+    const gcpi_shares s = gcpi_weights_shares(c, false, gcpi_math_of(c, halves));
     return gcpi_blocks(s.work, s.length);
 }
 
@@ -1020,116 +1169,162 @@ static void gcpi_tiling_shared(const void *kernel, int bytes)
     if (cudaPeekAtLastError() == cudaSuccess)
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
 }
-template <int VEC, int BN, bool TF32> static void gcpi_gather_launch(gcpi_tiling g, cudaStream_t stream)
+template <int VEC, int BN, int MATH> static void gcpi_gather_launch(gcpi_tiling g, cudaStream_t stream)
 {
     const int blocks = gcpi_blocks((ptrdiff_t)g.n * g.rows * g.cols, GCPI_BM) * gcpi_blocks(g.columns, BN);
-    const int terms = gcpi_block_terms(TF32), shared = 4 * gcpi_stages(TF32) * terms * (GCPI_BM + BN);
-    gcpi_tiling_shared((const void *)gcpi_gather_kernel<VEC, BN, TF32>, shared);
-    g.step = gcpi_walk_at(terms, g.taps_w, g.channels);
-    GCP_LAUNCH((gcpi_gather_kernel<VEC, BN, TF32>), blocks, GCPI_THREADS, shared, stream, g);
+    const int shared = 4 * gcpi_stages(MATH) * gcpi_block_words(MATH) * (GCPI_BM + BN);
+    gcpi_tiling_shared((const void *)gcpi_gather_kernel<VEC, BN, MATH>, shared);
+    g.step = gcpi_walk_at(gcpi_block_terms(MATH), g.taps_w, g.channels);
+    GCP_LAUNCH((gcpi_gather_kernel<VEC, BN, MATH>), blocks, GCPI_THREADS, shared, stream, g);
 }
-template <int VEC, int BN, bool TF32> static void gcpi_weights_launch(gcpi_tiling g, cudaStream_t stream)
+template <int VEC, int BN, int MATH> static void gcpi_weights_launch(gcpi_tiling g, cudaStream_t stream)
 {
-    const int threads = gcpi_tile_sums<BN, false, TF32>::THREADS;
-    const int shared = 4 * gcpi_stages(TF32) * gcpi_block_terms(TF32) * (GCPI_BM + 8 + BN + 8);
+    const int threads = gcpi_tile_sums<BN, false, MATH>::THREADS;
+    const int shared = 4 * gcpi_stages(MATH) * gcpi_block_words(MATH) * (GCPI_BM + 8 + BN + 8);
     const int tiles = gcpi_blocks(gcpi_staged<VEC>(g.k), GCPI_BM) * gcpi_blocks(g.columns, BN);
     const ptrdiff_t work = (ptrdiff_t)tiles * g.steps;
-    gcpi_tiling_shared((const void *)gcpi_weights_kernel<VEC, BN, TF32>, shared);
+    gcpi_tiling_shared((const void *)gcpi_weights_kernel<VEC, BN, MATH>, shared);
     g.step = gcpi_walk_at(threads * GCPI_STAGED(VEC) / GCPI_BM, g.rows, g.cols);
-    GCP_LAUNCH((gcpi_weights_kernel<VEC, BN, TF32>), gcpi_blocks(work, g.length), threads, shared, stream, g, work);
+    GCP_LAUNCH((gcpi_weights_kernel<VEC, BN, MATH>), gcpi_blocks(work, g.length), threads, shared, stream, g, work);
 }
 
-#define GCPI_CONV_MATH(launch, v, bn) { launch<v, bn, false>, launch<v, bn, true> }
-#define GCPI_CONV_TILES(launch, v) \
-    { GCPI_CONV_MATH(launch, v, 32), GCPI_CONV_MATH(launch, v, 64), GCPI_CONV_MATH(launch, v, (v) == 3 ? 64 : 128) }
+/* Copies of one element, or of 4 bytes where they are more than one, of 16, of three channels; for columns of 32, 64
+   and 128. */
 typedef void gcpi_tiling_launcher(gcpi_tiling, cudaStream_t);
-static void gcpi_gather_run(gcpi_tiling g, int tf32, cudaStream_t stream)
+enum { GCPI_ONES, GCPI_PAIRS, GCPI_SIXTEENS, GCPI_THREES };
+#define GCPI_CONV_TILES(launch, v, math) \
+    { launch<v, 32, math>, launch<v, 64, math>, launch<v, (v) == 3 ? 64 : 128, math> }
+#define GCPI_CONV_COPIES(launch, pair, sixteen, math) \
+    GCPI_CONV_TILES(launch, 1, math), GCPI_CONV_TILES(launch, pair, math), GCPI_CONV_TILES(launch, sixteen, math)
+/* What neighbours in k are copied at a time: all of them lie side by side in both operands, dense or of this pitch. */
+static int gcpi_copies_of(const gcpi_tiling &g, ptrdiff_t counts, bool halves)
 {
-    static gcpi_tiling_launcher *const launch[2][3][2] = { GCPI_CONV_TILES(gcpi_gather_launch, 1),
-                                                           GCPI_CONV_TILES(gcpi_gather_launch, 4) };
-    const ptrdiff_t counts = g.channels | g.pitch;
-    const bool four = counts % 4 == 0 && ((size_t)g.src | (size_t)g.b) % 16 == 0;
-    const ptrdiff_t results = g.columns | g.out_pitch | (g.end.other.data ? g.end.other.pitch : 0);
-    g.pairs = results % 2 == 0 && ((size_t)g.out | (size_t)g.end.other.data) % 8 == 0;
-    if (g.n > 0 && g.rows > 0 && g.cols > 0 && g.columns > 0)
-        launch[four][gcpi_tile_columns(g.columns, 1) / 64][tf32 != 0](g, stream);
+    const size_t places = (size_t)g.src.at | (size_t)g.b.at;
+    if (counts % (halves ? 8 : 4) == 0 && places % 16 == 0) return GCPI_SIXTEENS;
+    return halves && counts % 2 == 0 && places % 4 == 0 ? GCPI_PAIRS : GCPI_ONES;
 }
-static void gcpi_weights_run(gcpi_tiling g, int tf32, cudaStream_t stream)
+static bool gcpi_by_twos(const gcpi_cuda_array &a, ptrdiff_t pitch)
 {
-    static gcpi_tiling_launcher *const launch[3][3][2] = { GCPI_CONV_TILES(gcpi_weights_launch, 1),
-                                                           GCPI_CONV_TILES(gcpi_weights_launch, 3),
-                                                           GCPI_CONV_TILES(gcpi_weights_launch, 4) };
-    const ptrdiff_t counts = g.channels | g.pitch;
-    g.fours = (g.columns | g.out_pitch) % 4 == 0 && (size_t)g.b % 16 == 0;
-    const int vec = g.channels == 3 ? 3 : counts % 4 == 0 && (size_t)g.src % 16 == 0 && g.fours ? 4 : 1;
-    launch[vec / 2][gcpi_tile_columns(g.columns, vec) / 64][tf32 != 0](g, stream);
+    return !a.at || (pitch % 2 == 0 && (size_t)a.at % (a.half ? 4 : 8) == 0);
+}
+static void gcpi_gather_run(gcpi_tiling g, int math, cudaStream_t stream)
+{
+    static gcpi_tiling_launcher *const launch[3][3][3] = {
+        { GCPI_CONV_COPIES(gcpi_gather_launch, 1, 4, GCPI_FP32) },
+        { GCPI_CONV_COPIES(gcpi_gather_launch, 1, 4, GCPI_TF32) },
+        { GCPI_CONV_COPIES(gcpi_gather_launch, 2, 8, GCPI_BF16) }
+    };
+    g.pairs = g.columns % 2 == 0 && gcpi_by_twos(g.out, g.out_pitch) &&
+              gcpi_by_twos(gcpi_at(g.end.other, 0), g.end.other.pitch);
+    if (g.n > 0 && g.rows > 0 && g.cols > 0 && g.columns > 0)
+        launch[math][gcpi_copies_of(g, g.channels | g.pitch, math == GCPI_BF16)]
+              [gcpi_tile_columns(g.columns, 1) / 64](g, stream);
+}
+static void gcpi_weights_run(gcpi_tiling g, int math, cudaStream_t stream)
+{
+    static gcpi_tiling_launcher *const launch[3][4][3] = {
+        { GCPI_CONV_COPIES(gcpi_weights_launch, 1, 4, GCPI_FP32), GCPI_CONV_TILES(gcpi_weights_launch, 3, GCPI_FP32) },
+        { GCPI_CONV_COPIES(gcpi_weights_launch, 1, 4, GCPI_TF32), GCPI_CONV_TILES(gcpi_weights_launch, 3, GCPI_TF32) },
+        { GCPI_CONV_COPIES(gcpi_weights_launch, 2, 8, GCPI_BF16), GCPI_CONV_TILES(gcpi_weights_launch, 3, GCPI_BF16) }
+    };
+    const bool alike = g.src.half == g.b.half;
+    const int three = g.channels == 3, copies =
+        three ? GCPI_THREES
+        : alike ? gcpi_copies_of(g, g.channels | g.pitch | g.columns | g.out_pitch, math == GCPI_BF16) : GCPI_ONES;
+    g.fours = alike && (g.columns | g.out_pitch) % 4 == 0 && (size_t)g.b.at % (g.b.half ? 8 : 16) == 0;
+    launch[math][copies][gcpi_tile_columns(g.columns, three ? 3 : 1) / 64](g, stream);
 }
 
-size_t gcpi_cuda_conv_workspace(const gcpi_cuda_conv *c, int pass)
+/* store: of the plan. Which operands hold halves is not known yet: enough for either. */
+size_t gcpi_cuda_conv_workspace(const gcpi_cuda_conv *c, int pass, gcp_store store)
 {
+    const bool direct = gcpi_conv_direct(c, pass);
     const size_t weights = (size_t)c->co * c->kh * c->kw * (c->ci / c->groups) * sizeof(float);
-    if (pass == GCPI_CUDA_DATA) return gcpi_conv_direct(c, pass) ? 0 : weights;
-    if (pass != GCPI_CUDA_WEIGHTS) return 0;
-    const size_t pieces = (size_t)gcpi_weights_shares(c, gcpi_conv_direct(c, pass)).pieces;
+    if (pass == GCPI_CUDA_DATA) return direct ? 0 : weights;
+    if (pass != GCPI_CUDA_WEIGHTS) return direct || !store ? 0 : weights / 2;
+    size_t pieces = 1;
+    for (int halves = 0; halves <= (store == GCP_STORE_BF16); halves++)
+        pieces = gcpi_most(pieces, (size_t)gcpi_weights_shares(c, direct, gcpi_math_of(c, halves)).pieces);
     return pieces > 1 ? pieces * weights : 0;
 }
 
-void gcpi_cuda_conv_forward(const gcpi_cuda_conv *c, const float *x, const float *w, const float *bias, float *y,
-                            int accumulate, const gcpi_cuda_end *end, cudaStream_t stream)
+/* Halves are multiplied by rounded weights, which go to the workspace. */
+static gcpi_cuda_array gcpi_conv_weights(const gcpi_cuda_conv *c, const float *w, bool halves, void *workspace,
+                                         cudaStream_t stream)
+{
+    const gcpi_cuda_array floats = { (void *)(uintptr_t)w, 0 }, rounded = { workspace, 1 };
+    const int k = c->kh * c->kw * c->ci;
+    const gcp_view none = {};
+    gcp_view from = {}, to;
+    if (!halves) return floats;
+    from.data = floats.at; from.pitch = k; from.shape = { 4, { 1, 1, c->co, k } };
+    to = from;
+    to.data = workspace; to.dtype = GCP_DTYPE_BF16;
+    gcpi_cuda_map(GCPI_FN_COPY, to, from, none, 0, 0, stream);
+    return rounded;
+}
+void gcpi_cuda_conv_forward(const gcpi_cuda_conv *c, gcp_view x, const float *w, const float *bias, gcp_view y,
+                            const gcpi_cuda_end *end, void *workspace, cudaStream_t stream)
 {
     const ptrdiff_t outputs = (ptrdiff_t)c->n * c->ho * c->wo * c->co;
     gcpi_tiling g = gcpi_gather_forward(c);
-    g.src = x, g.b = w, g.bias = bias, g.out = y, g.accumulate = accumulate, g.sum_columns = gcpi_sum_columns(c->co);
+    g.src = gcpi_at(x, 0), g.bias = bias, g.out = gcpi_at(y, 0), g.accumulate = y.accumulate;
+    g.sum_columns = gcpi_sum_columns(c->co);
     if (end) g.end = *end;
-    if (!gcpi_conv_direct(c, GCPI_CUDA_FORWARD))
-        gcpi_gather_run(g, c->tf32, stream);
-    else if (outputs > 0)
-        GCP_LAUNCH(gcpi_direct_kernel<false>, gcpi_blocks(outputs, GCPI_THREADS), GCPI_THREADS, 0, stream, *c, x, w,
-                   bias, y, accumulate);
-}
-
-void gcpi_cuda_conv_backward_data(const gcpi_cuda_conv *c, const float *dy, const float *w, float *dx, int accumulate,
-                                             void *workspace, cudaStream_t stream)
-{
-    const ptrdiff_t inputs = (ptrdiff_t)c->n * c->h * c->w * c->ci;
-    if (inputs <= 0) return;
-    if (gcpi_conv_direct(c, GCPI_CUDA_DATA)) {
-        GCP_LAUNCH(gcpi_direct_kernel<true>, gcpi_blocks(inputs, GCPI_THREADS), GCPI_THREADS, 0,
-                   stream, *c, dy, w, (const float *)NULL, dx, accumulate);
+    if (outputs <= 0) return;
+    if (gcpi_conv_direct(c, GCPI_CUDA_FORWARD)) {
+        GCP_LAUNCH(gcpi_direct_kernel<false>, gcpi_blocks(outputs, GCPI_THREADS), GCPI_THREADS, 0, stream, *c, g.src, w,
+                   bias, g.out, y.accumulate);
         return;
     }
-    float *turned = (float *)workspace;
+    g.b = gcpi_conv_weights(c, w, g.src.half, workspace, stream);
+    gcpi_gather_run(g, gcpi_math_of(c, g.src.half), stream);
+}
+
+void gcpi_cuda_conv_backward_data(const gcpi_cuda_conv *c, gcp_view dy, const float *w, const float *bias, gcp_view dx,
+                                  void *workspace, cudaStream_t stream)
+{
+    const ptrdiff_t inputs = (ptrdiff_t)c->n * c->h * c->w * c->ci;
+    const gcpi_cuda_array from = gcpi_at(dy, 0), to = gcpi_at(dx, 0), turned = { workspace, from.half };
+    if (inputs <= 0) return;
+    if (gcpi_conv_direct(c, GCPI_CUDA_DATA)) {
+        GCP_LAUNCH(gcpi_direct_kernel<true>, gcpi_blocks(inputs, GCPI_THREADS), GCPI_THREADS, 0, stream, *c, from, w,
+                   bias, to, dx.accumulate);
+        return;
+    }
     const dim3 blocks((unsigned)gcpi_blocks(c->ci, 32) * c->kh * c->kw, gcpi_blocks(c->co, 32));
     GCP_LAUNCH(gcpi_transpose_weights_kernel, blocks, GCPI_THREADS, 0, stream, *c, w, turned);
     for (int py = 0; py < c->sh; py++)
         for (int px = 0; px < c->sw; px++) {
             gcpi_tiling g = gcpi_gather_data(c, py, px, turned);
-            g.src = dy, g.out = dx, g.accumulate = accumulate;
-            if (g.k > 0 || !accumulate) /* pixels that no output reads get zeros */
-                gcpi_gather_run(g, c->tf32, stream);
+            g.src = from, g.bias = bias, g.out = to, g.accumulate = dx.accumulate;
+            if (g.k > 0 || !dx.accumulate) /* pixels that no output reads get zeros, and the bias */
+                gcpi_gather_run(g, gcpi_math_of(c, from.half), stream);
         }
 }
 
-void gcpi_cuda_conv_backward_weights(const gcpi_cuda_conv *c, const float *x, const float *dy, float *dw,
-                                     int accumulate, void *workspace, cudaStream_t stream)
+void gcpi_cuda_conv_backward_weights(const gcpi_cuda_conv *c, gcp_view x, gcp_view dy, gcp_view dw, void *workspace,
+                                     cudaStream_t stream)
 {
     const bool direct = gcpi_conv_direct(c, GCPI_CUDA_WEIGHTS);
-    const gcpi_shares shares = gcpi_weights_shares(c, direct);
+    const int math = gcpi_math_of(c, gcpi_is_half(x) && gcpi_is_half(dy));
+    const gcpi_shares shares = gcpi_weights_shares(c, direct, math);
     gcpi_tiling g = gcpi_gather_forward(c);
     g.k = c->kh * c->kw * (c->ci / c->groups);
     const ptrdiff_t count = (ptrdiff_t)c->co * g.k;
     if (count <= 0) return;
-    g.src = x, g.b = dy, g.out = shares.pieces > 1 ? (float *)workspace : dw;
-    g.accumulate = accumulate && shares.pieces == 1, g.steps = shares.steps, g.length = shares.length;
+    g.src = gcpi_at(x, 0), g.b = gcpi_at(dy, 0), g.out = gcpi_at(dw, 0);
+    if (shares.pieces > 1) g.out.at = workspace;
+    g.accumulate = dw.accumulate && shares.pieces == 1, g.steps = shares.steps, g.length = shares.length;
     if (direct) {
         const dim3 blocks(gcpi_blocks(count, GCPI_THREADS), shares.pieces);
-        GCP_LAUNCH(gcpi_direct_weights_kernel, blocks, GCPI_THREADS, 0, stream, *c, x, dy, g.out,
-                   (ptrdiff_t)g.length * gcpi_block_terms(false), g.accumulate);
+        GCP_LAUNCH(gcpi_direct_weights_kernel, blocks, GCPI_THREADS, 0, stream, *c, g.src, g.b, (float *)g.out.at,
+                   (ptrdiff_t)g.length * gcpi_block_terms(GCPI_FP32), g.accumulate);
         g.steps = shares.pieces, g.length = 1;   /* each tile's pieces: all */
-    } else gcpi_weights_run(g, c->tf32, stream);
+    } else gcpi_weights_run(g, math, stream);
     if (shares.pieces > 1)
         GCP_LAUNCH(gcpi_weights_sum_kernel, gcpi_blocks(count, GCPI_THREADS), GCPI_THREADS, 0, stream, g,
-                   gcpi_tile_columns(c->co, c->ci), (const float *)workspace, dw, accumulate);
+                   gcpi_tile_columns(c->co, c->ci), (const float *)workspace, (float *)dw.data, dw.accumulate);
 }
 
 /* ==== src/ops/pointwise_table.h ==== */
@@ -1273,6 +1468,7 @@ template <int FN> GCPI_DEVICE float gcpi_apply(float a, float b, float p, float 
     case GCPI_FN_MUL: return a * b;
     case GCPI_FN_FILL: return p;
     case GCPI_FN_FILL_FROM: return b * p;
+    case GCPI_FN_ROUND: return gcpi_settled(a, true);
     GCPI_POINTWISE(GCPI_POINTWISE_CASE, GCPI_NUMBERS_CASE, GCPI_NUMBERS_CASE)
     default: return a; /* GCPI_FN_COPY */
     }
@@ -1307,7 +1503,8 @@ void gcpi_cuda_map(gcpi_cuda_fn fn, gcp_view to, gcp_view a, gcp_view b, float p
 #define GCPI_POINTWISE_LAUNCH(NAME, name) , gcpi_map_launch<GCPI_FN_##NAME>, gcpi_map_launch<GCPI_FN_##NAME##_BACK>
     static launcher *const launch[] = {          /* in the order of gcpi_cuda_fn */
         gcpi_map_launch<GCPI_FN_COPY>, gcpi_map_launch<GCPI_FN_ADD>, gcpi_map_launch<GCPI_FN_MUL>,
-        gcpi_map_launch<GCPI_FN_ADD_CHANNEL>, gcpi_map_launch<GCPI_FN_FILL>, gcpi_map_launch<GCPI_FN_FILL_FROM>
+        gcpi_map_launch<GCPI_FN_ADD_CHANNEL>, gcpi_map_launch<GCPI_FN_FILL>, gcpi_map_launch<GCPI_FN_FILL_FROM>,
+        gcpi_map_launch<GCPI_FN_ROUND>
         GCP_POINTWISE_OPS(GCPI_POINTWISE_LAUNCH)
     };
 #undef GCPI_POINTWISE_LAUNCH
@@ -1332,7 +1529,8 @@ template <int V> GCPI_DEVICE unsigned gcpi_apply_unit(const gcpi_cuda_apply &a, 
     }
     for (int k = 0; k < V; k++) {
         float v = a.mean ? (x[k] - mean[k]) * (scale[k] * gamma[k]) + beta[k] : x[k];
-        if (a.other.data) v = v + other[k];
+        if (a.other.data) v = gcpi_settled(v, a.settles) + other[k];
+        v = gcpi_settled(v, a.settles);
         bits |= (unsigned)gcpi_within(v, a.rectifier) << k;
         x[k] = gcpi_rectified(v, a.rectifier);
     }
@@ -1357,8 +1555,8 @@ __global__ void gcpi_apply_fours_kernel(gcpi_applied m)
 void gcpi_cuda_apply_run(const gcpi_cuda_apply *a, cudaStream_t stream)
 {
     gcpi_applied m = { *a, gcpi_cut_of(a->y, a->x, a->other, !a->mean) };
-    const bool aligned = gcpi_aligned(a->mean, 0) && gcpi_aligned(a->scale, 0) && gcpi_aligned(a->gamma, 0) &&
-                         gcpi_aligned(a->beta, 0);
+    const bool aligned = gcpi_aligned(a->mean) && gcpi_aligned(a->scale) && gcpi_aligned(a->gamma) &&
+                         gcpi_aligned(a->beta);
     if (m.cut.v == 4 && aligned) { GCPI_EACH(gcpi_apply_fours_kernel, m.cut.units, m); return; }
     m.cut.units *= (size_t)m.cut.v;
     m.cut.width *= (unsigned)m.cut.v;
@@ -1399,8 +1597,8 @@ __global__ void gcpi_reshape_kernel(gcp_view to, gcp_view from, size_t count)
 {
     const size_t i = gcpi_thread();
     if (i >= count) return;
-    gcpi_store<1>(to, gcpi_unit_of<1>(i, (unsigned)to.shape.d[3]),
-                  gcpi_at(from, gcpi_unit_of<1>(i, (unsigned)from.shape.d[3])));
+    const float v = gcpi_get(gcpi_at(from, gcpi_unit_of<1>(i, (unsigned)from.shape.d[3])), 0);
+    gcpi_store<1>(to, gcpi_unit_of<1>(i, (unsigned)to.shape.d[3]), &v);
 }
 void gcpi_cuda_reshape(gcp_view to, gcp_view from, cudaStream_t stream)
 {
@@ -1434,7 +1632,7 @@ __global__ void gcpi_dropout_kernel(gcp_view to, gcp_view from, double rate, int
     gcpi_philox(draw, numbers->seed + 0x9E3779B97F4A7C15u * ordinal);
     for (size_t k = 0; k < 4 && 4 * group + k < per; k++) {
         const gcpi_unit u = gcpi_unit_of<1>(image * per + 4 * group + k, (unsigned)to.shape.d[3]);
-        const float v = draw[per_sample ? 0 : k] >= limit ? *gcpi_at(from, u) * gain : 0;
+        const float v = draw[per_sample ? 0 : k] >= limit ? gcpi_get(gcpi_at(from, u), 0) * gain : 0;
         gcpi_store<1>(to, u, &v);
     }
 }
@@ -1464,7 +1662,7 @@ GCPI_DEVICE float gcpi_spread(const gcp_view &v, const int *at)
     ptrdiff_t pixel = 0;
     if (!v.data) return 0;
     for (int k = 0; k < 3; k++) pixel = pixel * v.shape.d[k] + (v.shape.d[k] > 1 ? at[k] : 0);
-    return ((const float *)v.data)[pixel * v.pitch + (v.shape.d[3] > 1 ? at[3] : 0)];
+    return gcpi_get(gcpi_at(v, pixel * v.pitch), v.shape.d[3] > 1 ? at[3] : 0);
 }
 
 struct gcpi_pair_map { gcp_view to, x, y, z; size_t count; float p; };
@@ -1475,9 +1673,8 @@ template <int LOOP> __global__ void gcpi_pair_kernel(gcpi_pair_map m)
     if (i >= m.count) return;
     for (int k = 3; k >= 0; k--) { at[k] = (int)(i % (size_t)m.to.shape.d[k]); i /= (size_t)m.to.shape.d[k]; }
     const ptrdiff_t pixel = ((ptrdiff_t)at[0] * m.to.shape.d[1] + at[1]) * m.to.shape.d[2] + at[2];
-    float *to = (float *)m.to.data + pixel * m.to.pitch + at[3];
     const float value = gcpi_pair_value<LOOP>(gcpi_spread(m.x, at), gcpi_spread(m.y, at), gcpi_spread(m.z, at), m.p);
-    *to = m.to.accumulate ? *to + value : value;
+    gcpi_set(gcpi_at(m.to, pixel * m.to.pitch), at[3], value, m.to.accumulate);
 }
 
 /* The gradient of an operand that is spread, as sums over pixels: its elements are the channels, and what is summed for
@@ -1545,7 +1742,7 @@ __global__ void gcpi_moved_kernel(gcpi_moves v)
         to += at * v.m.ts[k];
         from += at * v.m.fs[k];
     }
-    v.m.to[to] = v.m.accumulate ? v.m.to[to] + v.m.from[from] : v.m.from[from];
+    gcpi_set(v.m.to, to, gcpi_get(v.m.from, from), v.m.accumulate);
 }
 /* Where `from` lies side by side along another axis (across) than `to` does, 32 by 32 elements go through shared
    memory. */
@@ -1560,15 +1757,15 @@ __global__ void gcpi_turned_kernel(gcpi_turns v)
     block /= v.tiles[0] * v.tiles[1];
     const ptrdiff_t a = (ptrdiff_t)(block % (unsigned)v.m.size[v.rest[0]]),
                     b = (ptrdiff_t)(block / (unsigned)v.m.size[v.rest[0]]);
-    const float *from = v.m.from + a * v.m.fs[v.rest[0]] + b * v.m.fs[v.rest[1]];
-    float *to = v.m.to + a * v.m.ts[v.rest[0]] + b * v.m.ts[v.rest[1]];
+    const gcpi_cuda_array from = gcpi_at(v.m.from, a * v.m.fs[v.rest[0]] + b * v.m.fs[v.rest[1]]),
+                          to = gcpi_at(v.m.to, a * v.m.ts[v.rest[0]] + b * v.m.ts[v.rest[1]]);
     for (unsigned k = row; k < 32; k += 8)
-        if (c + k < columns && r + column < rows) tile[k][column] = from[(ptrdiff_t)(c + k) * v.m.fs[3] + r + column];
+        if (c + k < columns && r + column < rows)
+            tile[k][column] = gcpi_get(from, (ptrdiff_t)(c + k) * v.m.fs[3] + r + column);
     __syncthreads();
     for (unsigned k = row; k < 32; k += 8) {
         if (r + k >= rows || c + column >= columns) continue;
-        float *at = to + (ptrdiff_t)(r + k) * v.m.ts[v.across] + c + column;
-        *at = v.m.accumulate ? *at + tile[column][k] : tile[column][k];
+        gcpi_set(to, (ptrdiff_t)(r + k) * v.m.ts[v.across] + c + column, tile[column][k], v.m.accumulate);
     }
 }
 void gcpi_cuda_move(const gcpi_cuda_moved *m, cudaStream_t stream)
@@ -1598,9 +1795,9 @@ template <int V> GCPI_DEVICE gcpi_spot gcpi_spot_of(size_t i, gcp_shape s)
     gcpi_spot p = { (int)image, (int)(row - image * h), (int)(pixel - row * w), u.c };
     return p;
 }
-GCPI_DEVICE float *gcpi_at(const gcp_view &v, int image, int y, int x, size_t c)
+GCPI_DEVICE gcpi_cuda_array gcpi_at(const gcp_view &v, int image, int y, int x, size_t c)
 {
-    return (float *)v.data + (((ptrdiff_t)image * v.shape.d[1] + y) * v.shape.d[2] + x) * v.pitch + c;
+    return gcpi_at(v, (((ptrdiff_t)image * v.shape.d[1] + y) * v.shape.d[2] + x) * v.pitch + (ptrdiff_t)c);
 }
 template <int V> GCPI_DEVICE void gcpi_load_bytes(unsigned *v, const unsigned char *p)
 {
@@ -1664,7 +1861,8 @@ template <int V, bool MAX> __global__ void gcpi_pool_back_kernel(gcpi_pool m)
     const size_t i = gcpi_thread();
     if (i >= m.units) return;
     const gcpi_spot p = gcpi_spot_of<V>(i, m.x.shape);
-    float *to = gcpi_at(m.x, p.image, p.y, p.x, p.c), sum[V] = {}, g[V];
+    const gcpi_cuda_array to = gcpi_at(m.x, p.image, p.y, p.x, p.c);
+    float sum[V] = {}, g[V];
     unsigned which[V] = {};
     if (m.x.accumulate) gcpi_load<V>(sum, to);
     for (int oy = gcpi_first(p.y, a.pt, a.kh, a.sh); oy < a.ho && oy * a.sh - a.pt <= p.y; oy++)
@@ -1722,9 +1920,9 @@ __global__ void gcpi_upsample_kernel(gcp_view x, gcp_view y, int factor, int bil
     float sum = 0;
     for (int t = 0; t < 4; t++) {
         float w = ty.w[t >> 1] * tx.w[t & 1];
-        if (w != 0) sum += w * *gcpi_at(x, p.image, ty.i[t >> 1], tx.i[t & 1], p.c);
+        if (w != 0) sum += w * gcpi_get(gcpi_at(x, p.image, ty.i[t >> 1], tx.i[t & 1], p.c), 0);
     }
-    *gcpi_at(y, p.image, p.y, p.x, p.c) = sum;
+    gcpi_set(gcpi_at(y, p.image, p.y, p.x, p.c), 0, sum);
 }
 __global__ void gcpi_upsample_back_kernel(gcp_view dx, gcp_view dy, int factor, int bilinear, size_t count)
 {
@@ -1732,7 +1930,8 @@ __global__ void gcpi_upsample_back_kernel(gcp_view dx, gcp_view dy, int factor, 
     if (i >= count) return;
     const gcpi_spot p = gcpi_spot_of<1>(i, dx.shape);
     int h = dx.shape.d[1], w = dx.shape.d[2], reach = bilinear ? factor : 0;
-    float *to = gcpi_at(dx, p.image, p.y, p.x, p.c), sum = dx.accumulate ? *to : 0;
+    const gcpi_cuda_array to = gcpi_at(dx, p.image, p.y, p.x, p.c);
+    float sum = dx.accumulate ? gcpi_get(to, 0) : 0;
     for (int oy = gcpi_low(h * factor, p.y * factor - reach); oy < gcpi_low(h * factor, (p.y + 1) * factor + reach);
          oy++) {
         gcpi_lerp ty = gcpi_lerp_of(oy, factor, h, bilinear);
@@ -1742,11 +1941,11 @@ __global__ void gcpi_upsample_back_kernel(gcp_view dx, gcp_view dy, int factor, 
             for (int t = 0; t < 4; t++) {
                 float weight = ty.w[t >> 1] * tx.w[t & 1];
                 if (weight != 0 && ty.i[t >> 1] == p.y && tx.i[t & 1] == p.x)
-                    sum += weight * *gcpi_at(dy, p.image, oy, ox, p.c);
+                    sum += weight * gcpi_get(gcpi_at(dy, p.image, oy, ox, p.c), 0);
             }
         }
     }
-    *to = sum;
+    gcpi_set(to, 0, sum);
 }
 void gcpi_cuda_upsample(gcp_view x, gcp_view y, int factor, int bilinear, int back, cudaStream_t stream)
 {
@@ -1799,12 +1998,13 @@ void gcpi_cuda_batch_stats(gcp_view x, const gcpi_cuda_stats *s, int summed, voi
 }
 
 /* The gradient of a batch-norm's output: g, or g through the rectifier behind it. Whether that one's x was inside is
-   computed again, as in forward. */
-struct gcpi_norm_end { const float *gamma, *beta; gcpi_cuda_rectifier rectifier; };
+   computed again, as in forward. settles: both are rounded, as they would be in memory. */
+struct gcpi_norm_end { const float *gamma, *beta; gcpi_cuda_rectifier rectifier; bool settles; };
 GCPI_DEVICE float gcpi_rectified_back(float g, float x, float mean, float scale, float gamma, float beta,
-                                      const gcpi_cuda_rectifier &r)
+                                      const gcpi_cuda_rectifier &r, bool settles)
 {
-    return gcpi_within((x - mean) * (scale * gamma) + beta, r) ? g : r.slope * g;
+    const float y = gcpi_settled((x - mean) * (scale * gamma) + beta, settles);
+    return gcpi_within(y, r) ? g : gcpi_settled(r.slope * g, settles);
 }
 template <bool RECTIFIED> struct gcpi_sum_of_norm {
     enum { SUMS = 2 };
@@ -1814,7 +2014,7 @@ template <bool RECTIFIED> struct gcpi_sum_of_norm {
     __device__ __forceinline__ void add(double *s, size_t p, int c) const
     {
         float v = gcpi_value(x, p, c), g = gcpi_value(dy, p, c);
-        if (RECTIFIED) g = gcpi_rectified_back(g, v, mean[c], scale[c], r.gamma[c], r.beta[c], r.rectifier);
+        if (RECTIFIED) g = gcpi_rectified_back(g, v, mean[c], scale[c], r.gamma[c], r.beta[c], r.rectifier, r.settles);
         s[0] += (double)(g * ((v - mean[c]) * scale[c]));
         s[1] += (double)g;
     }
@@ -1844,7 +2044,8 @@ template <int V, bool RECTIFIED> __global__ void gcpi_batch_norm_back_kernel(gcp
     gcpi_load<V>(mean_dy, m.means + m.cut.width * V + u.c);
     for (unsigned i = 0; i < V; i++) {
         float d = dy[i];
-        if (RECTIFIED) d = gcpi_rectified_back(d, x[i], mean[i], scale[i], gamma[i], beta[i], m.r.rectifier);
+        if (RECTIFIED)
+            d = gcpi_rectified_back(d, x[i], mean[i], scale[i], gamma[i], beta[i], m.r.rectifier, m.r.settles);
         float xhat = (x[i] - mean[i]) * scale[i];
         x[i] = gamma[i] * scale[i] * (d - mean_dy[i] - xhat * mean_x[i]);
     }
@@ -1852,8 +2053,8 @@ template <int V, bool RECTIFIED> __global__ void gcpi_batch_norm_back_kernel(gcp
 }
 template <bool RECTIFIED> static void gcpi_norm_launch(gcpi_norm m, cudaStream_t stream)
 {
-    const bool aligned = gcpi_aligned(m.mean, 0) && gcpi_aligned(m.scale, 0) && gcpi_aligned(m.r.gamma, 0) &&
-                         gcpi_aligned(m.r.beta, 0) && gcpi_aligned(m.means, 0);
+    const bool aligned = gcpi_aligned(m.mean) && gcpi_aligned(m.scale) && gcpi_aligned(m.r.gamma) &&
+                         gcpi_aligned(m.r.beta) && gcpi_aligned(m.means);
     m.cut = gcpi_cut_of(m.to, m.x, m.dy, false);
     if (m.cut.v == 4 && aligned) { GCPI_EACH((gcpi_batch_norm_back_kernel<4, RECTIFIED>), m.cut.units, m); return; }
     m.cut.units *= (size_t)m.cut.v;
@@ -1867,7 +2068,7 @@ template <bool RECTIFIED> static void gcpi_norm_back(const gcp_call *c, const gc
     m.to = c->din[0]; m.x = c->in[0]; m.dy = c->dout[0];
     m.mean = (const float *)c->in[1].data; m.scale = (const float *)c->in[2].data;
     m.r.gamma = (const float *)c->in[3].data; m.r.beta = RECTIFIED ? (const float *)c->in[4].data : NULL;
-    m.r.rectifier = rectifier;
+    m.r.rectifier = rectifier; m.r.settles = c->store == GCP_STORE_BF16;
     const int channels = m.x.shape.d[3];
     float *means = (float *)((char *)c->workspace + gcpi_cuda_sums_workspace(m.x.shape, 2)) - 4 * channels;
     m.means = means;         /* behind the sums */
@@ -1894,13 +2095,16 @@ struct gcpi_sum_of_layer  { enum { SUMS = 2 }; gcp_view x, dy; const float2 *mom
     }
 };
 /* rms: the mean counts as 0 */
-GCPI_DEVICE void gcpi_moments(const float *x, int width, double epsilon, int rms, double *mean, double *scale)
+GCPI_DEVICE void gcpi_moments(const gcpi_cuda_array &x, int width, double epsilon, int rms, double *mean, double *scale)
 {
     int lane = (int)(threadIdx.x % 32);
     double sum = 0, square = 0;
-    for (int i = lane; i < width; i += 32) sum += (double)x[i];
+    for (int i = lane; i < width; i += 32) sum += (double)gcpi_get(x, i);
     *mean = rms ? 0 : gcpi_warp_sum(sum) / width;
-    for (int i = lane; i < width; i += 32) square += ((double)x[i] - *mean) * ((double)x[i] - *mean);
+    for (int i = lane; i < width; i += 32) {
+        const double d = (double)gcpi_get(x, i) - *mean;
+        square += d * d;
+    }
     *scale = 1.0 / sqrt(gcpi_warp_sum(square) / width + epsilon);
 }
 __global__ void gcpi_layer_norm_kernel(gcp_view y, gcp_view x, const float *gamma, const float *beta, double epsilon,
@@ -1908,12 +2112,11 @@ __global__ void gcpi_layer_norm_kernel(gcp_view y, gcp_view x, const float *gamm
 {
     size_t p = (size_t)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
     if (p >= pixels) return;
-    const float *from = (const float *)x.data + (ptrdiff_t)p * x.pitch;
-    float *to = (float *)y.data + (ptrdiff_t)p * y.pitch;
+    const gcpi_cuda_array from = gcpi_pixel_of(x, p), to = gcpi_pixel_of(y, p);
     double mean, scale;
     gcpi_moments(from, x.shape.d[3], epsilon, rms, &mean, &scale);
     for (int i = (int)(threadIdx.x % 32); i < x.shape.d[3]; i += 32)
-        to[i] = (float)(((double)from[i] - mean) * scale) * gamma[i] + (rms ? 0 : beta[i]);
+        gcpi_set(to, i, (float)(((double)gcpi_get(from, i) - mean) * scale) * gamma[i] + (rms ? 0 : beta[i]));
 }
 __global__ void gcpi_layer_norm_back_kernel(gcp_view dx, gcp_view x, gcp_view dy, const float *gamma, double epsilon,
                                             int rms, float2 *moments, size_t pixels)
@@ -1921,24 +2124,23 @@ __global__ void gcpi_layer_norm_back_kernel(gcp_view dx, gcp_view x, gcp_view dy
     size_t p = (size_t)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
     int lane = (int)(threadIdx.x % 32), width = x.shape.d[3];
     if (p >= pixels) return;
-    const float *v = (const float *)x.data + (ptrdiff_t)p * x.pitch,
-                *g = (const float *)dy.data + (ptrdiff_t)p * dy.pitch;
+    const gcpi_cuda_array v = gcpi_pixel_of(x, p), g = gcpi_pixel_of(dy, p);
     double mean, scale, a = 0, b = 0;
     gcpi_moments(v, width, epsilon, rms, &mean, &scale);
     if (lane == 0) moments[p] = make_float2((float)mean, (float)scale);
     if (!dx.data) return;
     for (int i = lane; i < width; i += 32) {
-        double t = (double)g[i] * (double)gamma[i];
+        double t = (double)gcpi_get(g, i) * (double)gamma[i];
         a += t;
-        b += t * ((double)v[i] - mean) * scale;
+        b += t * ((double)gcpi_get(v, i) - mean) * scale;
     }
     a = rms ? 0 : gcpi_warp_sum(a);
     b = gcpi_warp_sum(b);
-    float *to = (float *)dx.data + (ptrdiff_t)p * dx.pitch;
+    const gcpi_cuda_array to = gcpi_pixel_of(dx, p);
     for (int i = lane; i < width; i += 32) {
-        double xhat = ((double)v[i] - mean) * scale;
-        float d = (float)(scale * ((double)g[i] * (double)gamma[i] - a / width - xhat * b / width));
-        to[i] = dx.accumulate ? to[i] + d : d;
+        double xhat = ((double)gcpi_get(v, i) - mean) * scale;
+        float d = (float)(scale * ((double)gcpi_get(g, i) * (double)gamma[i] - a / width - xhat * b / width));
+        gcpi_set(to, i, d, dx.accumulate);
     }
 }
 size_t gcpi_cuda_layer_norm_workspace(gcp_shape shape)
@@ -1981,39 +2183,38 @@ void gcpi_cuda_layer_norm_back(const gcp_call *c, double epsilon, int rms, cudaS
 
 struct gcpi_softmaxed { gcp_view to, y, dy; int logarithm; size_t pixels; };
 GCPI_DEVICE size_t gcpi_warp_pixel() { return (size_t)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32; }
-GCPI_DEVICE const float *gcpi_pixel_of(const gcp_view &v, size_t p)
-{
-    return (const float *)v.data + (ptrdiff_t)p * v.pitch;
-}
 
 __global__ void gcpi_softmax_kernel(gcpi_softmaxed m)                     /* y: what goes in */
 {
     const size_t p = gcpi_warp_pixel();
     const int lane = (int)(threadIdx.x % 32), n = m.to.shape.d[3];
     if (p >= m.pixels) return;
-    const float *x = gcpi_pixel_of(m.y, p);
-    float *to = (float *)m.to.data + (ptrdiff_t)p * m.to.pitch, top = x[0];
+    const gcpi_cuda_array x = gcpi_pixel_of(m.y, p), to = gcpi_pixel_of(m.to, p);
+    float top = gcpi_get(x, 0);
     double sum = 0;
-    for (int i = lane; i < n; i += 32) top = x[i] > top ? x[i] : top;
+    for (int i = lane; i < n; i += 32) top = gcpi_get(x, i) > top ? gcpi_get(x, i) : top;
     top = gcpi_warp_max(top);
-    for (int i = lane; i < n; i += 32) sum += (double)expf(x[i] - top);
+    for (int i = lane; i < n; i += 32) sum += (double)expf(gcpi_get(x, i) - top);
     sum = gcpi_warp_sum(sum);
     const float share = (float)(1 / sum), all = (float)log(sum);
-    for (int i = lane; i < n; i += 32) to[i] = m.logarithm ? x[i] - top - all : expf(x[i] - top) * share;
+    for (int i = lane; i < n; i += 32) {
+        const float v = gcpi_get(x, i) - top;
+        gcpi_set(to, i, m.logarithm ? v - all : expf(v) * share);
+    }
 }
 __global__ void gcpi_softmax_back_kernel(gcpi_softmaxed m)
 {
     const size_t p = gcpi_warp_pixel();
     const int lane = (int)(threadIdx.x % 32), n = m.to.shape.d[3];
     if (p >= m.pixels) return;
-    const float *y = gcpi_pixel_of(m.y, p), *dy = gcpi_pixel_of(m.dy, p);
-    float *to = (float *)m.to.data + (ptrdiff_t)p * m.to.pitch;
+    const gcpi_cuda_array y = gcpi_pixel_of(m.y, p), dy = gcpi_pixel_of(m.dy, p), to = gcpi_pixel_of(m.to, p);
     double sum = 0;
-    for (int i = lane; i < n; i += 32) sum += (double)(m.logarithm ? dy[i] : y[i] * dy[i]);
+    for (int i = lane; i < n; i += 32)
+        sum += (double)(m.logarithm ? gcpi_get(dy, i) : gcpi_get(y, i) * gcpi_get(dy, i));
     const float all = (float)gcpi_warp_sum(sum);
     for (int i = lane; i < n; i += 32) {
-        const float d = m.logarithm ? dy[i] - expf(y[i]) * all : y[i] * (dy[i] - all);
-        to[i] = m.to.accumulate ? to[i] + d : d;
+        const float v = gcpi_get(y, i), g = gcpi_get(dy, i);
+        gcpi_set(to, i, m.logarithm ? g - expf(v) * all : v * (g - all), m.to.accumulate);
     }
 }
 void gcpi_cuda_softmax(gcp_view y, gcp_view x, int logarithm, cudaStream_t stream)
@@ -2031,19 +2232,37 @@ void gcpi_cuda_softmax_back(gcp_view dx, gcp_view y, gcp_view dy, int logarithm,
 
 /* Attention: tiles of 32 rows and 32 keys. A block of 256 threads makes a tile of scores, eight rows of threads by
    32 keys. Sums go over tiles in order, so the bits depend on the shapes alone; so far they stay in the results'
-   memory. */
+   memory. Where results are halves their sums are floats in the workspace, 32 tokens for each of GCPI_AT_BLOCKS blocks,
+   each of which then makes several results, one after the other. */
 
-enum { GCPI_AT = 32, GCPI_AT_PITCH = 33 };
+enum { GCPI_AT = 32, GCPI_AT_PITCH = 33, GCPI_AT_BLOCKS = 264 };
 typedef float gcpi_tile_of[GCPI_AT][GCPI_AT_PITCH];
 
 /* What a block works on: a head of a sample, rows from `row` on and keys from `key` on; end: the sample's end. */
 struct gcpi_tile_at { int sample, head, row, key, end; };
-GCPI_DEVICE float *gcpi_at_head(const gcp_view &v, int sample, int token, int head, int width)
+GCPI_DEVICE gcpi_cuda_array gcpi_at_head(const gcp_view &v, int sample, int token, int head, int width)
 {
     const ptrdiff_t tokens = (ptrdiff_t)v.shape.d[1] * v.shape.d[2];
-    return (float *)v.data + (sample * tokens + token) * v.pitch + (ptrdiff_t)head * width;
+    return gcpi_at(v, (sample * tokens + token) * v.pitch + (ptrdiff_t)head * width);
 }
-GCPI_DEVICE int gcpi_at_end(const gcpi_cuda_attention &a, int sample)
+/* Where results of 32 tokens from `token` on add up: a head's channels, a row each token. to.data NULL: nowhere. */
+struct gcpi_at_sums { gcp_view to; float *at; ptrdiff_t pitch; int sample, token, tokens, head, width; };
+GCPI_DEVICE gcpi_at_sums gcpi_at_sums_of(const gcp_view &to, float *scratch, int sample, int token, int tokens,
+                                         int head, int width)
+{
+    gcpi_at_sums s = { to, scratch, width, sample, token, tokens, head, width };
+    if (to.data && to.dtype != GCP_DTYPE_BF16) {
+        s.at = (float *)gcpi_at_head(to, sample, token, head, width).at;
+        s.pitch = to.pitch;
+    }
+    return s;
+}
+/* This block's part of the workspace: width floats a token. */
+GCPI_DEVICE float *gcpi_at_scratch(const gcpi_cuda_attention &a, int width)
+{
+    return (float *)a.workspace + (size_t)blockIdx.x * GCPI_AT * (size_t)width;
+}
+GCPI_DEVICE int gcpi_at_last(const gcpi_cuda_attention &a, int sample)
 {
     const int end = a.lengths ? a.lengths[sample] : a.keys;
     return end < 0 ? 0 : end < a.keys ? end : a.keys;
@@ -2065,7 +2284,7 @@ GCPI_DEVICE void gcpi_at_load(gcpi_tile_of &to, const gcp_view &v, int sample, i
     const int c = (int)threadIdx.x % GCPI_AT;
     for (int r = (int)threadIdx.x / GCPI_AT; r < GCPI_AT; r += 8)
         to[r][c] = token + r < tokens && channel + c < width
-                       ? gcpi_at_head(v, sample, token + r, head, width)[channel + c] : 0;
+                       ? gcpi_get(gcpi_at_head(v, sample, token + r, head, width), channel + c) : 0;
 }
 /* s = rows of x times keys of y, over a head's channels. x and y are loaded part by part. */
 GCPI_DEVICE void gcpi_at_product(const gcpi_cuda_attention &a, const gcpi_tile_at &t, const gcp_view &x,
@@ -2088,76 +2307,101 @@ GCPI_DEVICE float gcpi_at_score(const gcpi_cuda_attention &a, const gcpi_tile_at
 {
     return s * a.scale + (a.bias.data ? *gcpi_at_bias(a, a.bias, t, r, k) : 0);
 }
-/* to (32 tokens by a head's channels) += s, or s transposed, times x's 32 tokens. */
-GCPI_DEVICE void gcpi_at_add(const gcp_view &to, int sample, int token, int tokens, int head, int width,
-                             const gcpi_tile_of &s, bool turned, const gcp_view &x, int from, int froms, int from_head,
-                             float scale, gcpi_tile_of &part)
+/* sums += scale times s, or s transposed, times x's 32 tokens. */
+GCPI_DEVICE void gcpi_at_add(const gcpi_at_sums &sums, const gcpi_tile_of &s, bool turned, const gcp_view &x, int from,
+                             int froms, int from_head, float scale, gcpi_tile_of &part)
 {
     const int c = (int)threadIdx.x % GCPI_AT;
-    for (int channel = 0; channel < width; channel += GCPI_AT) {
+    for (int channel = 0; sums.to.data && channel < sums.width; channel += GCPI_AT) {
         __syncthreads();
-        gcpi_at_load(part, x, sample, from, froms, from_head, width, channel);
+        gcpi_at_load(part, x, sums.sample, from, froms, from_head, sums.width, channel);
         __syncthreads();
         for (int r = (int)threadIdx.x / GCPI_AT; r < GCPI_AT; r += 8) {
             float sum = 0;
             for (int j = 0; j < GCPI_AT; j++) sum = fmaf(turned ? s[j][r] : s[r][j], part[j][c], sum);
-            if (token + r < tokens && channel + c < width)
-                gcpi_at_head(to, sample, token + r, head, width)[channel + c] += sum * scale;
+            if (sums.token + r < sums.tokens && channel + c < sums.width)
+                sums.at[r * sums.pitch + channel + c] += sum * scale;
         }
     }
 }
-/* A head's channels of 32 tokens become 0, unless they are added to, or are multiplied. */
-GCPI_DEVICE void gcpi_at_times(const gcp_view &to, int sample, int token, int tokens, int head, int width,
-                               const float *share)
+/* Sums become 0, or what they are times a share of each token's. */
+GCPI_DEVICE void gcpi_at_times(const gcpi_at_sums &sums, const float *share)
 {
-    for (int i = (int)threadIdx.x; i < GCPI_AT * width; i += (int)blockDim.x) {
-        const int r = i / width;
-        if (token + r >= tokens) continue;
-        float *at = gcpi_at_head(to, sample, token + r, head, width) + i % width;
+    for (int i = (int)threadIdx.x; i < GCPI_AT * sums.width; i += (int)blockDim.x) {
+        const int r = i / sums.width;
+        if (sums.token + r >= sums.tokens) continue;
+        float *at = sums.at + r * sums.pitch + i % sums.width;
         *at = share ? *at * share[r] : 0;
     }
     __syncthreads();
 }
+/* A gradient's sums begin with what is there, where that is floats. */
+GCPI_DEVICE void gcpi_at_begin(const gcpi_at_sums &sums)
+{
+    if (sums.to.data && (sums.to.dtype == GCP_DTYPE_BF16 || !sums.to.accumulate)) gcpi_at_times(sums, NULL);
+}
+/* Sums in the workspace are rounded, or added to what is there. */
+GCPI_DEVICE void gcpi_at_end(const gcpi_at_sums &sums)
+{
+    const bool apart = sums.to.data && sums.to.dtype == GCP_DTYPE_BF16;
+    __syncthreads();
+    for (int i = (int)threadIdx.x; apart && i < GCPI_AT * sums.width; i += (int)blockDim.x) {
+        const int r = i / sums.width, c = i % sums.width;
+        if (sums.token + r >= sums.tokens) continue;
+        gcpi_set(gcpi_at_head(sums.to, sums.sample, sums.token + r, sums.head, sums.width), c,
+                 sums.at[r * sums.pitch + c], sums.to.accumulate);
+    }
+    __syncthreads();
+}
 
-__global__ void __launch_bounds__(GCPI_THREADS, 2) gcpi_attention_kernel(gcpi_cuda_attention a, int blocks)
+/* Rows' scores of a tile become weights; what they add to the sums, and by how much these shrink. */
+GCPI_DEVICE void gcpi_at_weigh(const gcpi_cuda_attention &a, const gcpi_tile_at &t, gcpi_tile_of &s, float *top,
+                               float *share, double *sum)
+{
+    const int r = (int)threadIdx.x;
+    if (r >= GCPI_AT) return;
+    float most = top[r], before = top[r];
+    for (int k = 0; k < GCPI_AT; k++) {
+        s[r][k] = gcpi_at_seen(a, t, r, k) ? gcpi_at_score(a, t, s[r][k], r, k) : -INFINITY;
+        most = s[r][k] > most ? s[r][k] : most;
+    }
+    share[r] = before == -INFINITY ? 0 : expf(before - most);
+    sum[r] *= (double)share[r];
+    for (int k = 0; k < GCPI_AT; k++) {
+        s[r][k] = s[r][k] == -INFINITY ? 0 : expf(s[r][k] - most);
+        sum[r] += (double)s[r][k];
+    }
+    top[r] = most;
+}
+__global__ void __launch_bounds__(GCPI_THREADS, 2) gcpi_attention_kernel(gcpi_cuda_attention a, int blocks, int all)
 {
     __shared__ gcpi_tile_of s, left, right;
     __shared__ float top[GCPI_AT], share[GCPI_AT];
     __shared__ double sum[GCPI_AT];
-    gcpi_tile_at t = { (int)blockIdx.x / blocks / a.heads, (int)blockIdx.x / blocks % a.heads,
-                  (int)blockIdx.x % blocks * GCPI_AT, 0, 0 };
     const int r = (int)threadIdx.x;
-    t.end = gcpi_at_end(a, t.sample);
-    if (r < GCPI_AT) { top[r] = -INFINITY; sum[r] = 0; }
-    gcpi_at_times(a.y, t.sample, t.row, a.rows, t.head, a.e, NULL);
-    for (t.key = 0; t.key < t.end; t.key += GCPI_AT) {
-        gcpi_at_product(a, t, a.q, a.k, a.d, s, left, right);
-        if (r < GCPI_AT) {
-            float most = top[r], before = top[r];
-            for (int k = 0; k < GCPI_AT; k++) {
-                s[r][k] = gcpi_at_seen(a, t, r, k) ? gcpi_at_score(a, t, s[r][k], r, k) : -INFINITY;
-                most = s[r][k] > most ? s[r][k] : most;
-            }
-            share[r] = before == -INFINITY ? 0 : expf(before - most);
-            sum[r] *= (double)share[r];
-            for (int k = 0; k < GCPI_AT; k++) {
-                s[r][k] = s[r][k] == -INFINITY ? 0 : expf(s[r][k] - most);
-                sum[r] += (double)s[r][k];
-            }
-            top[r] = most;
+    for (int block = (int)blockIdx.x; block < all; block += (int)gridDim.x) {
+        gcpi_tile_at t = { block / blocks / a.heads, block / blocks % a.heads, block % blocks * GCPI_AT, 0, 0 };
+        const gcpi_at_sums y = gcpi_at_sums_of(a.y, gcpi_at_scratch(a, a.e), t.sample, t.row, a.rows, t.head, a.e);
+        t.end = gcpi_at_last(a, t.sample);
+        if (r < GCPI_AT) { top[r] = -INFINITY; sum[r] = 0; }
+        gcpi_at_times(y, NULL);
+        for (t.key = 0; t.key < t.end; t.key += GCPI_AT) {
+            gcpi_at_product(a, t, a.q, a.k, a.d, s, left, right);
+            gcpi_at_weigh(a, t, s, top, share, sum);
+            __syncthreads();
+            gcpi_at_times(y, share);
+            gcpi_at_add(y, s, false, a.v, t.key, a.keys, t.head / a.group, 1, left);
         }
         __syncthreads();
-        gcpi_at_times(a.y, t.sample, t.row, a.rows, t.head, a.e, share);
-        gcpi_at_add(a.y, t.sample, t.row, a.rows, t.head, a.e, s, false, a.v, t.key, a.keys, t.head / a.group, 1, left);
+        if (r < GCPI_AT) {
+            share[r] = sum[r] > 0 || sum[r] != sum[r] ? (float)(1 / sum[r]) : 0;
+            if (a.all.data && t.row + r < a.rows)
+                gcpi_set(gcpi_at_head(a.all, t.sample, t.row + r, t.head, 1), 0, top[r] + (float)log(sum[r]));
+        }
+        __syncthreads();
+        gcpi_at_times(y, share);
+        gcpi_at_end(y);
     }
-    __syncthreads();
-    if (r < GCPI_AT) {
-        share[r] = sum[r] > 0 || sum[r] != sum[r] ? (float)(1 / sum[r]) : 0;
-        if (a.all.data && t.row + r < a.rows)
-            *gcpi_at_head(a.all, t.sample, t.row + r, t.head, 1) = top[r] + (float)log(sum[r]);
-    }
-    __syncthreads();
-    gcpi_at_times(a.y, t.sample, t.row, a.rows, t.head, a.e, share);
 }
 
 /* Of a tile: weights in p, gradients of scores before the scale in g. */
@@ -2168,80 +2412,107 @@ GCPI_DEVICE void gcpi_at_back(const gcpi_cuda_attention &a, const gcpi_tile_at &
     gcpi_at_product(a, t, a.q, a.k, a.d, p, left, right);
     gcpi_at_product(a, t, a.dy, a.v, a.e, g, left, right);
     if (r0 < GCPI_AT && t.row + r0 < a.rows) {
-        const float *y = gcpi_at_head(a.y, t.sample, t.row + r0, t.head, a.e),
-                    *dy = gcpi_at_head(a.dy, t.sample, t.row + r0, t.head, a.e);
+        const gcpi_cuda_array y = gcpi_at_head(a.y, t.sample, t.row + r0, t.head, a.e),
+                              dy = gcpi_at_head(a.dy, t.sample, t.row + r0, t.head, a.e);
         double sum = 0;
-        for (int c = 0; c < a.e; c++) sum += (double)(y[c] * dy[c]);
+        for (int c = 0; c < a.e; c++) sum += (double)(gcpi_get(y, c) * gcpi_get(dy, c));
         dot[r0] = (float)sum;
     }
     __syncthreads();
     for (int r = (int)threadIdx.x / GCPI_AT; r < GCPI_AT; r += 8) {
         const bool seen = gcpi_at_seen(a, t, r, k);
-        const float all = seen ? *gcpi_at_head(a.all, t.sample, t.row + r, t.head, 1) : -INFINITY;
+        const float all = seen ? gcpi_get(gcpi_at_head(a.all, t.sample, t.row + r, t.head, 1), 0) : -INFINITY;
         p[r][k] = all == -INFINITY ? 0 : expf(gcpi_at_score(a, t, p[r][k], r, k) - all);
         g[r][k] = all == -INFINITY ? 0 : p[r][k] * (g[r][k] - dot[r]);
     }
     __syncthreads();
 }
 /* A block: 32 keys of a sample's head of k and v. */
-__global__ void __launch_bounds__(GCPI_THREADS, 2) gcpi_attention_keys_kernel(gcpi_cuda_attention a, int blocks)
+__global__ void __launch_bounds__(GCPI_THREADS, 2)
+    gcpi_attention_keys_kernel(gcpi_cuda_attention a, int blocks, int all)
 {
     __shared__ gcpi_tile_of p, g, left, right;
     __shared__ float dot[GCPI_AT];
-    const int kv = (int)blockIdx.x / blocks % (a.heads / a.group);
-    gcpi_tile_at t = { (int)blockIdx.x / blocks / (a.heads / a.group), 0, 0, (int)blockIdx.x % blocks * GCPI_AT, 0 };
-    t.end = gcpi_at_end(a, t.sample);
-    if (a.dk.data && !a.dk.accumulate) gcpi_at_times(a.dk, t.sample, t.key, a.keys, kv, a.d, NULL);
-    if (a.dv.data && !a.dv.accumulate) gcpi_at_times(a.dv, t.sample, t.key, a.keys, kv, a.e, NULL);
-    for (t.head = kv * a.group; t.head < (kv + 1) * a.group; t.head++)
-        for (t.row = 0; t.row < a.rows; t.row += GCPI_AT) {
-            gcpi_at_back(a, t, p, g, left, right, dot);
-            if (a.dv.data)
-                gcpi_at_add(a.dv, t.sample, t.key, a.keys, kv, a.e, p, true, a.dy, t.row, a.rows, t.head, 1, left);
-            if (a.dk.data)
-                gcpi_at_add(a.dk, t.sample, t.key, a.keys, kv, a.d, g, true, a.q, t.row, a.rows, t.head, a.scale, left);
-        }
+    const int heads = a.heads / a.group;
+    float *scratch = gcpi_at_scratch(a, a.d + a.e);
+    for (int block = (int)blockIdx.x; block < all; block += (int)gridDim.x) {
+        const int kv = block / blocks % heads;
+        gcpi_tile_at t = { block / blocks / heads, 0, 0, block % blocks * GCPI_AT, 0 };
+        const gcpi_at_sums dk = gcpi_at_sums_of(a.dk, scratch, t.sample, t.key, a.keys, kv, a.d),
+                           dv = gcpi_at_sums_of(a.dv, scratch + GCPI_AT * a.d, t.sample, t.key, a.keys, kv, a.e);
+        t.end = gcpi_at_last(a, t.sample);
+        gcpi_at_begin(dk);
+        gcpi_at_begin(dv);
+        for (t.head = kv * a.group; t.head < (kv + 1) * a.group; t.head++)
+            for (t.row = 0; t.row < a.rows; t.row += GCPI_AT) {
+                gcpi_at_back(a, t, p, g, left, right, dot);
+                gcpi_at_add(dv, p, true, a.dy, t.row, a.rows, t.head, 1, left);
+                gcpi_at_add(dk, g, true, a.q, t.row, a.rows, t.head, a.scale, left);
+            }
+        gcpi_at_end(dk);
+        gcpi_at_end(dv);
+    }
 }
 /* A block: 32 rows of a head; where a bias's gradient is wanted, of all samples that share one, in order. */
-__global__ void __launch_bounds__(GCPI_THREADS, 2) gcpi_attention_rows_kernel(gcpi_cuda_attention a, int blocks,
-                                                                                     int together)
+__global__ void __launch_bounds__(GCPI_THREADS, 2)
+    gcpi_attention_rows_kernel(gcpi_cuda_attention a, int blocks, int together, int all)
 {
     __shared__ gcpi_tile_of p, g, left, right;
     __shared__ float dot[GCPI_AT];
-    const int first = (int)blockIdx.x / blocks / a.heads, k = (int)threadIdx.x % GCPI_AT;
-    gcpi_tile_at t = { 0, (int)blockIdx.x / blocks % a.heads, (int)blockIdx.x % blocks * GCPI_AT, 0, 0 };
-    for (int i = 0; i < together; i++) {
-        t.sample = together > 1 ? first + i * a.dbias.shape.d[0] : first;
-        t.end = gcpi_at_end(a, t.sample);
-        if (a.dq.data && !a.dq.accumulate) gcpi_at_times(a.dq, t.sample, t.row, a.rows, t.head, a.d, NULL);
-        for (t.key = 0; t.key < a.keys; t.key += GCPI_AT) {
-            gcpi_at_back(a, t, p, g, left, right, dot);
-            for (int r = (int)threadIdx.x / GCPI_AT; a.dbias.data && r < GCPI_AT; r += 8) {
-                if (t.row + r >= a.rows || t.key + k >= a.keys) continue;
-                float *to = gcpi_at_bias(a, a.dbias, t, r, k);
-                *to = a.dbias.accumulate || i > 0 ? *to + g[r][k] : g[r][k];
+    const int k = (int)threadIdx.x % GCPI_AT;
+    for (int block = (int)blockIdx.x; block < all; block += (int)gridDim.x)
+        for (int i = 0; i < together; i++) {
+            const int first = block / blocks / a.heads;
+            gcpi_tile_at t = { together > 1 ? first + i * a.dbias.shape.d[0] : first, block / blocks % a.heads,
+                               block % blocks * GCPI_AT, 0, 0 };
+            const gcpi_at_sums dq = gcpi_at_sums_of(a.dq, gcpi_at_scratch(a, a.d), t.sample, t.row, a.rows, t.head,
+                                                    a.d);
+            t.end = gcpi_at_last(a, t.sample);
+            gcpi_at_begin(dq);
+            for (t.key = 0; t.key < a.keys; t.key += GCPI_AT) {
+                gcpi_at_back(a, t, p, g, left, right, dot);
+                for (int r = (int)threadIdx.x / GCPI_AT; a.dbias.data && r < GCPI_AT; r += 8) {
+                    if (t.row + r >= a.rows || t.key + k >= a.keys) continue;
+                    float *to = gcpi_at_bias(a, a.dbias, t, r, k);
+                    *to = a.dbias.accumulate || i > 0 ? *to + g[r][k] : g[r][k];
+                }
+                gcpi_at_add(dq, g, false, a.k, t.key, a.keys, t.head / a.group, a.scale, left);
             }
-            if (a.dq.data)
-                gcpi_at_add(a.dq, t.sample, t.row, a.rows, t.head, a.d, g, false, a.k, t.key, a.keys, t.head / a.group,
-                            a.scale, left);
+            gcpi_at_end(dq);
         }
-    }
+}
+
+/* Blocks' results of each kernel: 32 tokens of a head. */
+static int gcpi_at_forward(const gcpi_cuda_attention *a) { return a->n * a->heads * gcpi_blocks(a->rows, GCPI_AT); }
+static int gcpi_at_keys(const gcpi_cuda_attention *a)
+{
+    return a->n * (a->heads / a->group) * gcpi_blocks(a->keys, GCPI_AT);
+}
+static int gcpi_at_blocks(const gcpi_cuda_attention *a, int all)
+{
+    return a->workspace ? (int)gcpi_least((size_t)all, GCPI_AT_BLOCKS) : all;
+}
+size_t gcpi_cuda_attention_workspace(const gcpi_cuda_attention *a, int backward)
+{
+    const size_t rows = gcpi_least((size_t)gcpi_at_forward(a), GCPI_AT_BLOCKS) * (size_t)(backward ? a->d : a->e),
+                 keys = backward ? gcpi_least((size_t)gcpi_at_keys(a), GCPI_AT_BLOCKS) * (size_t)(a->d + a->e) : 0;
+    return gcpi_most(rows, keys) * GCPI_AT * sizeof(float);
 }
 void gcpi_cuda_attention_run(const gcpi_cuda_attention *a, cudaStream_t stream)
 {
-    const int blocks = (a->rows + GCPI_AT - 1) / GCPI_AT;
-    GCP_LAUNCH(gcpi_attention_kernel, (unsigned)(a->n * a->heads * blocks), 256, 0, stream, *a, blocks);
+    const int all = gcpi_at_forward(a);
+    GCP_LAUNCH(gcpi_attention_kernel, gcpi_at_blocks(a, all), 256, 0, stream, *a, gcpi_blocks(a->rows, GCPI_AT), all);
 }
 void gcpi_cuda_attention_back(const gcpi_cuda_attention *a, cudaStream_t stream)
 {
-    const int rows = (a->rows + GCPI_AT - 1) / GCPI_AT, keys = (a->keys + GCPI_AT - 1) / GCPI_AT,
-              together = a->dbias.data ? a->n / a->dbias.shape.d[0] : 1;
+    const int together = a->dbias.data ? a->n / a->dbias.shape.d[0] : 1, rows = gcpi_at_forward(a) / together,
+              keys = gcpi_at_keys(a);
     if (a->dq.data || a->dbias.data)                 /* first: of a tensor that is q and k the others are added */
-        GCP_LAUNCH(gcpi_attention_rows_kernel, (unsigned)(a->n / together * a->heads * rows), 256, 0, stream, *a, rows,
-                   together);
+        GCP_LAUNCH(gcpi_attention_rows_kernel, gcpi_at_blocks(a, rows), 256, 0, stream, *a,
+                   gcpi_blocks(a->rows, GCPI_AT), together, rows);
     if (a->dk.data || a->dv.data)
-        GCP_LAUNCH(gcpi_attention_keys_kernel, (unsigned)(a->n * (a->heads / a->group) * keys), 256, 0, stream, *a,
-                   keys);
+        GCP_LAUNCH(gcpi_attention_keys_kernel, gcpi_at_blocks(a, keys), 256, 0, stream, *a,
+                   gcpi_blocks(a->keys, GCPI_AT), keys);
 }
 
 /* ==== src/cuda/kernels/lookup.h ==== */
@@ -2255,9 +2526,10 @@ GCPI_DEVICE size_t gcpi_entry(const int *ids, size_t i, size_t entries)
 }
 __global__ void gcpi_embedding_kernel(gcp_view y, const int *ids, gcp_view table, size_t entries)
 {
-    const float *from = (const float *)table.data + (ptrdiff_t)gcpi_entry(ids, blockIdx.x, entries) * table.pitch;
+    const gcpi_cuda_array from = gcpi_pixel_of(table, gcpi_entry(ids, blockIdx.x, entries)),
+                          to = gcpi_pixel_of(y, blockIdx.x);
     for (int c = (int)threadIdx.x; c < table.shape.d[3]; c += (int)blockDim.x)
-        ((float *)y.data)[(ptrdiff_t)blockIdx.x * y.pitch + c] = from[c];
+        gcpi_set(to, c, gcpi_get(from, c));
 }
 /* Sorts each 256 keys: a key's place is how many are less. */
 __global__ void gcpi_sort_kernel(const int *ids, size_t count, size_t entries, uint64_t *keys)
@@ -2293,7 +2565,7 @@ __global__ void gcpi_embedding_back_kernel(gcp_view d, const uint64_t *keys, gcp
     for (int c = (int)threadIdx.x; c < d.shape.d[3]; c += (int)blockDim.x) {
         float *to = (float *)d.data + (ptrdiff_t)entry * d.pitch + c, sum = *to;
         for (size_t i = me; i < count && keys[i] >> 32 == entry; i++)
-            sum += ((const float *)dy.data)[(ptrdiff_t)(unsigned)keys[i] * dy.pitch + c];
+            sum += gcpi_value(dy, (unsigned)keys[i], c);
         *to = sum;
     }
 }
@@ -2347,8 +2619,8 @@ __global__ void gcpi_reduce_kernel(gcp_view a, gcp_view b, int kind, size_t coun
     double sum = 0;
     for (size_t i = gcpi_thread(); i < count; i += (size_t)gridDim.x * 256) {
         const gcpi_unit u = gcpi_unit_of<1>(i, (unsigned)a.shape.d[3]);
-        double v = (double)*gcpi_at(a, u);
-        if (kind == 1) v -= (double)*gcpi_at(b, u);
+        double v = (double)gcpi_get(gcpi_at(a, u), 0);
+        if (kind == 1) v -= (double)gcpi_get(gcpi_at(b, u), 0);
         sum += kind ? v * v : v;
     }
     sum = gcpi_block_sum(sum);
@@ -2387,7 +2659,8 @@ __global__ void gcpi_mse_back_kernel(gcp_view d, gcp_view a, gcp_view b, const f
     const size_t i = gcpi_thread();
     if (i >= count) return;
     const gcpi_unit u = gcpi_unit_of<1>(i, (unsigned)a.shape.d[3]);
-    const float g = (*gcpi_at(a, u) - *gcpi_at(b, u)) * (float)(2.0 * (double)*dout / (double)count);
+    const float apart = gcpi_get(gcpi_at(a, u), 0) - gcpi_get(gcpi_at(b, u), 0);
+    const float g = apart * (float)(2.0 * (double)*dout / (double)count);
     gcpi_store<1>(d, u, &g);
 }
 void gcpi_cuda_mse_back(gcp_view d, gcp_view a, gcp_view b, const float *dout, cudaStream_t stream)
@@ -2396,14 +2669,14 @@ void gcpi_cuda_mse_back(gcp_view d, gcp_view a, gcp_view b, const float *dout, c
     GCPI_EACH(gcpi_mse_back_kernel, count, d, a, b, dout, count);
 }
 /* A warp's row: its largest value and the sum of exponentials above it. */
-GCPI_DEVICE void gcpi_softmax(const float *x, int width, double *top, double *sum)
+GCPI_DEVICE void gcpi_softmax(const gcpi_cuda_array &x, int width, double *top, double *sum)
 {
     int lane = (int)(threadIdx.x % 32);
-    float most = x[0];
-    for (int i = lane; i < width; i += 32) most = fmaxf(most, x[i]);
+    float most = gcpi_get(x, 0);
+    for (int i = lane; i < width; i += 32) most = fmaxf(most, gcpi_get(x, i));
     *top = (double)gcpi_warp_max(most);
     *sum = 0;
-    for (int i = lane; i < width; i += 32) *sum += exp((double)x[i] - *top);
+    for (int i = lane; i < width; i += 32) *sum += exp((double)gcpi_get(x, i) - *top);
     *sum = gcpi_warp_sum(*sum);
 }
 /* A pixel's label, or -1 where it does not count; 0 where targets are given. */
@@ -2415,8 +2688,7 @@ GCPI_DEVICE int gcpi_label(const gcpi_cuda_targets &t, size_t p, int width)
 /* A pixel's target of class i, times the class's weight. */
 GCPI_DEVICE double gcpi_target(const gcpi_cuda_targets &t, size_t p, int i, int label, int width)
 {
-    const float *soft = (const float *)t.soft.data;
-    const double hit = t.labels ? (double)(i == label) : (double)soft[(ptrdiff_t)p * t.soft.pitch + i];
+    const double hit = t.labels ? (double)(i == label) : (double)gcpi_value(t.soft, p, i);
     return ((1 - t.smoothing) * hit + t.smoothing / width) * (t.classes ? (double)t.classes[i] : 1);
 }
 /* The pixel's share of what the loss is divided by. */
@@ -2426,19 +2698,19 @@ GCPI_DEVICE double gcpi_pixel_counts(const gcpi_cuda_targets &t, size_t p, int l
     return (t.samples ? (double)t.samples[p] : 1) * (t.classes && t.labels ? (double)t.classes[label] : 1);
 }
 /* A warp's row: the sums over classes of targets, and of targets times x. */
-GCPI_DEVICE void gcpi_target_sums(const gcpi_cuda_targets &t, const float *x, size_t p, int label, int width,
+GCPI_DEVICE void gcpi_target_sums(const gcpi_cuda_targets &t, const gcpi_cuda_array &x, size_t p, int label, int width,
                                   double *weight, double *all)
 {
     if (t.labels && t.smoothing == 0) {
         *weight = label < 0 ? 0 : t.classes ? (double)t.classes[label] : 1;
-        *all = label < 0 ? 0 : *weight * (double)x[label];
+        *all = label < 0 ? 0 : *weight * (double)gcpi_get(x, label);
         return;
     }
     *weight = *all = 0;
     for (int i = (int)(threadIdx.x % 32); i < width; i += 32) {
         const double target = gcpi_target(t, p, i, label, width);
         *weight += target;
-        *all += target * (double)x[i];
+        *all += target * (double)gcpi_get(x, i);
     }
     *weight = gcpi_warp_sum(*weight);
     *all = gcpi_warp_sum(*all);
@@ -2449,7 +2721,7 @@ __global__ void gcpi_cross_entropy_kernel(gcp_view x, gcpi_cuda_targets t, size_
     int width = x.shape.d[3], lane = (int)(threadIdx.x % 32);
     double loss = 0, counted = 0;
     for (size_t p = (size_t)blockIdx.x * 8 + threadIdx.x / 32; p < pixels; p += (size_t)gridDim.x * 8) {
-        const float *row = (const float *)x.data + (ptrdiff_t)p * x.pitch;
+        const gcpi_cuda_array row = gcpi_pixel_of(x, p);
         double top, sum, weight, all;
         int label = gcpi_label(t, p, width);
         if (label < 0) continue;
@@ -2488,16 +2760,15 @@ __global__ void gcpi_cross_entropy_back_kernel(gcp_view d, gcp_view x, gcpi_cuda
     size_t p = (size_t)blockIdx.x * 8 + threadIdx.x / 32;
     int width = x.shape.d[3];
     if (p >= pixels) return;
-    const float *row = (const float *)x.data + (ptrdiff_t)p * x.pitch;
-    float *to = (float *)d.data + (ptrdiff_t)p * d.pitch;
+    const gcpi_cuda_array row = gcpi_pixel_of(x, p), to = gcpi_pixel_of(d, p);
     int label = gcpi_label(t, p, width);
     double share = (double)*dout / *counted * (t.samples ? (double)t.samples[p] : 1), top, sum, weight, all;
     gcpi_softmax(row, width, &top, &sum);
     gcpi_target_sums(t, row, p, label, width, &weight, &all);
     for (int i = (int)(threadIdx.x % 32); i < width; i += 32) {
         const double target = gcpi_target(t, p, i, label, width);
-        float g = label < 0 ? 0 : (float)((weight * exp((double)row[i] - top) / sum - target) * share);
-        to[i] = d.accumulate ? to[i] + g : g;
+        const double x_i = (double)gcpi_get(row, i);
+        gcpi_set(to, i, label < 0 ? 0 : (float)((weight * exp(x_i - top) / sum - target) * share), d.accumulate);
     }
 }
 void gcpi_cuda_cross_entropy_back(gcp_view d, gcp_view x, const gcpi_cuda_targets *t, const float *dout,
@@ -2534,12 +2805,12 @@ GCPI_DEVICE ptrdiff_t gcpi_grouped_at(const gcpi_grouping &g, const gcp_view &v,
 GCPI_DEVICE void gcpi_block_moments(const gcpi_grouping &g, const gcp_view &x, double epsilon, double *mean,
                                     double *scale)
 {
-    const float *from = (const float *)x.data;
+    const gcpi_cuda_array from = gcpi_at(x, 0);
     double sum = 0, square = 0;
-    for (size_t e = threadIdx.x; e < g.count; e += 256) sum += (double)from[gcpi_grouped_at(g, x, e)];
+    for (size_t e = threadIdx.x; e < g.count; e += 256) sum += (double)gcpi_get(from, gcpi_grouped_at(g, x, e));
     *mean = gcpi_block_sum(sum) / (double)g.count;
     for (size_t e = threadIdx.x; e < g.count; e += 256) {
-        const double d = (double)from[gcpi_grouped_at(g, x, e)] - *mean;
+        const double d = (double)gcpi_get(from, gcpi_grouped_at(g, x, e)) - *mean;
         square += d * d;
     }
     *scale = 1.0 / sqrt(gcpi_block_sum(square) / (double)g.count + epsilon);
@@ -2549,36 +2820,42 @@ __global__ void gcpi_group_norm_kernel(gcp_view y, gcp_view x, const float *gamm
                                        double epsilon, float2 *moments)
 {
     const gcpi_grouping g = gcpi_grouping_of(x.shape, groups);
-    const float *from = (const float *)x.data;
+    const gcpi_cuda_array from = gcpi_at(x, 0);
     double mean, scale;
     gcpi_block_moments(g, x, epsilon, &mean, &scale);
     if (moments && threadIdx.x == 0) moments[blockIdx.x] = make_float2((float)mean, (float)scale);
     for (size_t e = threadIdx.x; y.data && e < g.count; e += 256) {
         const int c = g.first + (int)(e % (size_t)g.width);
-        const float xhat = (float)(((double)from[gcpi_grouped_at(g, x, e)] - mean) * scale);
-        ((float *)y.data)[gcpi_grouped_at(g, y, e)] = xhat * gamma[c] + beta[c];
+        const float xhat = (float)(((double)gcpi_get(from, gcpi_grouped_at(g, x, e)) - mean) * scale);
+        gcpi_set(gcpi_at(y, 0), gcpi_grouped_at(g, y, e), xhat * gamma[c] + beta[c]);
     }
+}
+/* The gradient of a value before gamma scales it. */
+GCPI_DEVICE double gcpi_grouped_back(const gcpi_grouping &g, const gcpi_cuda_array &grad, const gcp_view &dy,
+                                     const float *gamma, size_t e)
+{
+    const float scale = gamma[g.first + (int)(e % (size_t)g.width)];
+    return (double)gcpi_get(grad, gcpi_grouped_at(g, dy, e)) * (double)scale;
 }
 __global__ void gcpi_group_norm_back_kernel(gcp_view dx, gcp_view x, gcp_view dy, const float *gamma, int groups,
                                             double epsilon)
 {
     const gcpi_grouping g = gcpi_grouping_of(x.shape, groups);
-    const float *from = (const float *)x.data, *grad = (const float *)dy.data;
+    const gcpi_cuda_array from = gcpi_at(x, 0), grad = gcpi_at(dy, 0);
     double mean, scale, plain = 0, sum = 0;
     gcpi_block_moments(g, x, epsilon, &mean, &scale);
     for (size_t e = threadIdx.x; e < g.count; e += 256) {
-        const double t = (double)grad[gcpi_grouped_at(g, dy, e)] * (double)gamma[g.first + (int)(e % (size_t)g.width)];
+        const double t = gcpi_grouped_back(g, grad, dy, gamma, e);
         plain += t;
-        sum += t * ((double)from[gcpi_grouped_at(g, x, e)] - mean) * scale;
+        sum += t * ((double)gcpi_get(from, gcpi_grouped_at(g, x, e)) - mean) * scale;
     }
     plain = gcpi_block_sum(plain) / (double)g.count;
     sum = gcpi_block_sum(sum) / (double)g.count;
     for (size_t e = threadIdx.x; e < g.count; e += 256) {
-        const double t = (double)grad[gcpi_grouped_at(g, dy, e)] * (double)gamma[g.first + (int)(e % (size_t)g.width)];
-        const double xhat = ((double)from[gcpi_grouped_at(g, x, e)] - mean) * scale;
+        const double t = gcpi_grouped_back(g, grad, dy, gamma, e);
+        const double xhat = ((double)gcpi_get(from, gcpi_grouped_at(g, x, e)) - mean) * scale;
         const float d = (float)(scale * (t - plain - xhat * sum));
-        float *to = (float *)dx.data + gcpi_grouped_at(g, dx, e);
-        *to = dx.accumulate ? *to + d : d;
+        gcpi_set(gcpi_at(dx, 0), gcpi_grouped_at(g, dx, e), d, dx.accumulate);
     }
 }
 struct gcpi_sum_of_group {
@@ -2735,8 +3012,8 @@ void gcpi_cuda_step(gcpi_cuda_update *u, cudaStream_t stream)
     unsigned blocks = 0;
     for (int k = 0; k < u->count; k++) {
         gcpi_cuda_parameter *p = &u->at[k];
-        p->fours = p->count % 4 == 0 && gcpi_aligned(p->w, 0) && gcpi_aligned(p->s1, 0) && gcpi_aligned(p->s2, 0) &&
-                   gcpi_aligned(p->g, 0);
+        p->fours = p->count % 4 == 0 && gcpi_aligned(p->w) && gcpi_aligned(p->s1) && gcpi_aligned(p->s2) &&
+                   gcpi_aligned(p->g);
         p->block = blocks;
         blocks += (unsigned)gcpi_blocks((ptrdiff_t)p->count, GCPI_THREADS * (p->fours ? 4 : 1));
     }

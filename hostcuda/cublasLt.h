@@ -72,29 +72,31 @@ static bool known_lt(cublasLtHandle_t handle) { return known(reinterpret_cast<cu
 static bool layout_ok(const cublasLtMatrixLayoutOpaque_t *l)
 {
     return l && l->rows && l->columns && l->rows <= INT32_MAX && l->columns <= INT32_MAX && l->ld <= INT32_MAX &&
-           l->ld >= static_cast<int64_t>(l->rows) && l->type == CUDA_R_32F;
+           l->ld >= static_cast<int64_t>(l->rows) && (l->type == CUDA_R_32F || l->type == CUDA_R_16BF);
 }
 static uint64_t shape_of(const cublasLtMatmulDescOpaque_t *d, const cublasLtMatrixLayoutOpaque_t *a,
                          const cublasLtMatrixLayoutOpaque_t *b)
 {
     uint64_t h = static_cast<uint64_t>(d->compute);
     for (uint64_t x : { a->rows, a->columns, b->rows, b->columns, static_cast<uint64_t>(d->transpose[0]),
-                        static_cast<uint64_t>(d->transpose[1]) })
+                        static_cast<uint64_t>(d->transpose[1]), static_cast<uint64_t>(a->type) })
         h = (h ^ x) * 0x9E3779B185EBCA87u;
     return h;
 }
-/* Whether the shapes are those of one product: C[m, n] = op(A)[m, k] op(B)[k, n]. */
+/* Whether the shapes are those of one product: C[m, n] = op(A)[m, k] op(B)[k, n]; and the types some that there are. */
 static bool product_ok(const cublasLtMatmulDescOpaque_t *d, const cublasLtMatrixLayoutOpaque_t *a,
                        const cublasLtMatrixLayoutOpaque_t *b, const cublasLtMatrixLayoutOpaque_t *c)
 {
-    if (!d || !layout_ok(a) || !layout_ok(b) || !layout_ok(c)) return false;
+    if (!d || !layout_ok(a) || !layout_ok(b) || !layout_ok(c) || a->type != b->type) return false;
+    if (a->type == CUDA_R_16BF ? d->compute != CUBLAS_COMPUTE_32F : c->type == CUDA_R_16BF) return false;
     uint64_t m = d->transpose[0] ? a->columns : a->rows, k = d->transpose[0] ? a->rows : a->columns;
     return k == (d->transpose[1] ? b->columns : b->rows) && m == c->rows &&
            c->columns == (d->transpose[1] ? b->rows : b->columns);
 }
 static bool aligned(const void *p, const cublasLtMatrixLayoutOpaque_t *l, uint64_t alignment)
 {
-    return reinterpret_cast<uintptr_t>(p) % alignment == 0 && static_cast<uint64_t>(l->ld) * 4 % alignment == 0;
+    const uint64_t width = l->type == CUDA_R_16BF ? 2 : 4;
+    return reinterpret_cast<uintptr_t>(p) % alignment == 0 && static_cast<uint64_t>(l->ld) * width % alignment == 0;
 }
 } /* namespace hostcuda */
 
@@ -146,7 +148,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     if (!product_ok(desc, A, B, C) || !layout_ok(D) || !preference || wanted < 1) return CUBLAS_STATUS_INVALID_VALUE;
     uint32_t alignment = 16;
     for (uint32_t given : preference->alignment) alignment = given < alignment ? given : alignment;
-    for (const auto *l : { A, B, C, D }) if (!aligned(nullptr, l, alignment)) alignment = 4;
+    for (const auto *l : { A, B, C, D }) if (!aligned(nullptr, l, alignment)) alignment = 2;
     bool dense = true;
     for (const auto *l : { A, B, C, D }) dense &= l->ld == static_cast<int64_t>(l->rows);
     memset(results, 0, sizeof *results);
@@ -179,9 +181,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
                desc->compute == CUBLAS_COMPUTE_32F_FAST_TF32, static_cast<int>(Ddesc->rows),
                static_cast<int>(Ddesc->columns),
                static_cast<int>(desc->transpose[0] ? Adesc->rows : Adesc->columns), *static_cast<const float *>(alpha),
-               static_cast<const float *>(A), static_cast<int>(Adesc->ld), static_cast<const float *>(B),
-               static_cast<int>(Bdesc->ld), *static_cast<const float *>(beta), static_cast<float *>(D),
+               A, static_cast<int>(Adesc->ld), B, static_cast<int>(Bdesc->ld), *static_cast<const float *>(beta), D,
                static_cast<int>(Ddesc->ld) };
+    g.halves = Adesc->type == CUDA_R_16BF; g.to_halves = Ddesc->type == CUDA_R_16BF;
     /* One that takes any alignment may use what it finds, operand by operand: then its sums have another order. */
     g.parts = static_cast<int>(algo->data[ALGO_PARTS]);
     if (algo->data[ALGO_ALIGNMENT] < 16)

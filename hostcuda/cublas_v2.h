@@ -29,7 +29,7 @@ typedef enum {
     CUBLAS_COMPUTE_32F_PEDANTIC = 69,
     CUBLAS_COMPUTE_32F_FAST_TF32 = 77
 } cublasComputeType_t;
-typedef enum cudaDataType_t { CUDA_R_32F = 0, CUDA_R_64F = 1, CUDA_R_16F = 2 } cudaDataType;
+typedef enum cudaDataType_t { CUDA_R_32F = 0, CUDA_R_64F = 1, CUDA_R_16F = 2, CUDA_R_16BF = 14 } cudaDataType;
 
 #define cublasCreate cublasCreate_v2
 #define cublasDestroy cublasDestroy_v2
@@ -77,22 +77,28 @@ struct cublasContext {
 namespace hostcuda {
 struct gemm {                                    /* column-major: C[m, n] = alpha op(A)[m, k] op(B)[k, n] + beta C */
     bool ta, tb, tf32;
-    int m, n, k; float alpha; const float *a; int lda; const float *b; int ldb; float beta; float *c; int ldc;
+    int m, n, k; float alpha; const void *a; int lda; const void *b; int ldb; float beta; void *c; int ldc;
     int parts = 1;                               /* of each sum */
+    bool halves = false, to_halves = false;      /* a and b, and c, are bfloat16 */
     bool dense() const { return lda == (ta ? k : m) && ldb == (tb ? n : k) && ldc == m; }
 };
 typedef float gemm_v8 __attribute__((vector_size(32)));
 enum { GEMM_M = 8, GEMM_N = 4 };
 
 /* Panels of `width` rows of a matrix of rows x k, in each the rows of one k together; zeros fill the last panel. */
-static void gemm_pack(float *to, const float *from, int rows, int k, int width, ptrdiff_t row_step, ptrdiff_t k_step,
-                      bool tf32)
+static float gemm_value(const void *from, ptrdiff_t i, bool halves)
+{
+    if (!halves) return static_cast<const float *>(from)[i];
+    return __uint_as_float(static_cast<unsigned>(static_cast<const unsigned short *>(from)[i]) << 16);
+}
+static void gemm_pack(float *to, const void *from, int rows, int k, int width, ptrdiff_t row_step, ptrdiff_t k_step,
+                      const gemm &g)
 {
     for (int r0 = 0; r0 < rows; r0 += width)
         for (int l = 0; l < k; l++)
             for (int r = r0; r < r0 + width; r++) {
-                float v = r < rows ? from[r * row_step + l * k_step] : 0.0f;
-                *to++ = tf32 ? __uint_as_float(hostcuda_to_tf32(v)) : v;
+                float v = r < rows ? gemm_value(from, r * row_step + l * k_step, g.halves) : 0.0f;
+                *to++ = g.tf32 ? __uint_as_float(hostcuda_to_tf32(v)) : v;
             }
 }
 
@@ -119,9 +125,11 @@ static void gemm_tile(const gemm &g, const float *a, const float *b, int i0, int
     }
     for (int j = 0; j < GEMM_N && j0 + j < g.n; j++)
         for (int i = 0; i < GEMM_M && i0 + i < g.m; i++) {
-            float *c = g.c + (i0 + i) + static_cast<ptrdiff_t>(j0 + j) * g.ldc;
-            /* C is not read if beta is 0 */
-            *c = g.beta == 0.0f ? g.alpha * sum[j][i] : g.alpha * sum[j][i] + g.beta * *c;
+            const ptrdiff_t at = (i0 + i) + static_cast<ptrdiff_t>(j0 + j) * g.ldc;
+            float v = g.alpha * sum[j][i];
+            if (g.beta != 0.0f) v += g.beta * gemm_value(g.c, at, g.to_halves);          /* else C is not read */
+            if (g.to_halves) static_cast<unsigned short *>(g.c)[at] = hostcuda_to_bf16(v);
+            else static_cast<float *>(g.c)[at] = v;
         }
 }
 
@@ -130,8 +138,8 @@ static void gemm_run(const gemm &g)
     size_t k = static_cast<size_t>(g.k);
     std::vector<float> a((static_cast<size_t>(g.m) + GEMM_M - 1) / GEMM_M * GEMM_M * k);
     std::vector<float> b((static_cast<size_t>(g.n) + GEMM_N - 1) / GEMM_N * GEMM_N * k);
-    gemm_pack(a.data(), g.a, g.m, g.k, GEMM_M, g.ta ? g.lda : 1, g.ta ? 1 : g.lda, g.tf32);
-    gemm_pack(b.data(), g.b, g.n, g.k, GEMM_N, g.tb ? 1 : g.ldb, g.tb ? g.ldb : 1, g.tf32);
+    gemm_pack(a.data(), g.a, g.m, g.k, GEMM_M, g.ta ? g.lda : 1, g.ta ? 1 : g.lda, g);
+    gemm_pack(b.data(), g.b, g.n, g.k, GEMM_N, g.tb ? 1 : g.ldb, g.tb ? g.ldb : 1, g);
     for (int j = 0; j < g.n; j += GEMM_N)
         for (int i = 0; i < g.m; i += GEMM_M)
             gemm_tile(g, a.data() + static_cast<size_t>(i) * k, b.data() + static_cast<size_t>(j) * k, i, j);
@@ -152,7 +160,12 @@ static cublasStatus_t gemm_queue(cublasHandle_t handle, const gemm &g, long long
         if (workspace) memset(workspace, 0xFF, size); /* whatever lies there is lost, as it may be */
         gemm one = g;
         one.parts = gemm_parts(size, g.dense());
-        for (int i = 0; i < count; i++, one.a += stride_a, one.b += stride_b, one.c += stride_c) gemm_run(one);
+        for (int i = 0; i < count; i++) {
+            one.a = static_cast<const float *>(g.a) + i * stride_a;
+            one.b = static_cast<const float *>(g.b) + i * stride_b;
+            one.c = static_cast<float *>(g.c) + i * stride_c;
+            gemm_run(one);
+        }
     });
     return e == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }
@@ -263,17 +276,19 @@ cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transa, cub
     (void)algo;
     if (!known(handle)) return CUBLAS_STATUS_NOT_INITIALIZED;
     if (!alpha || !beta) return CUBLAS_STATUS_INVALID_VALUE;
-    if (Atype != CUDA_R_32F || Btype != CUDA_R_32F || Ctype != CUDA_R_32F) return CUBLAS_STATUS_NOT_SUPPORTED;
+    const bool halves = Atype == CUDA_R_16BF;
+    if (Atype != Btype || (!halves && (Atype != CUDA_R_32F || Ctype != CUDA_R_32F)) ||
+        (Ctype != CUDA_R_32F && Ctype != CUDA_R_16BF))
+        return CUBLAS_STATUS_NOT_SUPPORTED;
     if (compute != CUBLAS_COMPUTE_32F && compute != CUBLAS_COMPUTE_32F_PEDANTIC &&
         compute != CUBLAS_COMPUTE_32F_FAST_TF32)
         return CUBLAS_STATUS_NOT_SUPPORTED;
     bool tf32 = compute == CUBLAS_COMPUTE_32F_FAST_TF32 ||
                 (compute == CUBLAS_COMPUTE_32F && handle->math == CUBLAS_TF32_TENSOR_OP_MATH);
-    return gemm_queue(handle,
-                      { transa != CUBLAS_OP_N, transb != CUBLAS_OP_N, tf32, m, n, k, *static_cast<const float *>(alpha),
-                        static_cast<const float *>(A), lda, static_cast<const float *>(B), ldb,
-                        *static_cast<const float *>(beta), static_cast<float *>(C), ldc },
-                      0, 0, 0, 1);
+    gemm g = { transa != CUBLAS_OP_N, transb != CUBLAS_OP_N, tf32 && !halves, m, n, k,
+               *static_cast<const float *>(alpha), A, lda, B, ldb, *static_cast<const float *>(beta), C, ldc };
+    g.halves = halves; g.to_halves = Ctype == CUDA_R_16BF;
+    return gemm_queue(handle, g, 0, 0, 0, 1);
 }
 } /* extern "C" */
 #endif

@@ -1031,7 +1031,8 @@ int main(int argc, char **argv)
 #ifdef __unix__
     two_at_once();
 #endif
-    device_dags(argc > 1 ? atoi(argv[1]) : 25, gcp_cuda(&gpu), NULL);
+    device_dags(argc > 1 ? atoi(argv[1]) : 25, gcp_cuda(&gpu), NULL, GCP_STORE_REAL);
+    device_dags(argc > 1 ? atoi(argv[1]) : 25, gcp_cuda(&gpu), NULL, GCP_STORE_BF16);
     gcp_gpu_close(&gpu);
 #ifdef HOSTCUDA
     CHECK_INT(hostcuda_live_count(), ==, 0);

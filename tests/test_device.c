@@ -68,6 +68,7 @@ static void seed_later(const gcp_call *c) { queue_call(c, cpu_rows[GCP_ROW_SEED]
 static void norm_later(const gcp_call *c) { queue_call(c, cpu_rows[GCP_ROW_NORM].forward); }
 static void norm_back_later(const gcp_call *c) { queue_call(c, cpu_rows[GCP_ROW_NORM].backward); }
 static void update_later(const gcp_call *c) { queue_call(c, cpu_rows[GCP_ROW_UPDATE].forward); }
+static void round_later(const gcp_call *c) { queue_call(c, cpu_rows[GCP_ROW_ROUND].forward); }
 
 static gcp_op rows[GCP_ROW_COUNT];
 static void rows_make(void)
@@ -82,6 +83,7 @@ static void rows_make(void)
     rows[GCP_ROW_SEED].forward = seed_later;
     rows[GCP_ROW_NORM].forward = norm_later; rows[GCP_ROW_NORM].backward = norm_back_later;
     rows[GCP_ROW_UPDATE].forward = update_later;
+    rows[GCP_ROW_ROUND].forward = round_later;
 }
 
 static void copy(void *context, void *to, const void *from, size_t size)
@@ -374,7 +376,8 @@ int main(int argc, char **argv)
     customs();
     far_by_host();
     recoveries();
-    device_dags(argc > 1 ? atoi(argv[1]) : 25, &target, &cpu);
+    device_dags(argc > 1 ? atoi(argv[1]) : 25, &target, &cpu, GCP_STORE_REAL);
+    device_dags(argc > 1 ? atoi(argv[1]) : 25, &target, &cpu, GCP_STORE_BF16);
     CHECK_INT(card.live, ==, 0);
     CHECK(card.recorded > 0 && card.replayed > card.recorded / 2);
     free(card.queue);

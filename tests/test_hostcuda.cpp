@@ -286,6 +286,40 @@ static void products(void)
     for (float *p : {a, b, d}) cudaFree(p);
 }
 
+static double bf16(float v)
+{
+    return static_cast<double>(__uint_as_float(static_cast<unsigned>(hostcuda_to_bf16(v)) << 16));
+}
+static void products_of_halves(void)
+{
+    CHECK_INT(hostcuda_to_bf16(__uint_as_float(0x3F808000u)), ==, 0x3F80);      /* ties go to the even one */
+    CHECK_INT(hostcuda_to_bf16(__uint_as_float(0x3F818000u)), ==, 0x3F82);
+    CHECK_INT(hostcuda_to_bf16(__uint_as_float(0xFF7FFFFFu)), ==, 0xFF80);      /* above the largest: infinity */
+    CHECK_INT(hostcuda_to_bf16(__uint_as_float(0x7F800001u)), ==, 0x7FFF);
+    float *a = floats(256), *b = floats(128), *d = floats(128);
+    for (int i = 0; i < ORDERS; i++) {
+        order(i);
+        for (int turned = 0; turned < 2; turned++) {
+            int wrong = 0;
+            fill(a, 256, 5); fill(b, 128, 6 + static_cast<size_t>(i)); fill(d, 128, 7);
+            std::vector<float> ha = read(a, 256), hb = read(b, 128), hd = read(d, 128), got;
+            if (turned) GCP_LAUNCH(mma_of_halves<true>, 1, 32, 0, nullptr, a, b, d);
+            else GCP_LAUNCH(mma_of_halves<false>, 1, 32, 0, nullptr, a, b, d);
+            got = read(d, 128);
+            for (size_t e = 0; e < 128; e++) {
+                double want = static_cast<double>(hd[e]);
+                for (size_t k = 0; k < 16; k++) want += bf16(ha[e / 8 * 16 + k]) * bf16(hb[k * 8 + e % 8]);
+                wrong += !(fabs(static_cast<double>(got[e]) - want) < 1e-5);
+            }
+            if (turned) CHECK_INT(wrong, ==, 0);
+            else CHECK_INT(wrong, >, 100);
+        }
+        GCP_LAUNCH(half_a_warp, 1, 16, 0, nullptr, d);
+        failed("half_a_warp", {"all 32 lanes"});
+    }
+    for (float *p : {a, b, d}) cudaFree(p);
+}
+
 /* A thread's pixel and channel, also where pixels are more than 32 bits count. */
 static void spots(void)
 {
@@ -882,6 +916,7 @@ int main(int argc, char **argv)
     places();
     warps();
     products();
+    products_of_halves();
     spots();
     banks();
     memory();

@@ -24,6 +24,10 @@
 
 enum { REPEATS = 7 };                                /* once with --small */
 static gcp_gpu gpus[2];                              /* GCP_FP32, GCP_TF32 */
+/* How products are multiplied: as .math of a card says, or bfloat16 (GCP_STORE_BF16). */
+enum { FP32, TF32, BF16, MATHS };
+static const char *const maths[] = { "fp32", "tf32", "bf16" };
+static gcp_gpu *gpu_of(int math) { return &gpus[math > FP32]; }
 static int small, batch, repeats = REPEATS;
 
 static void fail(const char *what)
@@ -132,55 +136,80 @@ static float *device_floats(size_t count)
     return (float *)memory;
 }
 
+/* A view of one row: of floats, or of halves that are made of them. */
+static gcp_view device_values(size_t count, int math)
+{
+    gcp_view from, none, to;
+    memset(&none, 0, sizeof none);
+    from = none;
+    from.data = device_floats(count);
+    from.shape = GCP_SHAPE(1, 1, 1, (int)count);
+    from.pitch = (int)count;
+    if (math != BF16) return from;
+    to = from;
+    to.dtype = GCP_DTYPE_BF16;
+    if (cudaMalloc(&to.data, count * sizeof(uint16_t)) != cudaSuccess) fail("out of memory on the device");
+    gcpi_cuda_map(GCPI_FN_COPY, to, from, none, 0, 0, gpus[0].stream);
+    cudaStreamSynchronize(gpus[0].stream);
+    cudaFree(from.data);
+    return to;
+}
+
 /* What came out is no row of zeros: the mean size of its first values. */
-static double mean_size(const float *memory, size_t count)
+static double mean_size(gcp_view made, size_t count)
 {
     static float some[4096];
+    static uint16_t halves[4096];
     double sum = 0;
     if (count > sizeof some / sizeof *some) count = sizeof some / sizeof *some;
-    gpus[0].target.device->copy(&gpus[0], some, memory, count * sizeof(float));
-    for (size_t i = 0; i < count; i++) sum += some[i] < 0 ? -(double)some[i] : (double)some[i];
+    if (made.dtype != GCP_DTYPE_BF16) gpus[0].target.device->copy(&gpus[0], some, made.data, count * sizeof *some);
+    else gpus[0].target.device->copy(&gpus[0], halves, made.data, count * sizeof *halves);
+    for (size_t i = 0; i < count; i++) {
+        if (made.dtype == GCP_DTYPE_BF16) some[i] = gcp_bf16_value(halves[i]);
+        sum += some[i] < 0 ? -(double)some[i] : (double)some[i];
+    }
     if (!(sum > 0)) fail("a kernel wrote zeros or NaNs");
     return sum / (double)count;
 }
 
 /* ---- The card -------------------------------------------------------------------------------------------------*/
 
-typedef struct rate_job { gcp_gpu *gpu; float *a, *b, *c; size_t n; } rate_job;
+typedef struct rate_job { int math; gcp_view a, b, c; size_t n; } rate_job;
 static void issue_copy(void *arg)
 {
     rate_job *j = (rate_job *)arg;
-    cudaMemcpyAsync(j->a, j->b, j->n * sizeof(float), cudaMemcpyDefault, j->gpu->stream);
+    cudaMemcpyAsync(j->a.data, j->b.data, j->n * sizeof(float), cudaMemcpyDefault, gpu_of(j->math)->stream);
 }
 static void issue_gemm(void *arg)
 {
     rate_job *j = (rate_job *)arg;
     const float one = 1, zero = 0;
+    const cudaDataType type = j->math == BF16 ? CUDA_R_16BF : CUDA_R_32F;
     int n = (int)j->n;
-    cublasGemmEx(j->gpu->blas, CUBLAS_OP_N, CUBLAS_OP_N, n, n, n, &one, j->a, CUDA_R_32F, n, j->b, CUDA_R_32F, n, &zero,
-                 j->c, CUDA_R_32F, n, j->gpu->opts.math == GCP_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
+    cublasGemmEx(gpu_of(j->math)->blas, CUBLAS_OP_N, CUBLAS_OP_N, n, n, n, &one, j->a.data, type, n, j->b.data, type, n,
+                 &zero, j->c.data, type, n, j->math == TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
                  CUBLAS_GEMM_DEFAULT);
 }
 
-static double peak[2];                               /* FLOP/s of cuBLAS, by math */
+static double peak[MATHS];                           /* FLOP/s of cuBLAS */
 static void card(void)
 {
-    size_t side = small ? 64 : 8192, count = side * side;
-    double copy;
-    rate_job j = { &gpus[0], device_floats(count), device_floats(count), device_floats(count), count };
-    copy = 2.0 * (double)count * sizeof(float) / timed(&gpus[0], issue_copy, &j).median;
-    j.n = side;
-    for (int math = 0; math < 2; math++) {
-        j.gpu = &gpus[math];
-        peak[math] = 2.0 * (double)count * (double)side / timed(&gpus[math], issue_gemm, &j).median;
+    const size_t side = small ? 64 : 8192, count = side * side;
+    double copy = 0;
+    for (int math = 0; math < MATHS; math++) {
+        rate_job j = { math, device_values(count, math), device_values(count, math), device_values(count, math),
+                       count };
+        if (math == FP32) copy = 2.0 * (double)count * sizeof(float) / timed(&gpus[0], issue_copy, &j).median;
+        j.n = side;
+        peak[math] = 2.0 * (double)count * (double)side / timed(gpu_of(math), issue_gemm, &j).median;
         mean_size(j.c, count);
+        cudaFree(j.a.data); cudaFree(j.b.data); cudaFree(j.c.data);
     }
-    cudaFree(j.a); cudaFree(j.b); cudaFree(j.c);
     check();
-    printf("copy %.0f GB/s; cuBLAS %zu^3: fp32 %.1f, tf32 %.1f TFLOP/s\n\n", copy / 1e9, side, peak[0] / 1e12,
-           peak[1] / 1e12);
-    json_fields(",\n  \"copy_gb_per_second\": %.1f,\n  \"cublas_tflops\": { \"fp32\": %.2f, \"tf32\": %.2f }",
-                copy / 1e9, peak[0] / 1e12, peak[1] / 1e12);
+    printf("copy %.0f GB/s; cuBLAS %zu^3: fp32 %.1f, tf32 %.1f, bf16 %.1f TFLOP/s\n\n", copy / 1e9, side,
+           peak[FP32] / 1e12, peak[TF32] / 1e12, peak[BF16] / 1e12);
+    json_fields(",\n  \"copy_gb_per_second\": %.1f,\n  \"cublas_tflops\": { \"fp32\": %.2f, \"tf32\": %.2f, "
+                "\"bf16\": %.2f }", copy / 1e9, peak[FP32] / 1e12, peak[TF32] / 1e12, peak[BF16] / 1e12);
 }
 
 /* ---- Convolutions ---------------------------------------------------------------------------------------------*/
@@ -194,15 +223,17 @@ static const layer layers[] = {
     { "3x3s2 128->128 @56", 128, 56, 56, 128, 128, 3, 2, 1 }, { "1x1s2 256->512 @56", 128, 56, 56, 256, 512, 1, 2, 0 }
 };
 
-typedef struct conv_job { gcpi_cuda_conv conv; int pass; float *x, *w, *y, *workspace; cudaStream_t stream; } conv_job;
+typedef struct conv_job { gcpi_cuda_conv conv; int pass; gcp_view x, w, y, workspace; cudaStream_t stream; } conv_job;
 static void issue_conv(void *arg)
 {
     conv_job *j = (conv_job *)arg;
+    const float *w = (const float *)j->w.data;
     if (j->pass == GCPI_CUDA_FORWARD)
-        gcpi_cuda_conv_forward(&j->conv, j->x, j->w, NULL, j->y, 0, NULL, j->stream);
-    if (j->pass == GCPI_CUDA_DATA) gcpi_cuda_conv_backward_data(&j->conv, j->y, j->w, j->x, 0, j->workspace, j->stream);
+        gcpi_cuda_conv_forward(&j->conv, j->x, w, NULL, j->y, NULL, j->workspace.data, j->stream);
+    if (j->pass == GCPI_CUDA_DATA)
+        gcpi_cuda_conv_backward_data(&j->conv, j->y, w, NULL, j->x, j->workspace.data, j->stream);
     if (j->pass == GCPI_CUDA_WEIGHTS)
-        gcpi_cuda_conv_backward_weights(&j->conv, j->x, j->y, j->w, 0, j->workspace, j->stream);
+        gcpi_cuda_conv_backward_weights(&j->conv, j->x, j->y, j->w, j->workspace.data, j->stream);
 }
 
 static gcpi_cuda_conv conv_of(const layer *l, int math)
@@ -210,25 +241,25 @@ static gcpi_cuda_conv conv_of(const layer *l, int math)
     gcpi_cuda_conv c = { .n = small ? 1 : l->n, .h = small ? 8 : l->h, .w = small ? 8 : l->w, .kh = l->k, .kw = l->k,
                          .sh = l->stride, .sw = l->stride, .pt = l->pad, .pl = l->pad, .dh = 1, .dw = 1, .groups = 1,
                          .ci = small && l->ci > 24 ? 24 : l->ci, .co = small && l->co > 24 ? 24 : l->co,
-                         .tf32 = gpus[math].opts.math == GCP_TF32 };
+                         .tf32 = gpu_of(math)->opts.math == GCP_TF32 };
     c.xpitch = c.ci; c.ypitch = c.co;
     c.ho = (c.h + 2 * l->pad - l->k) / l->stride + 1;
     c.wo = (c.w + 2 * l->pad - l->k) / l->stride + 1;
     return c;
 }
 
-static void convolution_pass(const layer *l, int math, conv_job *j, const float *made, size_t count)
+static void convolution_pass(const layer *l, int math, conv_job *j, gcp_view made, size_t count)
 {
     static const char *const passes[] = { "forward", "data", "weights" };
     const gcpi_cuda_conv *c = &j->conv;
-    figure f = timed(&gpus[math], issue_conv, j);
+    figure f = timed(gpu_of(math), issue_conv, j);
     double rate = 2.0 * c->n * c->ho * c->wo * c->co * c->ci * c->kh * c->kw / f.median;
     printf("  %8s %8.3f ms +-%3.0f %% %6.1f TFLOP/s %3.0f %%", passes[j->pass], 1e3 * f.median, spread(f) / 2,
            rate / 1e12, 100 * rate / peak[math]);
     json_row("\"layer\": \"%s\", \"math\": \"%s\", \"pass\": \"%s\", \"ms_median\": %.4f, \"ms_min\": %.4f, "
              "\"ms_max\": %.4f, \"launches\": %d, "
              "\"mean_size\": %.4g, \"tflops\": %.2f, \"share_of_cublas\": %.3f",
-             l->name, math ? "tf32" : "fp32", passes[j->pass], 1e3 * f.median, 1e3 * f.least, 1e3 * f.most, f.launches,
+             l->name, maths[math], passes[j->pass], 1e3 * f.median, 1e3 * f.least, 1e3 * f.most, f.launches,
              mean_size(made, count), rate / 1e12, rate / peak[math]);
 }
 
@@ -239,15 +270,17 @@ static void convolution(const layer *l, int math)
     const size_t w = (size_t)(c.co * c.ci) * (size_t)(c.kh * c.kw);
     const size_t y = (size_t)c.n * (size_t)(c.ho * c.wo) * (size_t)c.co, counts[] = { y, x, w };
     size_t work = 256;
-    for (int pass = 0; pass < 3; pass++)
-        if (gcpi_cuda_conv_workspace(&c, pass) > work) work = gcpi_cuda_conv_workspace(&c, pass);
-    conv_job j = { c, 0, device_floats(x), device_floats(w), device_floats(y), device_floats(work / sizeof(float) + 1),
-                   gpus[math].stream };
-    const float *made[] = { j.y, j.x, j.w };
-    printf("%-20s %s ", l->name, math ? "tf32" : "fp32");
+    for (int pass = 0; pass < 3; pass++) {
+        const size_t bytes = gcpi_cuda_conv_workspace(&c, pass, math == BF16 ? GCP_STORE_BF16 : GCP_STORE_REAL);
+        if (bytes > work) work = bytes;
+    }
+    conv_job j = { c, 0, device_values(x, math), device_values(w, FP32), device_values(y, math),
+                   device_values(work / sizeof(float) + 1, FP32), gpu_of(math)->stream };
+    const gcp_view made[] = { j.y, j.x, j.w };
+    printf("%-20s %s ", l->name, maths[math]);
     for (j.pass = 0; j.pass < 3; j.pass++) convolution_pass(l, math, &j, made[j.pass], counts[j.pass]);
     printf("\n");
-    cudaFree(j.x); cudaFree(j.w); cudaFree(j.y); cudaFree(j.workspace);
+    cudaFree(j.x.data); cudaFree(j.w.data); cudaFree(j.y.data); cudaFree(j.workspace.data);
     check();
 }
 
@@ -256,7 +289,7 @@ static void convolutions(void)
     const size_t count = sizeof layers / sizeof *layers;
     json_list("convolutions");
     for (size_t i = small ? count - 3 : 0; i < count; i++)
-        for (int math = 0; math < 2; math++) convolution(&layers[i], math);
+        for (int math = 0; math < MATHS; math++) convolution(&layers[i], math);
 }
 
 /* ---- Training steps -------------------------------------------------------------------------------------------*/
@@ -276,7 +309,8 @@ static void job_begin(job *j, const run *r)
     for (size_t i = 0; i < values; i++) pixels[i] = draw(&state);
     for (size_t i = 0; i < samples; i++) label[i] = (int)(i * 7 % (size_t)j->classes);
     j->plan = gcp_plan_make(j->loss, .policy = r->policy, .checkpoints = r->checkpoints, .replay = r->replay,
-                            .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9, .target = gcp_cuda(&gpus[j->math]));
+                            .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9, .target = gcp_cuda(gpu_of(j->math)),
+                            .store = j->math == BF16 ? GCP_STORE_BF16 : GCP_STORE_REAL);
     gcp_bind(&j->plan, NULL, 0);
     gcp_write(&j->plan, j->image, pixels);
     gcp_write(&j->plan, j->labels, label);
@@ -298,7 +332,7 @@ static void steps_failed(const job *j, const run *r)        /* the card has not 
     printf("%-12s %3d %-10s %s\n", j->title, images_of(j), r->name, text);
     json_row("\"network\": \"%s\", \"batch\": %d, \"policy\": \"%s\", \"math\": \"%s\", \"bytes\": %zu, "
              "\"recorded\": false, \"failed\": true",
-             j->title, images_of(j), r->name, j->math ? "tf32" : "fp32", j->plan.bytes);
+             j->title, images_of(j), r->name, maths[j->math], j->plan.bytes);
 }
 
 static void steps(job *j, const run *r)
@@ -314,14 +348,14 @@ static void steps(job *j, const run *r)
     if (gcp_error(j->loss.tape)) steps_failed(j, r);
     else {
         const figure f = figure_of(s, 1);
-        const int images = images_of(j), replayed = recorded(&gpus[j->math]);
+        const int images = images_of(j), replayed = recorded(gpu_of(j->math));
         printf("%-12s %3d %-10s %s %9.2f ms +-%3.0f %%  %8.1f images/s  %9.1f MiB, %d reruns of units%s\n", j->title,
-               images, r->name, j->math ? "tf32" : "fp32", 1e3 * f.median, spread(f) / 2, images / f.median,
+               images, r->name, maths[j->math], 1e3 * f.median, spread(f) / 2, images / f.median,
                (double)plan->bytes / 1048576, plan->reruns, replayed ? "" : ", NOT RECORDED");
         json_row("\"network\": \"%s\", \"batch\": %d, \"policy\": \"%s\", \"math\": \"%s\", \"ms_median\": %.3f, "
                  "\"ms_min\": %.3f, \"ms_max\": %.3f, \"images_per_second\": %.1f, \"bytes\": %zu, "
                  "\"after_forward\": %zu, \"reruns\": %d, \"recorded\": %s",
-                 j->title, images, r->name, j->math ? "tf32" : "fp32", 1e3 * f.median, 1e3 * f.least, 1e3 * f.most,
+                 j->title, images, r->name, maths[j->math], 1e3 * f.median, 1e3 * f.least, 1e3 * f.most,
                  images / f.median, plan->bytes, plan->after_forward, plan->reruns, replayed ? "true" : "false");
     }
     gcp_unbind(&j->plan);
@@ -333,12 +367,12 @@ static gcp_tape *new_tape(gcp_arena *arena, int ops)
     *arena = gcp_arena_from(tape_memory, sizeof tape_memory);
     return gcp_tape_make(arena, .ops = ops);
 }
-static job residual_job(gcp_arena *arena, int images)
+static job residual_job(gcp_arena *arena, int images, int math)
 {
     gcp_tape *net = new_tape(arena, 512);
     const network n = small ? cifar_resnet(net, images, 1) : resnet50(net, images, 224, 1000);
     return (job) { .title = small ? "resnet8" : "resnet50", .loss = n.loss, .image = n.image, .labels = n.labels,
-                   .classes = small ? 10 : 1000, .math = GCP_TF32 };
+                   .classes = small ? 10 : 1000, .math = math };
 }
 
 static void networks(void)
@@ -358,10 +392,11 @@ static void networks(void)
     };
     gcp_arena arena;
     json_list("steps");
-    for (int i = 0; i < 2 * RESNETS; i += small ? RESNETS : 1) {
-        job j = residual_job(&arena, (small ? 1 : batch) << (i / RESNETS));
-        steps(&j, &resnet_runs[i % RESNETS]);
-    }
+    for (int i = 0; i < 2 * RESNETS; i += small ? RESNETS : 1)
+        for (int math = TF32; math < MATHS; math++) {
+            job j = residual_job(&arena, (small ? 1 : batch) << (i / RESNETS), math);
+            steps(&j, &resnet_runs[i % RESNETS]);
+        }
     for (int i = small ? RUNS - 1 : 0; i < RUNS; i++) {
         job j = { .title = "tf2_checkpointing", .classes = 2, .math = GCP_FP32 };
         j.loss = tf2_checkpointing(new_tape(&arena, 128), small ? 8 : 256, small ? 1 : 16, &j.image, &j.labels);
@@ -449,7 +484,7 @@ static void profile(void)
 {
     const run keep_all = { "keep_all", GCP_POLICY_KEEP_ALL, 0, 0 };
     gcp_arena arena;
-    job j = residual_job(&arena, small ? 1 : batch);
+    job j = residual_job(&arena, small ? 1 : batch, TF32);
     job_begin(&j, &keep_all);
     const double ms = 1e3 * gcp_profile(&j.plan, .lr = 0.001, .repeats = small ? 1 : 5);
     const char *trouble = gcp_error(j.loss.tape);

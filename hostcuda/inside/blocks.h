@@ -4,7 +4,8 @@ namespace hostcuda {
 
 static const char *describe(char text[200], const cuda_thread *t)
 {
-    static const char *const kinds[] = {"__syncthreads", "__syncwarp", "a shuffle", "a vote", "mma", "ldmatrix"};
+    static const char *const kinds[] = {"__syncthreads", "__syncwarp", "a shuffle", "a vote", "mma",
+                                        "mma of halves", "ldmatrix"};
     uint3 i = run.index[t - run.threads];
     int n = snprintf(text, 200, "thread (%u, %u, %u) at %s, %s:%d", i.x, i.y, i.z, kinds[t->kind], t->file, t->line);
     if (t->kind != HOSTCUDA_BARRIER && n > 0 && n < 200)
@@ -91,13 +92,13 @@ static void go_on(void)
     if (run.current != self) switch_to(run.current->on ? run.current->on : take_fiber());
 }
 
-static void product(warp *w)                     /* p = a * b, each sum in order of k */
+static void product(warp *w, int depth)          /* p = a * b, each sum in order of k */
 {
     typedef float row __attribute__((vector_size(32)));
     const row *b = reinterpret_cast<const row *>(w->b);
     for (int i = 0; i < 16; i++) {
         row sum = b[0] * w->a[i][0];
-        for (int k = 1; k < 8; k++) sum += b[k] * w->a[i][k];
+        for (int k = 1; k < depth; k++) sum += b[k] * w->a[i][k];
         *reinterpret_cast<row *>(w->p[i]) = sum;
     }
 }
@@ -118,7 +119,8 @@ static bool gathered(warp *w, int kind, unsigned mask)
         if (kind == HOSTCUDA_VOTE) w->out[l] = votes;
         if (kind == HOSTCUDA_SHUFFLE) w->out[l] = group >> (w->from[l] & 31) & 1 ? w->in[w->from[l] & 31] : ~0ull;
     }
-    if (kind == HOSTCUDA_MMA) product(w);
+    if (kind == HOSTCUDA_MMA) product(w, 8);
+    if (kind == HOSTCUDA_MMA_HALVES) product(w, 16);
     if (kind == HOSTCUDA_LDMATRIX) for (int l = 0; l < 32; l++) memcpy(w->fours[l], w->rows[l], sizeof w->fours[l]);
     if (kind == HOSTCUDA_LDMATRIX && run.banking) {
         uintptr_t at[32];
@@ -288,6 +290,12 @@ unsigned hostcuda_to_tf32(float value)           /* to nearest, ties away from z
     return (u & 0x7F800000u) == 0x7F800000u ? u : (u + 0x1000u) & 0xFFFFE000u;
 }
 
+unsigned short hostcuda_to_bf16(float value)     /* to nearest, ties to even */
+{
+    unsigned u = __float_as_uint(value);
+    return static_cast<unsigned short>((isnan(value) ? 0x7FFF0000u : u + 0x7FFFu + (u >> 16 & 1)) >> 16);
+}
+
 /* Lane l has g = l/4, t = l%4 and holds a: (g,t) (g+8,t) (g,t+4) (g+8,t+4)  b: (t,g) (t+4,g)
  * d: (g,2t) (g,2t+1) (g+8,2t) (g+8,2t+1). The low 13 bits of a and b are not read. */
 void hostcuda_mma_m16n8k8_tf32(float d[4], const unsigned a[4], const unsigned b[2], const char *file, int line)
@@ -300,6 +308,25 @@ void hostcuda_mma_m16n8k8_tf32(float d[4], const unsigned a[4], const unsigned b
     w->a[g][t + 4] = __uint_as_float(a[2] & top); w->a[g + 8][t + 4] = __uint_as_float(a[3] & top);
     w->b[t][g] = __uint_as_float(b[0] & top); w->b[t + 4][g] = __uint_as_float(b[1] & top);
     join(w, HOSTCUDA_MMA, ~0u, file, line);
+    d[0] += w->p[g][2 * t]; d[1] += w->p[g][2 * t + 1];
+    d[2] += w->p[g + 8][2 * t]; d[3] += w->p[g + 8][2 * t + 1];
+}
+
+/* The same of pairs: each word has two neighbours in k, the first in its lower half. */
+void hostcuda_mma_m16n8k16_bf16(float d[4], const unsigned a[4], const unsigned b[2], const char *file, int line)
+{
+    using namespace hostcuda;
+    warp *w = run.w;
+    unsigned g = run.lane / 4, t = run.lane % 4;
+    if (w->live != ~0u) fail("mma needs all 32 lanes, live are %#x, %s:%d", w->live, file, line);
+    for (unsigned high = 0; high < 2; high++) {
+        for (unsigned i = 0; i < 4; i++)
+            w->a[g + i % 2 * 8][2 * t + i / 2 * 8 + high] =
+                __uint_as_float(high ? a[i] & 0xFFFF0000u : a[i] << 16);
+        for (unsigned i = 0; i < 2; i++)
+            w->b[2 * t + i * 8 + high][g] = __uint_as_float(high ? b[i] & 0xFFFF0000u : b[i] << 16);
+    }
+    join(w, HOSTCUDA_MMA_HALVES, ~0u, file, line);
     d[0] += w->p[g][2 * t]; d[1] += w->p[g][2 * t + 1];
     d[2] += w->p[g + 8][2 * t]; d[3] += w->p[g + 8][2 * t + 1];
 }
@@ -326,17 +353,33 @@ void hostcuda_cp_async(void *shared, const void *global, int bytes, bool valid, 
 
 /* Lane l names four floats: those of row l % 8 of the l / 8-th of four 8x4 matrices; it gets element l % 4 of row l / 4
    of each. */
-void hostcuda_ldmatrix_x4(float f[4], const float *row, const char *file, int line)
+static void load_matrices(const void *row, const char *file, int line)
 {
     using namespace hostcuda;
     warp *w = run.w;
-    unsigned lane = run.lane;
     if (w->live != ~0u) fail("ldmatrix needs all 32 lanes, live are %#x, %s:%d", w->live, file, line);
-    if (reinterpret_cast<uintptr_t>(row) % 16)
-        fail("ldmatrix of a misaligned address %p, %s:%d", static_cast<const void *>(row), file, line);
-    w->rows[lane] = row;
+    if (reinterpret_cast<uintptr_t>(row) % 16) fail("ldmatrix of a misaligned address %p, %s:%d", row, file, line);
+    w->rows[run.lane] = row;
     join(w, HOSTCUDA_LDMATRIX, ~0u, file, line);
-    for (unsigned i = 0; i < 4; i++) f[i] = w->fours[8 * i + lane / 4][lane % 4];
+}
+void hostcuda_ldmatrix_x4(float f[4], const float *row, const char *file, int line)
+{
+    using namespace hostcuda;
+    unsigned lane = run.lane;
+    load_matrices(row, file, line);
+    for (unsigned i = 0; i < 4; i++) memcpy(&f[i], run.w->fours[8 * i + lane / 4] + lane % 4 * 4, 4);
+}
+/* Of halves, transposed: lane l names eight of row l % 8 of the l / 8-th of four 8x8 matrices; it gets column l / 4 of
+   rows l % 4 * 2 and the next, the first in the lower half. */
+void hostcuda_ldmatrix_x4_trans(unsigned r[4], const unsigned short *row, const char *file, int line)
+{
+    using namespace hostcuda;
+    unsigned lane = run.lane;
+    load_matrices(row, file, line);
+    for (unsigned i = 0; i < 4; i++)
+        for (unsigned high = 0; high < 2; high++)
+            memcpy(reinterpret_cast<unsigned char *>(&r[i]) + 2 * high,
+                   run.w->fours[8 * i + lane % 4 * 2 + high] + lane / 4 * 2, 2);
 }
 
 void hostcuda_cp_async_commit(void) { hostcuda::run.current->groups++; }

@@ -48,7 +48,8 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int number)
     prop->totalConstMem = 64 << 10; prop->regsPerBlock = 64 << 10; prop->warpSize = 32; prop->maxThreadsPerBlock = 1024;
     prop->maxThreadsDim[0] = prop->maxThreadsDim[1] = 1024; prop->maxThreadsDim[2] = 64;
     prop->maxGridSize[0] = 0x7FFFFFFF; prop->maxGridSize[1] = prop->maxGridSize[2] = 65535;
-    prop->major = 9; prop->minor = 0; prop->multiProcessorCount = 4; prop->l2CacheSize = 4 << 20;
+    const char *major = getenv("HOSTCUDA_MAJOR");
+    prop->major = major ? atoi(major) : 9; prop->minor = 0; prop->multiProcessorCount = 4; prop->l2CacheSize = 4 << 20;
     prop->maxThreadsPerMultiProcessor = 2048; prop->memoryBusWidth = 64; prop->asyncEngineCount = 1;
     prop->unifiedAddressing = prop->concurrentKernels = 1;
     return cudaSuccess;

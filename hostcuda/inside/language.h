@@ -39,7 +39,10 @@ static const int warpSize = 32;
 
 /* Where a thread waits, for messages: the line of the call. */
 #define HOSTCUDA_HERE const char *file = __builtin_FILE(), int line = __builtin_LINE()
-enum { HOSTCUDA_BARRIER, HOSTCUDA_SYNCWARP, HOSTCUDA_SHUFFLE, HOSTCUDA_VOTE, HOSTCUDA_MMA, HOSTCUDA_LDMATRIX };
+enum {
+    HOSTCUDA_BARRIER, HOSTCUDA_SYNCWARP, HOSTCUDA_SHUFFLE, HOSTCUDA_VOTE, HOSTCUDA_MMA, HOSTCUDA_MMA_HALVES,
+    HOSTCUDA_LDMATRIX
+};
 extern void *hostcuda_dynamic;
 void hostcuda_barrier(const char *file, int line);
 unsigned long long hostcuda_collective(int kind, unsigned mask, unsigned long long value, int from, const char *file,
@@ -48,11 +51,14 @@ int hostcuda_lane(void);
 cudaError_t hostcuda_queue(const char *name, const void *kernel, dim3 grid, dim3 block, size_t shared,
                            cudaStream_t stream, std::function<void()> body);
 unsigned hostcuda_to_tf32(float value);
+unsigned short hostcuda_to_bf16(float value);
 void hostcuda_mma_m16n8k8_tf32(float d[4], const unsigned a[4], const unsigned b[2], HOSTCUDA_HERE);
+void hostcuda_mma_m16n8k16_bf16(float d[4], const unsigned a[4], const unsigned b[2], HOSTCUDA_HERE);
 void hostcuda_cp_async(void *shared, const void *global, int bytes, bool valid, HOSTCUDA_HERE);
 void hostcuda_cp_async_commit(void);
 void hostcuda_cp_async_wait(int n);
 void hostcuda_ldmatrix_x4(float f[4], const float *row, HOSTCUDA_HERE);
+void hostcuda_ldmatrix_x4_trans(unsigned r[4], const unsigned short *row, HOSTCUDA_HERE);
 
 #define GCP_DYN_SHARED(T, name) T *name = static_cast<T *>(hostcuda_dynamic)
 #define GCP_LAUNCH(kernel, grid, block, shared, ...) hostcuda_launch(#kernel, kernel, grid, block, shared, __VA_ARGS__)

@@ -86,9 +86,9 @@ struct warp {
     unsigned live, ready, waiting, barrier, mask;
     int kind; bool mixed;                        /* the kind and mask of all that wait, unless mixed */
     unsigned long long in[32], out[32]; int from[32];
-    alignas(32) float a[16][8], b[8][8], p[16][8];
-    /* of ldmatrix: what the lanes name, and what lies there when all have come */
-    const float *rows[32]; float fours[32][4];
+    alignas(32) float a[16][16], b[16][8], p[16][8];
+    /* of ldmatrix: what the lanes name, and the 16 bytes that lie there when all have come */
+    const void *rows[32]; unsigned char fours[32][16];
     std::vector<store> stores;                   /* of this block, where banks are counted */
 };
 

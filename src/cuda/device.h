@@ -248,7 +248,8 @@ GCPI_DEF gcp_gpu gcp_gpu_open_at(gcp_gpu_opts o)
                  GCP_GPU_WORKSPACE_MIN);
         return gpu;
     }
-    if (card.major < 8) gpu.opts.math = GCP_FP32;
+    gpu.halves = card.major >= 8;
+    if (!gpu.halves) gpu.opts.math = GCP_FP32;
     snprintf(gpu.name, sizeof gpu.name, "%s", card.name);
     gpu.stream = o.stream;
     if (!o.stream && !GCPI_GPU(&gpu, cudaStreamCreateWithFlags, (&gpu.stream, cudaStreamNonBlocking))) return gpu;
@@ -285,10 +286,11 @@ GCPI_DEF cudaStream_t gcp_cuda_stream(const gcp_target *target)
     return gcpi_gpu_stream(gcpi_gpu_of(target->context));
 }
 
-/* A row: only what runs is another than the CPU's, which has the shapes and the reads. */
+/* A row: only what runs is another than the CPU's, which has the shapes and the reads. GCPI_CUDA_HALVES: GCP_FLAG_BF16,
+   or 0 in the table of older cards. */
 #define GCPI_CUDA_ROW(name, forward, backward, cost, flags) \
-    { name, NULL, forward, backward, cost, 0, 0, flags, 0, NULL }
+    { name, NULL, forward, backward, cost, 0, 0, (flags) | GCPI_CUDA_HALVES, 0, NULL }
 #define GCPI_CUDA_ROW_AS(name, as, cost) \
     GCPI_CUDA_ROW(#name, gcpi_cuda_##as##_forward, gcpi_cuda_##as##_backward, cost, 0)
 #define GCPI_CUDA_ROW_OF(name, cost) GCPI_CUDA_ROW_AS(name, name, cost)
-#define GCPI_CUDA_NO_ROW(name) GCPI_CUDA_ROW(name, NULL, NULL, NULL, 0)         /* refused by name */
+#define GCPI_CUDA_NO_ROW(name) { name, NULL, NULL, NULL, NULL, 0, 0, 0, 0, NULL }      /* refused by name */

@@ -3,26 +3,34 @@
    aligned. A transposed convolution is the backward-data of the convolution from its output to its input; a dense
    layer is a 1x1 convolution. */
 
-static int gcpi_cuda_is_product(const gcpi_conv_attr *a)
+static int gcpi_cuda_is_product(const gcpi_conv_attr *a, gcp_store store)
 {
     const int one = a->kh == 1 && a->kw == 1 && a->sh == 1 && a->sw == 1 && a->groups == 1;
-    return one && a->h == a->ho && a->w == a->wo && a->ci % 4 == 0 && a->co % 4 == 0;
+    return one && a->h == a->ho && a->w == a->wo && (a->ci | a->co) % (store ? 8 : 4) == 0;
+}
+/* What cuBLAS multiplies: floats to floats, or halves to any of both. */
+static int gcpi_cuda_multiplies(const gcp_call *c, const gcp_view *from, const gcp_view *to)
+{
+    return gcpi_cuda_is_product(&gcpi_attr(c->attributes)->conv, c->store) &&
+           (from->dtype == GCP_DTYPE_BF16 || to->dtype != GCP_DTYPE_BF16);
 }
 /* OHWI weights of a 1x1 kernel: a matrix of [out][in]. */
 static gcp_view gcpi_cuda_matrix(gcp_view w) { w.pitch = w.shape.d[3]; return w; }
 
-/* forward, data: which kernel passes stand behind the op's forward and its input's gradient. */
+/* forward, data: which kernel passes stand behind the op's forward and its input's gradient. With halves some operands
+   may be floats, so that a product takes either way. */
 static void gcpi_cuda_conv_cost(const gcp_cost_call *c, gcp_cost *cost, int forward, int data)
 {
     const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
     gcpi_cuda_conv conv = gcpi_cuda_conv_of(a, c->target, a->ci, a->co);
-    int product = gcpi_cuda_is_product(a);
+    const int product = gcpi_cuda_is_product(a, c->store), kernels = !product || c->store;
+    const int passes[] = { !c->backward, c->backward && c->wanted & 1, c->backward && c->wanted & 2 },
+              pass[] = { forward, data, GCPI_CUDA_WEIGHTS };
     cost->flops = gcpi_conv_flops(a) * (c->backward ? (c->wanted & 1) + (c->wanted >> 1 & 1) : 1);
     if (product) cost->workspace = gcpi_cuda_product_bytes(c);
-    if (!product && !c->backward) cost->workspace = gcpi_cuda_conv_workspace(&conv, forward);
-    if (!product && c->backward && c->wanted & 1) cost->workspace = gcpi_cuda_conv_workspace(&conv, data);
-    if (!product && c->backward && c->wanted & 2)
-        cost->workspace = GCPI_MAX(cost->workspace, gcpi_cuda_conv_workspace(&conv, GCPI_CUDA_WEIGHTS));
+    for (int k = 0; k < 3; k++)
+        if (passes[k] && kernels)
+            cost->workspace = GCPI_MAX(cost->workspace, gcpi_cuda_conv_workspace(&conv, pass[k], c->store));
     if (c->backward && c->wanted & 4)
         cost->workspace = GCPI_MAX(cost->workspace, gcpi_cuda_sums_workspace(c->out[0], 1));
 }
@@ -38,75 +46,62 @@ static void gcpi_cuda_conv_transpose2d_cost(const gcp_cost_call *c, gcp_cost *co
 /* What c->fused is to a convolution's results; 0: it runs after them. A mask's bytes may be what others still read. */
 static int gcpi_cuda_conv2d_end(const gcp_call *c, gcpi_cuda_end *end)
 {
-    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
     const gcp_call *next = c->fused;
     memset(end, 0, sizeof *end);
-    if (!next || a->groups != 1 || gcpi_cuda_is_product(a)) return 0;
+    if (!next || gcpi_attr(c->attributes)->conv.groups != 1 || gcpi_cuda_multiplies(c, &c->in[0], &c->out[0])) return 0;
     if (next->row == GCP_OP_BATCH_STATS) end->partial = (double *)next->workspace;
     if (next->row == GCP_OP_BATCH_STATS) return next->training;
     end->other = next->in[next->in[1].data != c->out[0].data];       /* y + other, or other + y */
     end->rectifier = gcpi_cuda_rectifier_of(next);
     return !next->out[1].data;
 }
+static const float *gcpi_cuda_bias_of(const gcp_call *c) { return c->inputs > 2 ? (const float *)c->in[2].data : NULL; }
+static const float *gcpi_cuda_weights_of(const gcp_call *c) { return (const float *)c->in[1].data; }
+static gcpi_cuda_conv gcpi_cuda_conv_between(const gcp_call *c, gcp_view x, gcp_view y)
+{
+    return gcpi_cuda_conv_of(&gcpi_attr(c->attributes)->conv, c->target, x.pitch, y.pitch);
+}
 static void gcpi_cuda_conv2d_forward(const gcp_call *c)
 {
-    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
-    gcpi_cuda_conv conv = gcpi_cuda_conv_of(a, c->target, c->in[0].pitch, c->out[0].pitch);
+    const gcpi_cuda_conv conv = gcpi_cuda_conv_between(c, c->in[0], c->out[0]);
     gcpi_cuda_end end;
     const int ends = gcpi_cuda_conv2d_end(c, &end);
-    if (gcpi_cuda_is_product(a)) gcpi_cuda_product_forward(c, 1, gcpi_cuda_matrix(c->in[1]));
-    else gcpi_cuda_conv_forward(&conv, (const float *)c->in[0].data, (const float *)c->in[1].data,
-                                c->inputs > 2 ? (const float *)c->in[2].data : NULL, (float *)c->out[0].data, 0,
-                                ends ? &end : NULL, gcpi_stream(c));
+    if (gcpi_cuda_multiplies(c, &c->in[0], &c->out[0])) gcpi_cuda_product_forward(c, 1, gcpi_cuda_matrix(c->in[1]));
+    else gcpi_cuda_conv_forward(&conv, c->in[0], gcpi_cuda_weights_of(c), gcpi_cuda_bias_of(c), c->out[0],
+                                ends ? &end : NULL, c->workspace, gcpi_stream(c));
     if (c->fused && c->fused->row == GCP_OP_BATCH_STATS) gcpi_cuda_batch_stats_summed(c->fused, ends);
     else if (c->fused && !ends) gcpi_cuda_apply_forward(c->fused);
 }
-static void gcpi_cuda_conv2d_backward(const gcp_call *c)
+/* Gradients. forward: of a convolution, else of a transposed one, whose input's gradient is made as forward. */
+static void gcpi_cuda_conv_back(const gcp_call *c, int forward)
 {
-    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
-    const float *dy = (const float *)c->dout[0].data;
-    if (gcpi_cuda_is_product(a)) {
-        gcpi_cuda_product_backward(c, 1, gcpi_cuda_matrix(c->in[1]), gcpi_cuda_matrix(c->din[1]));
-        return;
-    }
+    const gcp_view dy = c->dout[0], dx = c->din[0], x = c->in[0];
+    const gcpi_cuda_conv data = forward ? gcpi_cuda_conv_between(c, dx, dy) : gcpi_cuda_conv_between(c, dy, dx),
+                         weights = forward ? gcpi_cuda_conv_between(c, x, dy) : gcpi_cuda_conv_between(c, dy, x);
+    const gcp_view w = gcpi_cuda_matrix(c->in[1]);
     gcpi_cuda_bias_gradient(c, 2);
-    gcpi_cuda_conv data = gcpi_cuda_conv_of(a, c->target, c->din[0].pitch, c->dout[0].pitch), weights = data;
-    weights.xpitch = c->in[0].pitch;
-    if (c->din[0].data)
-        gcpi_cuda_conv_backward_data(&data, dy, (const float *)c->in[1].data, (float *)c->din[0].data,
-                                     c->din[0].accumulate, c->workspace, gcpi_stream(c));
-    if (c->din[1].data)
-        gcpi_cuda_conv_backward_weights(&weights, (const float *)c->in[0].data, dy, (float *)c->din[1].data,
-                                        c->din[1].accumulate, c->workspace, gcpi_stream(c));
+    if (dx.data && gcpi_cuda_multiplies(c, &dy, &dx)) gcpi_cuda_product_data(c, forward, w);
+    else if (dx.data && forward)
+        gcpi_cuda_conv_backward_data(&data, dy, gcpi_cuda_weights_of(c), NULL, dx, c->workspace, gcpi_stream(c));
+    else if (dx.data)
+        gcpi_cuda_conv_forward(&data, dy, gcpi_cuda_weights_of(c), NULL, dx, NULL, c->workspace, gcpi_stream(c));
+    if (!c->din[1].data) return;
+    if (x.dtype == dy.dtype && gcpi_cuda_multiplies(c, &x, &dy))
+        gcpi_cuda_product_weights(c, forward, gcpi_cuda_matrix(c->din[1]));
+    else
+        gcpi_cuda_conv_backward_weights(&weights, forward ? x : dy, forward ? dy : x, c->din[1], c->workspace,
+                                        gcpi_stream(c));
 }
+static void gcpi_cuda_conv2d_backward(const gcp_call *c) { gcpi_cuda_conv_back(c, 1); }
 
 static void gcpi_cuda_conv_transpose2d_forward(const gcp_call *c)
 {
-    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
-    gcpi_cuda_conv conv = gcpi_cuda_conv_of(a, c->target, c->out[0].pitch, c->in[0].pitch);
-    if (gcpi_cuda_is_product(a)) { gcpi_cuda_product_forward(c, 0, gcpi_cuda_matrix(c->in[1])); return; }
-    gcpi_cuda_conv_backward_data(&conv, (const float *)c->in[0].data, (const float *)c->in[1].data,
-                                 (float *)c->out[0].data, 0, c->workspace, gcpi_stream(c));
-    if (c->inputs > 2) gcpi_cuda_add_bias(c, c->out[0], c->out[0], &c->in[2]);
+    const gcpi_cuda_conv conv = gcpi_cuda_conv_between(c, c->out[0], c->in[0]);
+    if (gcpi_cuda_multiplies(c, &c->in[0], &c->out[0])) gcpi_cuda_product_forward(c, 0, gcpi_cuda_matrix(c->in[1]));
+    else gcpi_cuda_conv_backward_data(&conv, c->in[0], gcpi_cuda_weights_of(c), gcpi_cuda_bias_of(c), c->out[0],
+                                      c->workspace, gcpi_stream(c));
 }
-static void gcpi_cuda_conv_transpose2d_backward(const gcp_call *c)
-{
-    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
-    const float *dy = (const float *)c->dout[0].data;
-    if (gcpi_cuda_is_product(a)) {
-        gcpi_cuda_product_backward(c, 0, gcpi_cuda_matrix(c->in[1]), gcpi_cuda_matrix(c->din[1]));
-        return;
-    }
-    gcpi_cuda_bias_gradient(c, 2);
-    gcpi_cuda_conv data = gcpi_cuda_conv_of(a, c->target, c->dout[0].pitch, c->din[0].pitch), weights = data;
-    weights.ypitch = c->in[0].pitch;
-    if (c->din[0].data)
-        gcpi_cuda_conv_forward(&data, dy, (const float *)c->in[1].data, NULL, (float *)c->din[0].data,
-                               c->din[0].accumulate, NULL, gcpi_stream(c));
-    if (c->din[1].data)
-        gcpi_cuda_conv_backward_weights(&weights, dy, (const float *)c->in[0].data, (float *)c->din[1].data,
-                                        c->din[1].accumulate, c->workspace, gcpi_stream(c));
-}
+static void gcpi_cuda_conv_transpose2d_backward(const gcp_call *c) { gcpi_cuda_conv_back(c, 0); }
 
 /* A 1x1 convolution of x; of a matrix product, whose right side has a row to a channel of x, the transposed one. */
 static gcpi_attributes gcpi_cuda_one_by_one(const gcp_shape *x, int out, int transposed)

@@ -36,21 +36,33 @@ static void gcpi_cuda_softmax_backward(const gcp_call *c)
         gcpi_cuda_softmax_back(c->din[0], c->out[0], c->dout[0], gcpi_attr(c->attributes)->softmax.logarithm,
                                gcpi_stream(c));
 }
-static gcpi_cuda_attention gcpi_cuda_attention_of(const gcp_call *c)
+static gcpi_cuda_attention gcpi_cuda_attention_sizes(const void *attributes, const gcp_shape *in)
 {
-    const gcp_shape in[3] = { c->in[0].shape, c->in[1].shape, c->in[2].shape };
-    gcpi_attributes attributes = *gcpi_attr(c->attributes);
-    const int bias = attributes.attention.bias, lengths = attributes.attention.lengths;
-    attributes.attention.bias = 0;
-    const gcpi_attention sizes = gcpi_attention_of(&attributes, in);
+    gcpi_attributes plain = *gcpi_attr(attributes);
     gcpi_cuda_attention a;
+    plain.attention.bias = 0;
+    const gcpi_attention sizes = gcpi_attention_of(&plain, in);
     memset(&a, 0, sizeof a);
-    a.q = c->in[0]; a.k = c->in[1]; a.v = c->in[2]; a.y = c->out[0]; a.all = c->out[1];
-    if (bias) a.bias = c->in[bias];
-    if (lengths) a.lengths = (const int32_t *)c->in[lengths].data;
     a.n = sizes.n; a.rows = sizes.rows; a.keys = sizes.keys; a.heads = sizes.heads; a.group = sizes.group;
     a.d = sizes.d; a.e = sizes.e; a.causal = sizes.causal; a.scale = (float)sizes.scale;
     return a;
+}
+static gcpi_cuda_attention gcpi_cuda_attention_of(const gcp_call *c)
+{
+    const gcp_shape in[3] = { c->in[0].shape, c->in[1].shape, c->in[2].shape };
+    const gcpi_attributes *attributes = gcpi_attr(c->attributes);
+    const int bias = attributes->attention.bias, lengths = attributes->attention.lengths;
+    gcpi_cuda_attention a = gcpi_cuda_attention_sizes(attributes, in);
+    a.q = c->in[0]; a.k = c->in[1]; a.v = c->in[2]; a.y = c->out[0]; a.all = c->out[1];
+    if (bias) a.bias = c->in[bias];
+    if (lengths) a.lengths = (const int32_t *)c->in[lengths].data;
+    a.workspace = c->workspace;
+    return a;
+}
+static void gcpi_cuda_attention_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    const gcpi_cuda_attention a = gcpi_cuda_attention_sizes(c->attributes, c->in);
+    if (c->store) cost->workspace = gcpi_cuda_attention_workspace(&a, c->backward);
 }
 static void gcpi_cuda_attention_forward(const gcp_call *c)
 {
@@ -104,4 +116,4 @@ static void gcpi_cuda_layer_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
                                            gcpi_cuda_batch_norm_cost, GCP_FLAG_FUSED)
 #define GCPI_CUDA_LAYER_NORM GCPI_CUDA_ROW_OF(layer_norm, gcpi_cuda_layer_norm_cost)
 #define GCPI_CUDA_SOFTMAX GCPI_CUDA_ROW_OF(softmax, NULL)
-#define GCPI_CUDA_ATTENTION GCPI_CUDA_ROW_OF(attention, NULL)
+#define GCPI_CUDA_ATTENTION GCPI_CUDA_ROW_OF(attention, gcpi_cuda_attention_cost)

@@ -12,7 +12,7 @@ static void gcpi_cuda_copy(const gcp_call *c, gcp_view to, gcp_view from)
 }
 static gcpi_cuda_rectifier gcpi_cuda_rectifier_of(const gcp_call *c)       /* NULL, or without attributes: none */
 {
-    const gcpi_rectifier r = gcpi_rectifier_of(c ? gcpi_attr(c->attributes) : NULL, GCP_STORE_REAL);
+    const gcpi_rectifier r = gcpi_rectifier_of(c ? gcpi_attr(c->attributes) : NULL, c ? c->store : GCP_STORE_REAL);
     gcpi_cuda_rectifier there;
     there.low = (float)r.low; there.high = (float)r.high; there.last = (float)r.last;
     there.slope = (float)r.slope;
@@ -53,6 +53,7 @@ static gcpi_cuda_apply gcpi_cuda_applied(const gcp_call *c, const gcp_view *norm
     gcpi_cuda_apply a;
     memset(&a, 0, sizeof a);
     a.y = c->out[0]; a.x = c->in[0];
+    a.settles = c->store == GCP_STORE_BF16;
     if (norm) {
         a.mean = (const float *)norm[0].data; a.scale = (const float *)norm[1].data;
         a.gamma = (const float *)norm[2].data; a.beta = (const float *)norm[3].data;
@@ -129,7 +130,7 @@ static void gcpi_cuda_pair_cost(const gcp_cost_call *c, gcp_cost *cost)
 static void gcpi_cuda_sum_forward(const gcp_call *c)
 {
     gcp_view dense = c->out[0];
-    dense.pitch = dense.shape.d[3];
+    dense.pitch = dense.shape.d[3]; dense.dtype = GCP_DTYPE_REAL;
     dense.data = (char *)c->workspace + gcpi_cuda_pair_workspace(dense.shape, c->in[0].shape);
     gcpi_expand_call(c, &dense, &c->in[0], gcpi_cuda_pair_backward);
     gcpi_cuda_copy(c, c->out[0], dense);
@@ -212,7 +213,8 @@ static void gcpi_cuda_reshape_backward(const gcp_call *c) { gcpi_cuda_reshaped(c
 static void gcpi_cuda_moved_run(gcpi_moved *m)
 {
     gcpi_cuda_moved there;
-    there.to = (float *)m->to.at; there.from = (const float *)m->from.at;
+    there.to.at = m->to.at; there.to.half = m->to.half;
+    there.from.at = m->from.at; there.from.half = m->from.half;
     there.accumulate = m->accumulate;
     memcpy(there.size, m->size, sizeof there.size);
     memcpy(there.ts, m->ts, sizeof there.ts);

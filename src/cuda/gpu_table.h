@@ -35,17 +35,31 @@ static void gcpi_cuda_update_forward(const gcp_call *c)
     gcpi_cuda_step(&u, stream);
 }
 
+/* What an op without GCP_FLAG_BF16 made. */
+static void gcpi_cuda_round_forward(const gcp_call *c)
+{
+    gcpi_cuda_fn2(c, GCPI_FN_ROUND, c->out[0], c->out[0], gcpi_no_view(), 0);
+}
+
 #define GCPI_CUDA_SEED GCPI_CUDA_ROW("seed", gcpi_cuda_seed_forward, NULL, NULL, 0)
 #define GCPI_CUDA_NORM GCPI_CUDA_ROW_OF(norm, gcpi_cuda_norm_cost)
 #define GCPI_CUDA_UPDATE GCPI_CUDA_ROW("update", gcpi_cuda_update_forward, NULL, NULL, GCP_FLAG_FUSED)
-#define GCPI_CUDA_CUSTOM GCPI_CUDA_ROW("custom", NULL, NULL, NULL, 0)
+#define GCPI_CUDA_ROUND GCPI_CUDA_ROW("round", gcpi_cuda_round_forward, NULL, NULL, 0)
+#define GCPI_CUDA_CUSTOM GCPI_CUDA_NO_ROW("custom")
 
-/* The rows, by name: gcp.h puts them in order, and a missing one does not compile. */
+/* The rows, by name: gcp.h puts them in order, and a missing one does not compile. Cards before sm_80 have no tensor
+   cores for bfloat16. */
 #define GCPI_CUDA_NEXT(NAME, name) GCPI_CUDA_##NAME,
-static const gcp_op gcpi_cuda_rows[GCP_ROW_COUNT] = {
-    GCP_OPS_WITH_ROOMS(GCPI_CUDA_NEXT) GCP_POINTWISE_OPS(GCPI_CUDA_POINTWISE) GCPI_CUDA_CUSTOM,
-    GCPI_CUDA_APPLY, GCPI_CUDA_SEED, GCPI_CUDA_NORM, GCPI_CUDA_UPDATE
-};
+#define GCPI_CUDA_ROWS                                                                                      \
+    {                                                                                                       \
+        GCP_OPS_WITH_ROOMS(GCPI_CUDA_NEXT) GCP_POINTWISE_OPS(GCPI_CUDA_POINTWISE) GCPI_CUDA_CUSTOM,         \
+        GCPI_CUDA_APPLY, GCPI_CUDA_SEED, GCPI_CUDA_NORM, GCPI_CUDA_UPDATE, GCPI_CUDA_ROUND                  \
+    }
+#define GCPI_CUDA_HALVES GCP_FLAG_BF16
+static const gcp_op gcpi_cuda_rows[GCP_ROW_COUNT] = GCPI_CUDA_ROWS;
+#undef GCPI_CUDA_HALVES
+#define GCPI_CUDA_HALVES 0
+static const gcp_op gcpi_cuda_rows_before_80[GCP_ROW_COUNT] = GCPI_CUDA_ROWS;
 
 GCPI_DEF const gcp_target *gcp_cuda(gcp_gpu *gpu)
 {
@@ -54,7 +68,7 @@ GCPI_DEF const gcp_target *gcp_cuda(gcp_gpu *gpu)
     gcp_target *t = &gpu->target;
     memset(t, 0, sizeof *t);
     t->name = "cuda";
-    t->kernels = gcpi_cuda_rows;
+    t->kernels = gpu->halves ? gcpi_cuda_rows : gcpi_cuda_rows_before_80;
     t->device = &device;
     t->align = 256;
     t->row_align = GCPI_CUDA_ROW_ALIGN;

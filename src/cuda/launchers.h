@@ -1,5 +1,8 @@
 /* What the launchers of kernels.cu take: device memory, NHWC with a pitch (elements from one pixel to the next),
-   weights [out][kh][kw][in / groups]. Each queues kernels on a stream; errors are CUDA's last error. */
+   weights [out][kh][kw][in / groups]. Each queues kernels on a stream; errors are CUDA's last error. A view's elements
+   are floats or halves. */
+
+typedef struct gcpi_cuda_array { void *at; int half; } gcpi_cuda_array;    /* floats, or halves: bfloat16 */
 
 typedef struct gcpi_cuda_conv {                  /* y [n, ho, wo, co] = x [n, h, w, ci] * weights */
     int n, h, w, ci, ho, wo, co, kh, kw, sh, sw, pt, pl, dh, dw, groups;
@@ -7,24 +10,25 @@ typedef struct gcpi_cuda_conv {                  /* y [n, ho, wo, co] = x [n, h,
     int tf32;
 } gcpi_cuda_conv;
 enum { GCPI_CUDA_FORWARD, GCPI_CUDA_DATA, GCPI_CUDA_WEIGHTS };
-size_t gcpi_cuda_conv_workspace(const gcpi_cuda_conv *c, int pass);
-int gcpi_cuda_weights_blocks(const gcpi_cuda_conv *c);     /* of the weights' gradient, where groups is 1 */
+size_t gcpi_cuda_conv_workspace(const gcpi_cuda_conv *c, int pass, gcp_store store);
+int gcpi_cuda_weights_blocks(const gcpi_cuda_conv *c, int halves);     /* of the weights' gradient, where groups is 1 */
 /* As gcpi_rectifier of src/ops/rectifier.h; rectify 0: values stay as they are. */
 typedef struct gcpi_cuda_rectifier { float low, high, last, slope, least, kink; int rectify; } gcpi_cuda_rectifier;
 /* What a forward pass with groups = 1 does with y before it is stored: adds other and rectifies, or makes the sums of
    gcpi_cuda_batch_stats in its workspace, partial. */
 typedef struct gcpi_cuda_end { gcp_view other; gcpi_cuda_rectifier rectifier; double *partial; } gcpi_cuda_end;
-void gcpi_cuda_conv_forward(const gcpi_cuda_conv *c, const float *x, const float *w, const float *bias, float *y,
-                            int accumulate, const gcpi_cuda_end *end, cudaStream_t stream);      /* end: may be NULL */
-void gcpi_cuda_conv_backward_data(const gcpi_cuda_conv *c, const float *dy, const float *w, float *dx, int accumulate,
+/* bias, end: may be NULL. Halves are multiplied by weights that are rounded to halves, too (not with groups). */
+void gcpi_cuda_conv_forward(const gcpi_cuda_conv *c, gcp_view x, const float *w, const float *bias, gcp_view y,
+                            const gcpi_cuda_end *end, void *workspace, cudaStream_t stream);
+void gcpi_cuda_conv_backward_data(const gcpi_cuda_conv *c, gcp_view dy, const float *w, const float *bias, gcp_view dx,
                                   void *workspace, cudaStream_t stream);
-void gcpi_cuda_conv_backward_weights(const gcpi_cuda_conv *c, const float *x, const float *dy, float *dw,
-                                     int accumulate, void *workspace, cudaStream_t stream);
+void gcpi_cuda_conv_backward_weights(const gcpi_cuda_conv *c, gcp_view x, gcp_view dy, gcp_view dw, void *workspace,
+                                     cudaStream_t stream);
 
 /* to = f(a, b) element by element (added to where to.accumulate is set). b is another operand, or, for ..._CHANNEL, one
-   value a channel. */
+   value a channel. ROUND: to bfloat16 values. */
 typedef enum gcpi_cuda_fn {
-    GCPI_FN_COPY, GCPI_FN_ADD, GCPI_FN_MUL, GCPI_FN_ADD_CHANNEL, GCPI_FN_FILL, GCPI_FN_FILL_FROM
+    GCPI_FN_COPY, GCPI_FN_ADD, GCPI_FN_MUL, GCPI_FN_ADD_CHANNEL, GCPI_FN_FILL, GCPI_FN_FILL_FROM, GCPI_FN_ROUND
 #define GCPI_POINTWISE_FN(NAME, name) , GCPI_FN_##NAME, GCPI_FN_##NAME##_BACK
     GCP_POINTWISE_OPS(GCPI_POINTWISE_FN)
 #undef GCPI_POINTWISE_FN
@@ -38,12 +42,14 @@ typedef struct gcpi_cuda_pair {
 } gcpi_cuda_pair;
 void gcpi_cuda_pair_run(const gcpi_cuda_pair *p, cudaStream_t stream);
 size_t gcpi_cuda_pair_workspace(gcp_shape operand, gcp_shape out);
-/* y = rectify(normalise(x) + other), each where it is there: mean NULL, other.data NULL, rectifier.rectify 0. */
+/* y = rectify(normalise(x) + other), each where it is there: mean NULL, other.data NULL, rectifier.rectify 0. settles:
+   the result of each is rounded to bfloat16. */
 typedef struct gcpi_cuda_apply {
     gcp_view y, x, other;
     const float *mean, *scale, *gamma, *beta;
     unsigned char *mask;
     gcpi_cuda_rectifier rectifier;
+    int settles;
 } gcpi_cuda_apply;
 void gcpi_cuda_apply_run(const gcpi_cuda_apply *a, cudaStream_t stream);
 void gcpi_cuda_rectify_back(gcp_view dx, gcp_view dy, gcp_view y, const unsigned char *mask,
@@ -54,18 +60,20 @@ void gcpi_cuda_dropout(gcp_view to, gcp_view from, double rate, int per_sample, 
 
 /* to += or = from, element by element, by strides: see gcpi_moved of src/ops/axes.h. */
 typedef struct gcpi_cuda_moved {
-    float *to; const float *from;
+    gcpi_cuda_array to, from;
     int size[4], accumulate;
     ptrdiff_t ts[4], fs[4];
 } gcpi_cuda_moved;
 void gcpi_cuda_move(const gcpi_cuda_moved *m, cudaStream_t stream);
 /* Attention: see gcpi_attention of src/ops/attention.h. Gradients whose data is NULL are not made. */
 typedef struct gcpi_cuda_attention {
-    gcp_view q, k, v, bias, y, all, dy, dq, dk, dv, dbias;
+    gcp_view q, k, v, bias, y, all, dy, dq, dk, dv, dbias;       /* bias, all, dbias: floats */
     const int32_t *lengths;
     int n, rows, keys, heads, group, d, e, causal;
     float scale;
+    void *workspace;                             /* gcpi_cuda_attention_workspace bytes, where results are halves */
 } gcpi_cuda_attention;
+size_t gcpi_cuda_attention_workspace(const gcpi_cuda_attention *a, int backward);
 void gcpi_cuda_attention_run(const gcpi_cuda_attention *a, cudaStream_t stream);
 void gcpi_cuda_attention_back(const gcpi_cuda_attention *a, cudaStream_t stream);
 void gcpi_cuda_softmax(gcp_view y, gcp_view x, int logarithm, cudaStream_t stream);

@@ -47,7 +47,8 @@ GCPI_DEF gcp_tensor gcp_custom_at(const gcp_tensor *inputs, int count, const gcp
 
 #define GCPI_ROW_AT(NAME, name) &gcpi_##name##_row,
 static const gcpi_op_row *const gcpi_rows[GCP_ROW_COUNT] = {
-    GCP_OPS(GCPI_ROW_AT) &gcpi_apply_row, &gcpi_seed_row, &gcpi_gradient_norm_row, &gcpi_update_row
+    GCP_OPS(GCPI_ROW_AT) &gcpi_apply_row, &gcpi_seed_row, &gcpi_gradient_norm_row, &gcpi_update_row,
+    &gcpi_round_row
 };
 #undef GCPI_ROW_AT
 /* A call of this row with one input copies it. */

@@ -107,6 +107,17 @@ static void gcpi_update_forward(const gcp_call *c)
     gcpi_parallel(c->target, (int)((u.count + GCPI_CHUNK - 1) / GCPI_CHUNK), gcpi_update_task, &u);
 }
 
+/* What an op without GCP_FLAG_BF16 made, in a plan with GCP_STORE_BF16. */
+static void gcpi_round_span(const gcpi_span *s)
+{
+    gcpi_halves_of(s->call->target->isa)->settle(s->p[0], (ptrdiff_t)s->n);
+}
+static void gcpi_round_forward(const gcp_call *c)
+{
+    const gcp_view *const views[1] = { &c->out[0] };
+    gcpi_map(c, gcpi_round_span, 0, views, 1, 0, NULL, 0);
+}
+
 static const gcpi_op_row gcpi_seed_row = {
     GCP_ROW_SEED, { "seed", NULL, gcpi_seed_forward, NULL, NULL, 0, 0, 0, 1, NULL }, NULL
 };
@@ -117,4 +128,7 @@ static const gcpi_op_row gcpi_gradient_norm_row = {
 };
 static const gcpi_op_row gcpi_update_row = {
     GCP_ROW_UPDATE, { "update", NULL, gcpi_update_forward, NULL, NULL, 0, 0, 0, 3, NULL }, NULL
+};
+static const gcpi_op_row gcpi_round_row = {
+    GCP_ROW_ROUND, { "round", NULL, gcpi_round_forward, NULL, NULL, 0, 0, 0, 1, NULL }, NULL
 };

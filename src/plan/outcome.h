@@ -35,7 +35,7 @@ static void gcpi_help_text(const gcpi_plan *core, const gcpi_lowest *at, char *t
     text[0] = 0;
     if (gcpi_is_graph(&core->p)) return;
     const size_t threads = gcpi_threads_take(&core->p, at->task);
-    if (halves && !core->p.store && sizeof(gcp_real) == sizeof(float) && !core->p.target.device)
+    if (halves && !core->p.store && sizeof(gcp_real) == sizeof(float))
         n += (size_t)snprintf(text, size, "; .store = GCP_STORE_BF16: up to %zu less", halves / 2);
     if (adam && core->slot_bytes && n < size)
         n += (size_t)snprintf(text + n, size - n, "; SGD with momentum in place of %s: %zu less",

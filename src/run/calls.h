@@ -103,10 +103,6 @@ static void gcpi_apply_call(const gcpi_plan *core, const gcpi_task *t, int n, gc
     c->inputs = 6; c->outputs = 2;
 }
 
-static void gcpi_settle_span(const gcpi_span *s)
-{
-    gcpi_halves_of(s->call->target->isa)->settle(s->p[0], (ptrdiff_t)s->n);
-}
 /* Rounds to bfloat16 what a task made in floats (store.h). What lies in two bytes is rounded where it is stored. */
 static void gcpi_round_results(const gcpi_plan *core, const gcpi_task *t, int n, const gcp_call *c)
 {
@@ -115,12 +111,13 @@ static void gcpi_round_results(const gcpi_plan *core, const gcpi_task *t, int n,
         const gcpi_item *x = &core->p.items[o->item];
         const int shared = t->kind == GCPI_TASK_FORWARD ? t->free : o->mode == GCPI_ALIAS;
         if (o->mode == GCPI_READ || shared || !x->rounds || x->width != (int)sizeof(gcp_real)) continue;
+        gcp_call round = *c;
         gcp_view v;
-        const gcp_view *const views[1] = { &v };
         gcpi_view_empty(core, &v, x->tensor, x->kind == GCPI_GRADIENT_ITEM);
         v.data = gcpi_item_data(core, o->item, core->placed[n + k].offset);
         v.pitch = x->pitch;
-        if (v.data) gcpi_map(c, gcpi_settle_span, 0, views, 1, 0, NULL, 0);
+        round.row = GCP_ROW_ROUND; round.out = &v; round.inputs = 0; round.outputs = 1;
+        if (v.data) gcpi_row_for(&core->p.target, NULL, GCP_ROW_ROUND)->forward(&round);
     }
 }
 

@@ -1,10 +1,10 @@
 /* Values in and out: a plan's inputs, results, gradients. */
 
-/* n values between the user's reals and a run of rounded ones of this width. */
-static void gcpi_copy_rounded(const gcpi_plan *core, unsigned char *data, int width, gcp_real *user, size_t n,
-                              int to_user)
+/* n values between the user's reals and a run of rounded ones of this width, some at a time. */
+static void gcpi_copy_rounded_row(const gcpi_plan *core, unsigned char *data, int width, gcp_real *user, size_t n,
+                                  int to_user)
 {
-    enum { SOME = 1024 };
+    enum { SOME = 4096 };
     gcp_real some[SOME];
     gcpi_half halves[SOME];
     const gcpi_halves *h = gcpi_halves_of(core->p.target.isa);
@@ -18,6 +18,18 @@ static void gcpi_copy_rounded(const gcpi_plan *core, unsigned char *data, int wi
         if (to_user) memcpy(user + i, some, k * sizeof *some);
         else gcpi_bytes_copy(&core->p.target, data + i * (size_t)width, mine, k * (size_t)width);
     }
+}
+
+/* Rows of an item of rounded values. A device need not wait for each piece that it is given. */
+static void gcpi_copy_rounded(const gcpi_plan *core, const gcpi_item *x, unsigned char *data, gcp_real *user,
+                              size_t elements, size_t rows, int to_user)
+{
+    const gcp_device *device = core->p.target.device;
+    void (*behind)(void *context, int on) = device && !to_user ? device->behind : NULL;
+    if (behind) behind(core->p.target.context, 1);
+    for (size_t r = 0; r < rows; r++)
+        gcpi_copy_rounded_row(core, data + r * gcpi_item_pitch(x), x->width, user + r * elements, elements, to_user);
+    if (behind) behind(core->p.target.context, 0);
 }
 
 /* Copies samples [first, first + count) of a tensor between the user's dense array, which begins with the first of
@@ -34,10 +46,8 @@ static void gcpi_copy_samples(const gcpi_plan *core, int item, unsigned char *us
                  elements = dense ? gcpi_count(some) : (size_t)e->shape.d[3], width = gcpi_row_bytes(type, elements);
     unsigned char *data = (unsigned char *)gcpi_item_data(core, item, core->where[item]) +
                           (dense ? gcpi_row_bytes(type, gcpi_count(before)) : gcpi_pixels(before) * row);
-    for (size_t r = 0; x->rounds && r < rows; r++)
-        gcpi_copy_rounded(core, data + r * row, x->width, (gcp_real *)(void *)user + r * elements, elements, to_user);
-    if (x->rounds) return;
-    if (to_user) gcpi_rows_copy(&core->p.target, user, width, data, row, width, rows);
+    if (x->rounds) gcpi_copy_rounded(core, x, data, (gcp_real *)(void *)user, elements, rows, to_user);
+    else if (to_user) gcpi_rows_copy(&core->p.target, user, width, data, row, width, rows);
     else gcpi_rows_copy(&core->p.target, data, row, user, width, width, rows);
 }
 /* The whole tensor. */

@@ -61,12 +61,24 @@ static gcp_shape shape(int n, int h, int w, int c)
     s.d[0] = n; s.d[1] = h; s.d[2] = w; s.d[3] = c;
     return s;
 }
-static gcp_view view(gcp_shape s)
+static gcp_view floats(gcp_shape s)
 {
     gcp_view v = {};
     v.shape = s;
     v.pitch = s.d[3];
     v.data = take(sizeof(float) * s.d[0] * s.d[1] * s.d[2] * s.d[3]);
+    return v;
+}
+/* Of elements of so many bytes: floats, or halves. */
+static size_t width = sizeof(float);
+static gcp_view view(gcp_shape s)
+{
+    gcp_view v = {};
+    if (width == sizeof(float)) return floats(s);
+    v.shape = s;
+    v.pitch = s.d[3];
+    v.dtype = GCP_DTYPE_BF16;
+    v.data = take(width * s.d[0] * s.d[1] * s.d[2] * s.d[3]);
     return v;
 }
 
@@ -80,14 +92,16 @@ template <class F> static void row(const char *name, double must, F run)
     moved = 0;
     run();
     cudaStreamSynchronize(NULL);
-    printf("%s,%.0f,%zu,%.3f\n", name, must, moved, (double)moved / must);
+    printf("%s%s,%.0f,%zu,%.3f\n", name, width < sizeof(float) ? " (halves)" : "", must, moved, (double)moved / must);
     fflush(stdout);
     failed += !(must > 0) || (double)moved / must > 1.1;
     used = 0;
 }
 
-static const gcp_shape S = shape(4, 56, 56, 64);
-static const double E = 4.0 * 4 * 56 * 56 * 64, BITS = E / 32;
+static const double E = 4.0 * 4 * 56 * 56 * 64;  /* bytes of the tensor: of floats, or of twice as many halves */
+static int images = 4;
+static gcp_shape S;
+static double BITS;
 static const cudaStream_t stream = NULL;
 
 static float *channels(int c, float value)
@@ -130,7 +144,7 @@ static void elementwise(void)
     row("rectify_back: by a mask", 2 * E + BITS, [&] {
         gcpi_cuda_rectify_back(view(S), view(S), none, (unsigned char *)take((size_t)BITS), &relu, stream);
     });
-    row("reshape", 2 * E, [&] { gcpi_cuda_reshape(view(S), view(shape(4, 56 * 56, 1, 64)), stream); });
+    row("reshape", 2 * E, [&] { gcpi_cuda_reshape(view(S), view(shape(images, 56 * 56, 1, 64)), stream); });
     row("dropout", 2 * E, [&] {
         gcp_step_numbers *n = (gcp_step_numbers *)take(sizeof *n);
         gcpi_cuda_dropout(view(S), view(S), 0.5, 0, 1, n, stream);
@@ -139,9 +153,9 @@ static void elementwise(void)
 
 static void windows(void)
 {
-    gcpi_cuda_conv c = { 4, 56, 56, 64, 28, 28, 64, 3, 3, 2, 2, 1, 1, 1, 1, 1, 64, 64, 0 };
-    const gcp_shape small = shape(4, 28, 28, 64), large = shape(4, 112, 112, 16);
-    const double Y = E / 4, WHICH = Y / 4;
+    gcpi_cuda_conv c = { images, 56, 56, 64, 28, 28, 64, 3, 3, 2, 2, 1, 1, 1, 1, 1, 64, 64, 0 };
+    const gcp_shape small = shape(images, 28, 28, 64), large = shape(images, 112, 112, 16);
+    const double Y = E / 4, WHICH = Y / (double)width;
     row("max_pool 3x3, stride 2", E + Y + WHICH, [&] {
         gcpi_cuda_max_pool(&c, view(S), view(small), (unsigned char *)take((size_t)WHICH), 0, stream);
     });
@@ -150,9 +164,9 @@ static void windows(void)
     });
     row("avg_pool 3x3, stride 2", E + Y, [&] { gcpi_cuda_avg_pool(&c, view(S), view(small), 0, stream); });
     row("avg_pool backward", E + Y, [&] { gcpi_cuda_avg_pool(&c, view(S), view(small), 1, stream); });
-    row("upsample", E + Y, [&] { gcpi_cuda_upsample(view(shape(4, 56, 56, 16)), view(large), 2, 1, 0, stream); });
+    row("upsample", E + Y, [&] { gcpi_cuda_upsample(view(shape(images, 56, 56, 16)), view(large), 2, 1, 0, stream); });
     row("upsample backward", E + Y, [&] {
-        gcpi_cuda_upsample(view(shape(4, 56, 56, 16)), view(large), 2, 1, 1, stream);
+        gcpi_cuda_upsample(view(shape(images, 56, 56, 16)), view(large), 2, 1, 1, stream);
     });
 }
 
@@ -168,7 +182,8 @@ static void norms(void)
         for (int i = 1; i < 5; i++) in[i].data = channels(channels_of, 1);
         for (int i = 1; i < 5; i++) din[i].data = channels(channels_of, 1);
     };
-    row("batch_stats", E, [&] {
+    /* each tile of a convolution leaves its sums, so that it can make them */
+    row("batch_stats", E + 2.0 * (double)gcpi_cuda_stats_workspace(S), [&] {
         gcpi_cuda_stats s = { channels(64, 0), channels(64, 0), channels(64, 0), channels(64, 0), 1e-5, 0.1, 1, 1 };
         gcpi_cuda_batch_stats(view(S), &s, 0, take(gcpi_cuda_stats_workspace(S)), stream);
     });
@@ -180,7 +195,7 @@ static void norms(void)
             gcpi_cuda_batch_norm_back(&call, &relu, stream);
         });
     row("bias backward", E, [&] {
-        gcpi_cuda_bias_back(view(shape(1, 1, 1, 64)), view(S), take(gcpi_cuda_sums_workspace(S, 1)), stream);
+        gcpi_cuda_bias_back(floats(shape(1, 1, 1, 64)), view(S), take(gcpi_cuda_sums_workspace(S, 1)), stream);
     });
     row("layer_norm", 2 * E, [&] {
         gcpi_cuda_layer_norm(view(S), view(S), channels(64, 1), channels(64, 0), 1e-5, 0, stream);
@@ -194,19 +209,29 @@ static void norms(void)
 
 static void losses(void)
 {
-    const gcp_shape logits = shape(12544, 1, 1, 64);
-    const double LABELS = 4.0 * 12544;
-    const gcpi_cuda_targets labels = { (const int *)view(shape(12544, 1, 1, 1)).data, {}, NULL, NULL, -1, 0 };
+    const int pixels = images * 56 * 56;
+    const gcp_shape logits = shape(pixels, 1, 1, 64);
+    const double LABELS = 4.0 * pixels;
+    auto labels = [&] {
+        gcpi_cuda_targets t = {};
+        int *there = (int *)floats(shape(pixels, 1, 1, 1)).data;
+        memset(there, 0, (size_t)LABELS);
+        t.labels = there;
+        t.ignore = -1;
+        return t;
+    };
     row("mean", E, [&] {
         gcpi_cuda_mean(view(S), gcp_view{}, channels(1, 0), take(GCPI_CUDA_LOSS_BYTES), stream);
     });
     row("mse", 2 * E, [&] { gcpi_cuda_mean(view(S), view(S), channels(1, 0), take(GCPI_CUDA_LOSS_BYTES), stream); });
     row("mse backward", 3 * E, [&] { gcpi_cuda_mse_back(view(S), view(S), view(S), channels(1, 1), stream); });
     row("cross_entropy", E + LABELS, [&] {
-        gcpi_cuda_cross_entropy(view(logits), &labels, channels(1, 0), take(GCPI_CUDA_LOSS_BYTES), stream);
+        const gcpi_cuda_targets t = labels();
+        gcpi_cuda_cross_entropy(view(logits), &t, channels(1, 0), take(GCPI_CUDA_LOSS_BYTES), stream);
     });
     row("cross_entropy backward", 2 * E + LABELS, [&] {
-        gcpi_cuda_cross_entropy_back(view(logits), view(logits), &labels, channels(1, 1), take(GCPI_CUDA_LOSS_BYTES),
+        const gcpi_cuda_targets t = labels();
+        gcpi_cuda_cross_entropy_back(view(logits), view(logits), &t, channels(1, 1), take(GCPI_CUDA_LOSS_BYTES),
                                      stream);
     });
 }
@@ -214,15 +239,15 @@ static void losses(void)
 static void embedding(void)
 {
     const gcp_shape ids = shape(3000, 1, 1, 1), rows = shape(3000, 1, 1, 64), table = shape(1000, 1, 1, 64);
-    const double IDS = 4.0 * 3000, ROWS = 64 * IDS, TABLE = 256.0 * 1000;
+    const double IDS = 4.0 * 3000, ROWS = 64.0 * 3000 * width, TABLE = 256.0 * 1000;
     auto numbered = [&] {
-        gcp_view v = view(ids);
+        gcp_view v = floats(ids);
         for (int i = 0; i < 3000; i++) ((int *)v.data)[i] = i * 7919 % 1000;
         return v;
     };
-    row("embedding", IDS + ROWS + TABLE, [&] { gcpi_cuda_embedding(view(rows), numbered(), view(table), stream); });
+    row("embedding", IDS + ROWS + TABLE, [&] { gcpi_cuda_embedding(view(rows), numbered(), floats(table), stream); });
     row("embedding backward", IDS + ROWS + TABLE, [&] {
-        gcp_view d = view(table), i = numbered();
+        gcp_view d = floats(table), i = numbered();
         gcpi_cuda_embedding_back(d, i, view(rows), take(gcpi_cuda_embedding_workspace(ids)), stream);
     });
 }
@@ -255,12 +280,16 @@ int main(void)
     memset(all, 0, MEMORY);
     memory = (unsigned char *)all;
     printf("pass,must_move,moved,ratio\n");
-    elementwise();
-    windows();
-    norms();
-    losses();
-    embedding();
-    updates();
+    for (; width >= 2; width /= 2, images *= 2) {
+        S = shape(images, 56, 56, 64);
+        BITS = E / (double)width / 8;
+        elementwise();
+        windows();
+        norms();
+        losses();
+        embedding();
+        if (width == sizeof(float)) updates();
+    }
     cudaFree(all);
     if (failed) fprintf(stderr, "%d above 1.1\n", failed);
     return failed > 0;

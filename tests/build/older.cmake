@@ -1,4 +1,4 @@
-# kernels.cu as cards below sm_80 have it, without asynchronous copies and TF32, on the emulation.
+# kernels.cu as cards below sm_80 have it, without asynchronous copies, TF32 and bfloat16, on the emulation of such a card.
 # cmake -DCC= -DCXX= -DROOT= -DOUT= -P older.cmake
 cmake_minimum_required(VERSION 3.21)
 file(MAKE_DIRECTORY ${OUT})
@@ -10,4 +10,4 @@ run(${CXX} -std=c++17 -O1 -DGCPI_SM80=0 -ffp-contract=off -w ${includes} -c ${RO
 run(${CC} -std=c11 -O1 ${includes} -c ${ROOT}/tests/gcp_cuda.c -o library.o)
 run(${CC} -std=c11 -O1 ${includes} -c ${ROOT}/tests/test_cuda_ops.c -o cuda_ops.o)
 run(${CXX} cuda_ops.o library.o kernels.o -lm -lpthread -o cuda_ops)
-run(./cuda_ops convolution)
+run(${CMAKE_COMMAND} -E env HOSTCUDA_MAJOR=7 ./cuda_ops convolution)

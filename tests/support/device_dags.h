@@ -47,7 +47,7 @@ static inline void *device_slots_bind(gcp_tape *net, const gcp_target *target)
 
 /* One network under one policy: gradients of a first step, then four steps of training (the third replays what the
    second recorded). */
-static inline device_outcome device_one(unsigned seed, int policy, const gcp_target *target)
+static inline device_outcome device_one(unsigned seed, int policy, const gcp_target *target, gcp_store store)
 {
     gcp_arena arena = gcp_arena_from(device_tape, sizeof device_tape);
     random_net r = net_make(&arena, seed);
@@ -55,6 +55,7 @@ static inline device_outcome device_one(unsigned seed, int policy, const gcp_tar
     gcp_plan_opts o = net_policy(policy, seed, units);
     device_outcome out = { .values = 0 };
     o.target = target;
+    o.store = store;
     if (policy && seed % 4 == 0) o.check = GCP_CHECK;
     void *slots = policy && seed % 3 == 1 ? device_slots_bind(r.tape, target) : NULL;
     gcp_plan plan = net_plan(r.loss, net_choices(net_training(o, seed), seed, r.tape), seed);
@@ -88,7 +89,7 @@ static inline int device_same(const device_outcome *a, const device_outcome *b)
 }
 
 /* other: a target that must give the same bits, or NULL. */
-static inline void device_dags(int networks, const gcp_target *target, const gcp_target *other)
+static inline void device_dags(int networks, const gcp_target *target, const gcp_target *other, gcp_store store)
 {
     static const int policies[] = { GCP_POLICY_KEEP_ALL,
                                     GCP_POLICY_SEGMENTS,
@@ -100,14 +101,14 @@ static inline void device_dags(int networks, const gcp_target *target, const gcp
                                     7,
                                     8 };
     for (int i = 0; i < networks && check_failed < 10; i++) {
-        device_outcome kept = device_one((unsigned)i, GCP_POLICY_KEEP_ALL, other ? other : target);
+        device_outcome kept = device_one((unsigned)i, GCP_POLICY_KEEP_ALL, other ? other : target, store);
         /* the last one plans longest */
         for (size_t p = 0; p < sizeof policies / sizeof *policies - (i % 3 != 0); p++) {
-            device_outcome now = device_one((unsigned)i, policies[p], target);
+            device_outcome now = device_one((unsigned)i, policies[p], target, store);
             if (!device_same(&now, &kept)) fprintf(stderr, "network %d, policy %d: other bits\n", i, policies[p]);
             CHECK(device_same(&now, &kept));
         }
     }
-    printf("%d networks\n", networks);
+    printf("%d networks%s\n", networks, store ? " in bfloat16" : "");
 }
 #endif

@@ -172,6 +172,38 @@ static __global__ void one_mma(const float *a, const float *b, float *d)
     d[(g + 8) * 8 + 2 * t] = sum[2]; d[(g + 8) * 8 + 2 * t + 1] = sum[3];
 }
 
+/* d += a b of 16x16 and 16x8 halves that lie as [k][row]. TURNED: as they must be read, else they are not
+   transposed. */
+template <bool TURNED> static __global__ void mma_of_halves(const float *a, const float *b, float *d)
+{
+    __shared__ __align__(16) unsigned short s[2][16][24];
+    int lane = static_cast<int>(threadIdx.x), g = lane / 4, t = lane % 4;
+    for (int i = lane; i < 256; i += 32) s[0][i % 16][i / 16] = hostcuda_to_bf16(a[i]);
+    for (int i = lane; i < 256; i += 32)
+        s[1][i / 16][i % 16] = i % 16 < 8 ? hostcuda_to_bf16(b[i / 16 * 8 + i % 16]) : 0;
+    __syncthreads();
+    float sum[4] = {d[g * 8 + 2 * t], d[g * 8 + 2 * t + 1], d[(g + 8) * 8 + 2 * t], d[(g + 8) * 8 + 2 * t + 1]};
+    unsigned r[2][4];
+    const unsigned short *at[2] = { &s[0][lane % 8 + lane / 16 * 8][lane / 8 % 2 * 8],
+                                    &s[1][lane % 8 + lane / 8 % 2 * 8][lane / 16 * 8] };
+    for (int i = 0; i < 2; i++) {
+        float f[4];
+        if (TURNED) hostcuda_ldmatrix_x4_trans(r[i], at[i]);
+        else hostcuda_ldmatrix_x4(f, reinterpret_cast<const float *>(at[i]));
+        for (int k = 0; k < 4 && !TURNED; k++) r[i][k] = __float_as_uint(f[k]);
+    }
+    hostcuda_mma_m16n8k16_bf16(sum, r[0], r[1]);
+    d[g * 8 + 2 * t] = sum[0]; d[g * 8 + 2 * t + 1] = sum[1];
+    d[(g + 8) * 8 + 2 * t] = sum[2]; d[(g + 8) * 8 + 2 * t + 1] = sum[3];
+}
+static __global__ void half_a_warp(float *d)
+{
+    float sum[4] = {};
+    unsigned r[4] = {};
+    hostcuda_mma_m16n8k16_bf16(sum, r, r);
+    d[threadIdx.x] = sum[0];
+}
+
 /* c = a b of 128 x 128 tiles, k by 16 in two stages: the shape of a real kernel, to measure. */
 static __global__ void mma_gemm(const float *a, const float *b, float *c, int n)
 {

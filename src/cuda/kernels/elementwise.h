@@ -26,6 +26,7 @@ template <int FN> GCPI_DEVICE float gcpi_apply(float a, float b, float p, float 
     case GCPI_FN_MUL: return a * b;
     case GCPI_FN_FILL: return p;
     case GCPI_FN_FILL_FROM: return b * p;
+    case GCPI_FN_ROUND: return gcpi_settled(a, true);
     GCPI_POINTWISE(GCPI_POINTWISE_CASE, GCPI_NUMBERS_CASE, GCPI_NUMBERS_CASE)
     default: return a; /* GCPI_FN_COPY */
     }
@@ -60,7 +61,8 @@ void gcpi_cuda_map(gcpi_cuda_fn fn, gcp_view to, gcp_view a, gcp_view b, float p
 #define GCPI_POINTWISE_LAUNCH(NAME, name) , gcpi_map_launch<GCPI_FN_##NAME>, gcpi_map_launch<GCPI_FN_##NAME##_BACK>
     static launcher *const launch[] = {          /* in the order of gcpi_cuda_fn */
         gcpi_map_launch<GCPI_FN_COPY>, gcpi_map_launch<GCPI_FN_ADD>, gcpi_map_launch<GCPI_FN_MUL>,
-        gcpi_map_launch<GCPI_FN_ADD_CHANNEL>, gcpi_map_launch<GCPI_FN_FILL>, gcpi_map_launch<GCPI_FN_FILL_FROM>
+        gcpi_map_launch<GCPI_FN_ADD_CHANNEL>, gcpi_map_launch<GCPI_FN_FILL>, gcpi_map_launch<GCPI_FN_FILL_FROM>,
+        gcpi_map_launch<GCPI_FN_ROUND>
         GCP_POINTWISE_OPS(GCPI_POINTWISE_LAUNCH)
     };
 #undef GCPI_POINTWISE_LAUNCH
@@ -85,7 +87,8 @@ template <int V> GCPI_DEVICE unsigned gcpi_apply_unit(const gcpi_cuda_apply &a, 
     }
     for (int k = 0; k < V; k++) {
         float v = a.mean ? (x[k] - mean[k]) * (scale[k] * gamma[k]) + beta[k] : x[k];
-        if (a.other.data) v = v + other[k];
+        if (a.other.data) v = gcpi_settled(v, a.settles) + other[k];
+        v = gcpi_settled(v, a.settles);
         bits |= (unsigned)gcpi_within(v, a.rectifier) << k;
         x[k] = gcpi_rectified(v, a.rectifier);
     }
@@ -110,8 +113,8 @@ __global__ void gcpi_apply_fours_kernel(gcpi_applied m)
 void gcpi_cuda_apply_run(const gcpi_cuda_apply *a, cudaStream_t stream)
 {
     gcpi_applied m = { *a, gcpi_cut_of(a->y, a->x, a->other, !a->mean) };
-    const bool aligned = gcpi_aligned(a->mean, 0) && gcpi_aligned(a->scale, 0) && gcpi_aligned(a->gamma, 0) &&
-                         gcpi_aligned(a->beta, 0);
+    const bool aligned = gcpi_aligned(a->mean) && gcpi_aligned(a->scale) && gcpi_aligned(a->gamma) &&
+                         gcpi_aligned(a->beta);
     if (m.cut.v == 4 && aligned) { GCPI_EACH(gcpi_apply_fours_kernel, m.cut.units, m); return; }
     m.cut.units *= (size_t)m.cut.v;
     m.cut.width *= (unsigned)m.cut.v;
@@ -152,8 +155,8 @@ __global__ void gcpi_reshape_kernel(gcp_view to, gcp_view from, size_t count)
 {
     const size_t i = gcpi_thread();
     if (i >= count) return;
-    gcpi_store<1>(to, gcpi_unit_of<1>(i, (unsigned)to.shape.d[3]),
-                  gcpi_at(from, gcpi_unit_of<1>(i, (unsigned)from.shape.d[3])));
+    const float v = gcpi_get(gcpi_at(from, gcpi_unit_of<1>(i, (unsigned)from.shape.d[3])), 0);
+    gcpi_store<1>(to, gcpi_unit_of<1>(i, (unsigned)to.shape.d[3]), &v);
 }
 void gcpi_cuda_reshape(gcp_view to, gcp_view from, cudaStream_t stream)
 {
@@ -187,7 +190,7 @@ __global__ void gcpi_dropout_kernel(gcp_view to, gcp_view from, double rate, int
     gcpi_philox(draw, numbers->seed + 0x9E3779B97F4A7C15u * ordinal);
     for (size_t k = 0; k < 4 && 4 * group + k < per; k++) {
         const gcpi_unit u = gcpi_unit_of<1>(image * per + 4 * group + k, (unsigned)to.shape.d[3]);
-        const float v = draw[per_sample ? 0 : k] >= limit ? *gcpi_at(from, u) * gain : 0;
+        const float v = draw[per_sample ? 0 : k] >= limit ? gcpi_get(gcpi_at(from, u), 0) * gain : 0;
         gcpi_store<1>(to, u, &v);
     }
 }

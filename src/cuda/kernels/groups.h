@@ -21,12 +21,12 @@ GCPI_DEVICE ptrdiff_t gcpi_grouped_at(const gcpi_grouping &g, const gcp_view &v,
 GCPI_DEVICE void gcpi_block_moments(const gcpi_grouping &g, const gcp_view &x, double epsilon, double *mean,
                                     double *scale)
 {
-    const float *from = (const float *)x.data;
+    const gcpi_cuda_array from = gcpi_at(x, 0);
     double sum = 0, square = 0;
-    for (size_t e = threadIdx.x; e < g.count; e += 256) sum += (double)from[gcpi_grouped_at(g, x, e)];
+    for (size_t e = threadIdx.x; e < g.count; e += 256) sum += (double)gcpi_get(from, gcpi_grouped_at(g, x, e));
     *mean = gcpi_block_sum(sum) / (double)g.count;
     for (size_t e = threadIdx.x; e < g.count; e += 256) {
-        const double d = (double)from[gcpi_grouped_at(g, x, e)] - *mean;
+        const double d = (double)gcpi_get(from, gcpi_grouped_at(g, x, e)) - *mean;
         square += d * d;
     }
     *scale = 1.0 / sqrt(gcpi_block_sum(square) / (double)g.count + epsilon);
@@ -36,36 +36,42 @@ __global__ void gcpi_group_norm_kernel(gcp_view y, gcp_view x, const float *gamm
                                        double epsilon, float2 *moments)
 {
     const gcpi_grouping g = gcpi_grouping_of(x.shape, groups);
-    const float *from = (const float *)x.data;
+    const gcpi_cuda_array from = gcpi_at(x, 0);
     double mean, scale;
     gcpi_block_moments(g, x, epsilon, &mean, &scale);
     if (moments && threadIdx.x == 0) moments[blockIdx.x] = make_float2((float)mean, (float)scale);
     for (size_t e = threadIdx.x; y.data && e < g.count; e += 256) {
         const int c = g.first + (int)(e % (size_t)g.width);
-        const float xhat = (float)(((double)from[gcpi_grouped_at(g, x, e)] - mean) * scale);
-        ((float *)y.data)[gcpi_grouped_at(g, y, e)] = xhat * gamma[c] + beta[c];
+        const float xhat = (float)(((double)gcpi_get(from, gcpi_grouped_at(g, x, e)) - mean) * scale);
+        gcpi_set(gcpi_at(y, 0), gcpi_grouped_at(g, y, e), xhat * gamma[c] + beta[c]);
     }
+}
+/* The gradient of a value before gamma scales it. */
+GCPI_DEVICE double gcpi_grouped_back(const gcpi_grouping &g, const gcpi_cuda_array &grad, const gcp_view &dy,
+                                     const float *gamma, size_t e)
+{
+    const float scale = gamma[g.first + (int)(e % (size_t)g.width)];
+    return (double)gcpi_get(grad, gcpi_grouped_at(g, dy, e)) * (double)scale;
 }
 __global__ void gcpi_group_norm_back_kernel(gcp_view dx, gcp_view x, gcp_view dy, const float *gamma, int groups,
                                             double epsilon)
 {
     const gcpi_grouping g = gcpi_grouping_of(x.shape, groups);
-    const float *from = (const float *)x.data, *grad = (const float *)dy.data;
+    const gcpi_cuda_array from = gcpi_at(x, 0), grad = gcpi_at(dy, 0);
     double mean, scale, plain = 0, sum = 0;
     gcpi_block_moments(g, x, epsilon, &mean, &scale);
     for (size_t e = threadIdx.x; e < g.count; e += 256) {
-        const double t = (double)grad[gcpi_grouped_at(g, dy, e)] * (double)gamma[g.first + (int)(e % (size_t)g.width)];
+        const double t = gcpi_grouped_back(g, grad, dy, gamma, e);
         plain += t;
-        sum += t * ((double)from[gcpi_grouped_at(g, x, e)] - mean) * scale;
+        sum += t * ((double)gcpi_get(from, gcpi_grouped_at(g, x, e)) - mean) * scale;
     }
     plain = gcpi_block_sum(plain) / (double)g.count;
     sum = gcpi_block_sum(sum) / (double)g.count;
     for (size_t e = threadIdx.x; e < g.count; e += 256) {
-        const double t = (double)grad[gcpi_grouped_at(g, dy, e)] * (double)gamma[g.first + (int)(e % (size_t)g.width)];
-        const double xhat = ((double)from[gcpi_grouped_at(g, x, e)] - mean) * scale;
+        const double t = gcpi_grouped_back(g, grad, dy, gamma, e);
+        const double xhat = ((double)gcpi_get(from, gcpi_grouped_at(g, x, e)) - mean) * scale;
         const float d = (float)(scale * (t - plain - xhat * sum));
-        float *to = (float *)dx.data + gcpi_grouped_at(g, dx, e);
-        *to = dx.accumulate ? *to + d : d;
+        gcpi_set(gcpi_at(dx, 0), gcpi_grouped_at(g, dx, e), d, dx.accumulate);
     }
 }
 struct gcpi_sum_of_group {

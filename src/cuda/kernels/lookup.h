@@ -7,9 +7,10 @@ GCPI_DEVICE size_t gcpi_entry(const int *ids, size_t i, size_t entries)
 }
 __global__ void gcpi_embedding_kernel(gcp_view y, const int *ids, gcp_view table, size_t entries)
 {
-    const float *from = (const float *)table.data + (ptrdiff_t)gcpi_entry(ids, blockIdx.x, entries) * table.pitch;
+    const gcpi_cuda_array from = gcpi_pixel_of(table, gcpi_entry(ids, blockIdx.x, entries)),
+                          to = gcpi_pixel_of(y, blockIdx.x);
     for (int c = (int)threadIdx.x; c < table.shape.d[3]; c += (int)blockDim.x)
-        ((float *)y.data)[(ptrdiff_t)blockIdx.x * y.pitch + c] = from[c];
+        gcpi_set(to, c, gcpi_get(from, c));
 }
 /* Sorts each 256 keys: a key's place is how many are less. */
 __global__ void gcpi_sort_kernel(const int *ids, size_t count, size_t entries, uint64_t *keys)
@@ -45,7 +46,7 @@ __global__ void gcpi_embedding_back_kernel(gcp_view d, const uint64_t *keys, gcp
     for (int c = (int)threadIdx.x; c < d.shape.d[3]; c += (int)blockDim.x) {
         float *to = (float *)d.data + (ptrdiff_t)entry * d.pitch + c, sum = *to;
         for (size_t i = me; i < count && keys[i] >> 32 == entry; i++)
-            sum += ((const float *)dy.data)[(ptrdiff_t)(unsigned)keys[i] * dy.pitch + c];
+            sum += gcpi_value(dy, (unsigned)keys[i], c);
         *to = sum;
     }
 }

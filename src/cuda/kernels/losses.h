@@ -24,8 +24,8 @@ __global__ void gcpi_reduce_kernel(gcp_view a, gcp_view b, int kind, size_t coun
     double sum = 0;
     for (size_t i = gcpi_thread(); i < count; i += (size_t)gridDim.x * 256) {
         const gcpi_unit u = gcpi_unit_of<1>(i, (unsigned)a.shape.d[3]);
-        double v = (double)*gcpi_at(a, u);
-        if (kind == 1) v -= (double)*gcpi_at(b, u);
+        double v = (double)gcpi_get(gcpi_at(a, u), 0);
+        if (kind == 1) v -= (double)gcpi_get(gcpi_at(b, u), 0);
         sum += kind ? v * v : v;
     }
     sum = gcpi_block_sum(sum);
@@ -64,7 +64,8 @@ __global__ void gcpi_mse_back_kernel(gcp_view d, gcp_view a, gcp_view b, const f
     const size_t i = gcpi_thread();
     if (i >= count) return;
     const gcpi_unit u = gcpi_unit_of<1>(i, (unsigned)a.shape.d[3]);
-    const float g = (*gcpi_at(a, u) - *gcpi_at(b, u)) * (float)(2.0 * (double)*dout / (double)count);
+    const float apart = gcpi_get(gcpi_at(a, u), 0) - gcpi_get(gcpi_at(b, u), 0);
+    const float g = apart * (float)(2.0 * (double)*dout / (double)count);
     gcpi_store<1>(d, u, &g);
 }
 void gcpi_cuda_mse_back(gcp_view d, gcp_view a, gcp_view b, const float *dout, cudaStream_t stream)
@@ -73,14 +74,14 @@ void gcpi_cuda_mse_back(gcp_view d, gcp_view a, gcp_view b, const float *dout, c
     GCPI_EACH(gcpi_mse_back_kernel, count, d, a, b, dout, count);
 }
 /* A warp's row: its largest value and the sum of exponentials above it. */
-GCPI_DEVICE void gcpi_softmax(const float *x, int width, double *top, double *sum)
+GCPI_DEVICE void gcpi_softmax(const gcpi_cuda_array &x, int width, double *top, double *sum)
 {
     int lane = (int)(threadIdx.x % 32);
-    float most = x[0];
-    for (int i = lane; i < width; i += 32) most = fmaxf(most, x[i]);
+    float most = gcpi_get(x, 0);
+    for (int i = lane; i < width; i += 32) most = fmaxf(most, gcpi_get(x, i));
     *top = (double)gcpi_warp_max(most);
     *sum = 0;
-    for (int i = lane; i < width; i += 32) *sum += exp((double)x[i] - *top);
+    for (int i = lane; i < width; i += 32) *sum += exp((double)gcpi_get(x, i) - *top);
     *sum = gcpi_warp_sum(*sum);
 }
 /* A pixel's label, or -1 where it does not count; 0 where targets are given. */
@@ -92,8 +93,7 @@ GCPI_DEVICE int gcpi_label(const gcpi_cuda_targets &t, size_t p, int width)
 /* A pixel's target of class i, times the class's weight. */
 GCPI_DEVICE double gcpi_target(const gcpi_cuda_targets &t, size_t p, int i, int label, int width)
 {
-    const float *soft = (const float *)t.soft.data;
-    const double hit = t.labels ? (double)(i == label) : (double)soft[(ptrdiff_t)p * t.soft.pitch + i];
+    const double hit = t.labels ? (double)(i == label) : (double)gcpi_value(t.soft, p, i);
     return ((1 - t.smoothing) * hit + t.smoothing / width) * (t.classes ? (double)t.classes[i] : 1);
 }
 /* The pixel's share of what the loss is divided by. */
@@ -103,19 +103,19 @@ GCPI_DEVICE double gcpi_pixel_counts(const gcpi_cuda_targets &t, size_t p, int l
     return (t.samples ? (double)t.samples[p] : 1) * (t.classes && t.labels ? (double)t.classes[label] : 1);
 }
 /* A warp's row: the sums over classes of targets, and of targets times x. */
-GCPI_DEVICE void gcpi_target_sums(const gcpi_cuda_targets &t, const float *x, size_t p, int label, int width,
+GCPI_DEVICE void gcpi_target_sums(const gcpi_cuda_targets &t, const gcpi_cuda_array &x, size_t p, int label, int width,
                                   double *weight, double *all)
 {
     if (t.labels && t.smoothing == 0) {
         *weight = label < 0 ? 0 : t.classes ? (double)t.classes[label] : 1;
-        *all = label < 0 ? 0 : *weight * (double)x[label];
+        *all = label < 0 ? 0 : *weight * (double)gcpi_get(x, label);
         return;
     }
     *weight = *all = 0;
     for (int i = (int)(threadIdx.x % 32); i < width; i += 32) {
         const double target = gcpi_target(t, p, i, label, width);
         *weight += target;
-        *all += target * (double)x[i];
+        *all += target * (double)gcpi_get(x, i);
     }
     *weight = gcpi_warp_sum(*weight);
     *all = gcpi_warp_sum(*all);
@@ -126,7 +126,7 @@ __global__ void gcpi_cross_entropy_kernel(gcp_view x, gcpi_cuda_targets t, size_
     int width = x.shape.d[3], lane = (int)(threadIdx.x % 32);
     double loss = 0, counted = 0;
     for (size_t p = (size_t)blockIdx.x * 8 + threadIdx.x / 32; p < pixels; p += (size_t)gridDim.x * 8) {
-        const float *row = (const float *)x.data + (ptrdiff_t)p * x.pitch;
+        const gcpi_cuda_array row = gcpi_pixel_of(x, p);
         double top, sum, weight, all;
         int label = gcpi_label(t, p, width);
         if (label < 0) continue;
@@ -165,16 +165,15 @@ __global__ void gcpi_cross_entropy_back_kernel(gcp_view d, gcp_view x, gcpi_cuda
     size_t p = (size_t)blockIdx.x * 8 + threadIdx.x / 32;
     int width = x.shape.d[3];
     if (p >= pixels) return;
-    const float *row = (const float *)x.data + (ptrdiff_t)p * x.pitch;
-    float *to = (float *)d.data + (ptrdiff_t)p * d.pitch;
+    const gcpi_cuda_array row = gcpi_pixel_of(x, p), to = gcpi_pixel_of(d, p);
     int label = gcpi_label(t, p, width);
     double share = (double)*dout / *counted * (t.samples ? (double)t.samples[p] : 1), top, sum, weight, all;
     gcpi_softmax(row, width, &top, &sum);
     gcpi_target_sums(t, row, p, label, width, &weight, &all);
     for (int i = (int)(threadIdx.x % 32); i < width; i += 32) {
         const double target = gcpi_target(t, p, i, label, width);
-        float g = label < 0 ? 0 : (float)((weight * exp((double)row[i] - top) / sum - target) * share);
-        to[i] = d.accumulate ? to[i] + g : g;
+        const double x_i = (double)gcpi_get(row, i);
+        gcpi_set(to, i, label < 0 ? 0 : (float)((weight * exp(x_i - top) / sum - target) * share), d.accumulate);
     }
 }
 void gcpi_cuda_cross_entropy_back(gcp_view d, gcp_view x, const gcpi_cuda_targets *t, const float *dout,

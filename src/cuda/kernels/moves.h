@@ -12,7 +12,7 @@ __global__ void gcpi_moved_kernel(gcpi_moves v)
         to += at * v.m.ts[k];
         from += at * v.m.fs[k];
     }
-    v.m.to[to] = v.m.accumulate ? v.m.to[to] + v.m.from[from] : v.m.from[from];
+    gcpi_set(v.m.to, to, gcpi_get(v.m.from, from), v.m.accumulate);
 }
 /* Where `from` lies side by side along another axis (across) than `to` does, 32 by 32 elements go through shared
    memory. */
@@ -27,15 +27,15 @@ __global__ void gcpi_turned_kernel(gcpi_turns v)
     block /= v.tiles[0] * v.tiles[1];
     const ptrdiff_t a = (ptrdiff_t)(block % (unsigned)v.m.size[v.rest[0]]),
                     b = (ptrdiff_t)(block / (unsigned)v.m.size[v.rest[0]]);
-    const float *from = v.m.from + a * v.m.fs[v.rest[0]] + b * v.m.fs[v.rest[1]];
-    float *to = v.m.to + a * v.m.ts[v.rest[0]] + b * v.m.ts[v.rest[1]];
+    const gcpi_cuda_array from = gcpi_at(v.m.from, a * v.m.fs[v.rest[0]] + b * v.m.fs[v.rest[1]]),
+                          to = gcpi_at(v.m.to, a * v.m.ts[v.rest[0]] + b * v.m.ts[v.rest[1]]);
     for (unsigned k = row; k < 32; k += 8)
-        if (c + k < columns && r + column < rows) tile[k][column] = from[(ptrdiff_t)(c + k) * v.m.fs[3] + r + column];
+        if (c + k < columns && r + column < rows)
+            tile[k][column] = gcpi_get(from, (ptrdiff_t)(c + k) * v.m.fs[3] + r + column);
     __syncthreads();
     for (unsigned k = row; k < 32; k += 8) {
         if (r + k >= rows || c + column >= columns) continue;
-        float *at = to + (ptrdiff_t)(r + k) * v.m.ts[v.across] + c + column;
-        *at = v.m.accumulate ? *at + tile[column][k] : tile[column][k];
+        gcpi_set(to, (ptrdiff_t)(r + k) * v.m.ts[v.across] + c + column, tile[column][k], v.m.accumulate);
     }
 }
 void gcpi_cuda_move(const gcpi_cuda_moved *m, cudaStream_t stream)

@@ -40,12 +40,13 @@ void gcpi_cuda_batch_stats(gcp_view x, const gcpi_cuda_stats *s, int summed, voi
 }
 
 /* The gradient of a batch-norm's output: g, or g through the rectifier behind it. Whether that one's x was inside is
-   computed again, as in forward. */
-struct gcpi_norm_end { const float *gamma, *beta; gcpi_cuda_rectifier rectifier; };
+   computed again, as in forward. settles: both are rounded, as they would be in memory. */
+struct gcpi_norm_end { const float *gamma, *beta; gcpi_cuda_rectifier rectifier; bool settles; };
 GCPI_DEVICE float gcpi_rectified_back(float g, float x, float mean, float scale, float gamma, float beta,
-                                      const gcpi_cuda_rectifier &r)
+                                      const gcpi_cuda_rectifier &r, bool settles)
 {
-    return gcpi_within((x - mean) * (scale * gamma) + beta, r) ? g : r.slope * g;
+    const float y = gcpi_settled((x - mean) * (scale * gamma) + beta, settles);
+    return gcpi_within(y, r) ? g : gcpi_settled(r.slope * g, settles);
 }
 template <bool RECTIFIED> struct gcpi_sum_of_norm {
     enum { SUMS = 2 };
@@ -55,7 +56,7 @@ template <bool RECTIFIED> struct gcpi_sum_of_norm {
     __device__ __forceinline__ void add(double *s, size_t p, int c) const
     {
         float v = gcpi_value(x, p, c), g = gcpi_value(dy, p, c);
-        if (RECTIFIED) g = gcpi_rectified_back(g, v, mean[c], scale[c], r.gamma[c], r.beta[c], r.rectifier);
+        if (RECTIFIED) g = gcpi_rectified_back(g, v, mean[c], scale[c], r.gamma[c], r.beta[c], r.rectifier, r.settles);
         s[0] += (double)(g * ((v - mean[c]) * scale[c]));
         s[1] += (double)g;
     }
@@ -85,7 +86,8 @@ template <int V, bool RECTIFIED> __global__ void gcpi_batch_norm_back_kernel(gcp
     gcpi_load<V>(mean_dy, m.means + m.cut.width * V + u.c);
     for (unsigned i = 0; i < V; i++) {
         float d = dy[i];
-        if (RECTIFIED) d = gcpi_rectified_back(d, x[i], mean[i], scale[i], gamma[i], beta[i], m.r.rectifier);
+        if (RECTIFIED)
+            d = gcpi_rectified_back(d, x[i], mean[i], scale[i], gamma[i], beta[i], m.r.rectifier, m.r.settles);
         float xhat = (x[i] - mean[i]) * scale[i];
         x[i] = gamma[i] * scale[i] * (d - mean_dy[i] - xhat * mean_x[i]);
     }
@@ -93,8 +95,8 @@ template <int V, bool RECTIFIED> __global__ void gcpi_batch_norm_back_kernel(gcp
 }
 template <bool RECTIFIED> static void gcpi_norm_launch(gcpi_norm m, cudaStream_t stream)
 {
-    const bool aligned = gcpi_aligned(m.mean, 0) && gcpi_aligned(m.scale, 0) && gcpi_aligned(m.r.gamma, 0) &&
-                         gcpi_aligned(m.r.beta, 0) && gcpi_aligned(m.means, 0);
+    const bool aligned = gcpi_aligned(m.mean) && gcpi_aligned(m.scale) && gcpi_aligned(m.r.gamma) &&
+                         gcpi_aligned(m.r.beta) && gcpi_aligned(m.means);
     m.cut = gcpi_cut_of(m.to, m.x, m.dy, false);
     if (m.cut.v == 4 && aligned) { GCPI_EACH((gcpi_batch_norm_back_kernel<4, RECTIFIED>), m.cut.units, m); return; }
     m.cut.units *= (size_t)m.cut.v;
@@ -108,7 +110,7 @@ template <bool RECTIFIED> static void gcpi_norm_back(const gcp_call *c, const gc
     m.to = c->din[0]; m.x = c->in[0]; m.dy = c->dout[0];
     m.mean = (const float *)c->in[1].data; m.scale = (const float *)c->in[2].data;
     m.r.gamma = (const float *)c->in[3].data; m.r.beta = RECTIFIED ? (const float *)c->in[4].data : NULL;
-    m.r.rectifier = rectifier;
+    m.r.rectifier = rectifier; m.r.settles = c->store == GCP_STORE_BF16;
     const int channels = m.x.shape.d[3];
     float *means = (float *)((char *)c->workspace + gcpi_cuda_sums_workspace(m.x.shape, 2)) - 4 * channels;
     m.means = means;         /* behind the sums */
@@ -135,13 +137,16 @@ struct gcpi_sum_of_layer  { enum { SUMS = 2 }; gcp_view x, dy; const float2 *mom
     }
 };
 /* rms: the mean counts as 0 */
-GCPI_DEVICE void gcpi_moments(const float *x, int width, double epsilon, int rms, double *mean, double *scale)
+GCPI_DEVICE void gcpi_moments(const gcpi_cuda_array &x, int width, double epsilon, int rms, double *mean, double *scale)
 {
     int lane = (int)(threadIdx.x % 32);
     double sum = 0, square = 0;
-    for (int i = lane; i < width; i += 32) sum += (double)x[i];
+    for (int i = lane; i < width; i += 32) sum += (double)gcpi_get(x, i);
     *mean = rms ? 0 : gcpi_warp_sum(sum) / width;
-    for (int i = lane; i < width; i += 32) square += ((double)x[i] - *mean) * ((double)x[i] - *mean);
+    for (int i = lane; i < width; i += 32) {
+        const double d = (double)gcpi_get(x, i) - *mean;
+        square += d * d;
+    }
     *scale = 1.0 / sqrt(gcpi_warp_sum(square) / width + epsilon);
 }
 __global__ void gcpi_layer_norm_kernel(gcp_view y, gcp_view x, const float *gamma, const float *beta, double epsilon,
@@ -149,12 +154,11 @@ __global__ void gcpi_layer_norm_kernel(gcp_view y, gcp_view x, const float *gamm
 {
     size_t p = (size_t)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
     if (p >= pixels) return;
-    const float *from = (const float *)x.data + (ptrdiff_t)p * x.pitch;
-    float *to = (float *)y.data + (ptrdiff_t)p * y.pitch;
+    const gcpi_cuda_array from = gcpi_pixel_of(x, p), to = gcpi_pixel_of(y, p);
     double mean, scale;
     gcpi_moments(from, x.shape.d[3], epsilon, rms, &mean, &scale);
     for (int i = (int)(threadIdx.x % 32); i < x.shape.d[3]; i += 32)
-        to[i] = (float)(((double)from[i] - mean) * scale) * gamma[i] + (rms ? 0 : beta[i]);
+        gcpi_set(to, i, (float)(((double)gcpi_get(from, i) - mean) * scale) * gamma[i] + (rms ? 0 : beta[i]));
 }
 __global__ void gcpi_layer_norm_back_kernel(gcp_view dx, gcp_view x, gcp_view dy, const float *gamma, double epsilon,
                                             int rms, float2 *moments, size_t pixels)
@@ -162,24 +166,23 @@ __global__ void gcpi_layer_norm_back_kernel(gcp_view dx, gcp_view x, gcp_view dy
     size_t p = (size_t)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
     int lane = (int)(threadIdx.x % 32), width = x.shape.d[3];
     if (p >= pixels) return;
-    const float *v = (const float *)x.data + (ptrdiff_t)p * x.pitch,
-                *g = (const float *)dy.data + (ptrdiff_t)p * dy.pitch;
+    const gcpi_cuda_array v = gcpi_pixel_of(x, p), g = gcpi_pixel_of(dy, p);
     double mean, scale, a = 0, b = 0;
     gcpi_moments(v, width, epsilon, rms, &mean, &scale);
     if (lane == 0) moments[p] = make_float2((float)mean, (float)scale);
     if (!dx.data) return;
     for (int i = lane; i < width; i += 32) {
-        double t = (double)g[i] * (double)gamma[i];
+        double t = (double)gcpi_get(g, i) * (double)gamma[i];
         a += t;
-        b += t * ((double)v[i] - mean) * scale;
+        b += t * ((double)gcpi_get(v, i) - mean) * scale;
     }
     a = rms ? 0 : gcpi_warp_sum(a);
     b = gcpi_warp_sum(b);
-    float *to = (float *)dx.data + (ptrdiff_t)p * dx.pitch;
+    const gcpi_cuda_array to = gcpi_pixel_of(dx, p);
     for (int i = lane; i < width; i += 32) {
-        double xhat = ((double)v[i] - mean) * scale;
-        float d = (float)(scale * ((double)g[i] * (double)gamma[i] - a / width - xhat * b / width));
-        to[i] = dx.accumulate ? to[i] + d : d;
+        double xhat = ((double)gcpi_get(v, i) - mean) * scale;
+        float d = (float)(scale * ((double)gcpi_get(g, i) * (double)gamma[i] - a / width - xhat * b / width));
+        gcpi_set(to, i, d, dx.accumulate);
     }
 }
 size_t gcpi_cuda_layer_norm_workspace(gcp_shape shape)

@@ -14,7 +14,7 @@ GCPI_DEVICE float gcpi_spread(const gcp_view &v, const int *at)
     ptrdiff_t pixel = 0;
     if (!v.data) return 0;
     for (int k = 0; k < 3; k++) pixel = pixel * v.shape.d[k] + (v.shape.d[k] > 1 ? at[k] : 0);
-    return ((const float *)v.data)[pixel * v.pitch + (v.shape.d[3] > 1 ? at[3] : 0)];
+    return gcpi_get(gcpi_at(v, pixel * v.pitch), v.shape.d[3] > 1 ? at[3] : 0);
 }
 
 struct gcpi_pair_map { gcp_view to, x, y, z; size_t count; float p; };
@@ -25,9 +25,8 @@ template <int LOOP> __global__ void gcpi_pair_kernel(gcpi_pair_map m)
     if (i >= m.count) return;
     for (int k = 3; k >= 0; k--) { at[k] = (int)(i % (size_t)m.to.shape.d[k]); i /= (size_t)m.to.shape.d[k]; }
     const ptrdiff_t pixel = ((ptrdiff_t)at[0] * m.to.shape.d[1] + at[1]) * m.to.shape.d[2] + at[2];
-    float *to = (float *)m.to.data + pixel * m.to.pitch + at[3];
     const float value = gcpi_pair_value<LOOP>(gcpi_spread(m.x, at), gcpi_spread(m.y, at), gcpi_spread(m.z, at), m.p);
-    *to = m.to.accumulate ? *to + value : value;
+    gcpi_set(gcpi_at(m.to, pixel * m.to.pitch), at[3], value, m.to.accumulate);
 }
 
 /* The gradient of an operand that is spread, as sums over pixels: its elements are the channels, and what is summed for

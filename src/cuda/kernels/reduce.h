@@ -126,8 +126,8 @@ template <int SUMS> struct gcpi_sums_done {
     __device__ __forceinline__ void operator()(int c, const double *sum) const
     {
         for (int k = 0; k < SUMS; k++) {
-            float *d = (float *)to[k].data + c;
-            if (to[k].data) *d = (float)((to[k].accumulate ? (double)*d : 0) + sum[k]);
+            const gcpi_cuda_array d = gcpi_at(to[k], c);
+            if (to[k].data) gcpi_set(d, 0, (float)((to[k].accumulate ? (double)gcpi_get(d, 0) : 0) + sum[k]));
             if (means) means[k * channels + c] = (float)(sum[k] / n);
         }
     }

@@ -10,9 +10,9 @@ template <int V> GCPI_DEVICE gcpi_spot gcpi_spot_of(size_t i, gcp_shape s)
     gcpi_spot p = { (int)image, (int)(row - image * h), (int)(pixel - row * w), u.c };
     return p;
 }
-GCPI_DEVICE float *gcpi_at(const gcp_view &v, int image, int y, int x, size_t c)
+GCPI_DEVICE gcpi_cuda_array gcpi_at(const gcp_view &v, int image, int y, int x, size_t c)
 {
-    return (float *)v.data + (((ptrdiff_t)image * v.shape.d[1] + y) * v.shape.d[2] + x) * v.pitch + c;
+    return gcpi_at(v, (((ptrdiff_t)image * v.shape.d[1] + y) * v.shape.d[2] + x) * v.pitch + (ptrdiff_t)c);
 }
 template <int V> GCPI_DEVICE void gcpi_load_bytes(unsigned *v, const unsigned char *p)
 {
@@ -76,7 +76,8 @@ template <int V, bool MAX> __global__ void gcpi_pool_back_kernel(gcpi_pool m)
     const size_t i = gcpi_thread();
     if (i >= m.units) return;
     const gcpi_spot p = gcpi_spot_of<V>(i, m.x.shape);
-    float *to = gcpi_at(m.x, p.image, p.y, p.x, p.c), sum[V] = {}, g[V];
+    const gcpi_cuda_array to = gcpi_at(m.x, p.image, p.y, p.x, p.c);
+    float sum[V] = {}, g[V];
     unsigned which[V] = {};
     if (m.x.accumulate) gcpi_load<V>(sum, to);
     for (int oy = gcpi_first(p.y, a.pt, a.kh, a.sh); oy < a.ho && oy * a.sh - a.pt <= p.y; oy++)
@@ -134,9 +135,9 @@ __global__ void gcpi_upsample_kernel(gcp_view x, gcp_view y, int factor, int bil
     float sum = 0;
     for (int t = 0; t < 4; t++) {
         float w = ty.w[t >> 1] * tx.w[t & 1];
-        if (w != 0) sum += w * *gcpi_at(x, p.image, ty.i[t >> 1], tx.i[t & 1], p.c);
+        if (w != 0) sum += w * gcpi_get(gcpi_at(x, p.image, ty.i[t >> 1], tx.i[t & 1], p.c), 0);
     }
-    *gcpi_at(y, p.image, p.y, p.x, p.c) = sum;
+    gcpi_set(gcpi_at(y, p.image, p.y, p.x, p.c), 0, sum);
 }
 __global__ void gcpi_upsample_back_kernel(gcp_view dx, gcp_view dy, int factor, int bilinear, size_t count)
 {
@@ -144,7 +145,8 @@ __global__ void gcpi_upsample_back_kernel(gcp_view dx, gcp_view dy, int factor, 
     if (i >= count) return;
     const gcpi_spot p = gcpi_spot_of<1>(i, dx.shape);
     int h = dx.shape.d[1], w = dx.shape.d[2], reach = bilinear ? factor : 0;
-    float *to = gcpi_at(dx, p.image, p.y, p.x, p.c), sum = dx.accumulate ? *to : 0;
+    const gcpi_cuda_array to = gcpi_at(dx, p.image, p.y, p.x, p.c);
+    float sum = dx.accumulate ? gcpi_get(to, 0) : 0;
     for (int oy = gcpi_low(h * factor, p.y * factor - reach); oy < gcpi_low(h * factor, (p.y + 1) * factor + reach);
          oy++) {
         gcpi_lerp ty = gcpi_lerp_of(oy, factor, h, bilinear);
@@ -154,11 +156,11 @@ __global__ void gcpi_upsample_back_kernel(gcp_view dx, gcp_view dy, int factor, 
             for (int t = 0; t < 4; t++) {
                 float weight = ty.w[t >> 1] * tx.w[t & 1];
                 if (weight != 0 && ty.i[t >> 1] == p.y && tx.i[t & 1] == p.x)
-                    sum += weight * *gcpi_at(dy, p.image, oy, ox, p.c);
+                    sum += weight * gcpi_get(gcpi_at(dy, p.image, oy, ox, p.c), 0);
             }
         }
     }
-    *to = sum;
+    gcpi_set(to, 0, sum);
 }
 void gcpi_cuda_upsample(gcp_view x, gcp_view y, int factor, int bilinear, int back, cudaStream_t stream)
 {
