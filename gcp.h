@@ -382,8 +382,8 @@ typedef struct gcp_device {
     /* as copy, `rows` times `width` bytes, to_pitch and from_pitch bytes apart; NULL: each row is a copy */
     void (*copy_rows)(void *context, void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
                       size_t rows);
-    /* from behind(context, 1) to behind(context, 0) (they nest): copies into the device's memory may return at once, when they have
-       taken what is in `from`, and run behind all that was issued; NULL: they wait as ever */
+    /* from behind(context, 1) to behind(context, 0), which nest: copies into the device's memory may return at once,
+       when they have taken what is in `from`, and run behind all that was issued; NULL: they wait as ever */
     void (*behind)(void *context, int on);
 } gcp_device;
 

@@ -50,7 +50,7 @@
 
 #include "src/cuda/kernels/units.h"        /* Launching kernels; elements of tensors */
 #include "src/cuda/kernels/reduce.h"       /* Sums over pixels */
-#include "src/cuda/kernels/tiles.h"        /* Products of tiles in shared memory: copies, TF32, FP32 */
+#include "src/cuda/kernels/tiles.h"        /* Products of tiles in shared memory: copies, FP32, TF32, bfloat16 */
 #include "src/cuda/kernels/implicit.h"     /* Gather: forward, and backward data */
 #include "src/cuda/kernels/wgrad.h"        /* Backward weights */
 #include "src/cuda/kernels/grouped.h"      /* Convolution: the direct kernels; which kernel runs, with what */

@@ -771,7 +771,7 @@ GCPI_DEVICE void gcpi_gather_load(const gcpi_tiling &g, const gcpi_place *pixels
     const T *src = (const T *)g.src.at, *b = (const T *)g.b.at;
     T *to = gcpi_tile_element<MATH>(tile, first, at); /* rows 8 apart lie alike, and step is a multiple, or 4 */
     T *other = step % 8 ? gcpi_tile_element<MATH>(tile, first + 4, at) - 4 * words * each : to;
-#pragma unroll (sizeof(T) < 4 ? 8 : 32)
+#pragma unroll(sizeof(T) < 4 ? 8 : 32)
     for (int r = 0; r < GCPI_BM; r += step) {
         const gcpi_place *px = pixels + first + r;
         const bool valid = /* & has no branches */
@@ -780,11 +780,11 @@ GCPI_DEVICE void gcpi_gather_load(const gcpi_tiling &g, const gcpi_place *pixels
     }
     column += first;
     const T *from = b + (ptrdiff_t)column * g.k + k; /* not read where not valid */
-#pragma unroll (sizeof(T) < 4 ? 8 : 32)
+#pragma unroll(sizeof(T) < 4 ? 8 : 32)
     for (int r = 0; r < BN && (step <= BN || first < BN); r += step) {
         const bool valid = (k < g.k) & (column + r < g.columns);
-        gcpi_copy_async<VEC>((r % 8 ? other : to) + (GCPI_BM + r) * words * each,
-                             valid ? from + (ptrdiff_t)r * g.k : b, valid);
+        gcpi_copy_async<VEC>((r % 8 ? other : to) + (GCPI_BM + r) * words * each, valid ? from + (ptrdiff_t)r * g.k : b,
+                             valid);
     }
 }
 
@@ -930,7 +930,7 @@ GCPI_DEVICE void gcpi_weights_load(const gcpi_tiling &g, const gcpi_cuda_array &
                                    gcpi_walk tap, gcpi_walk *pixel, T *a)
 {
     const int staged = GCPI_STAGED(VEC), lanes = GCPI_BM / staged, wide = BN / staged, c = threadIdx.x % wide * staged;
-#pragma unroll (sizeof(T) < 4 ? 8 : 32) /* many copies of single halves only make code long */
+#pragma unroll(sizeof(T) < 4 ? 8 : 32) /* many copies of single halves only make code long */
     for (int i = 0; i < BK; i += THREADS / lanes) {
         const int r = i + threadIdx.x / lanes;
         const int py = pixel->mid * g.ystep + tap.hi, px = pixel->lo * g.xstep + tap.mid;
@@ -2528,8 +2528,7 @@ __global__ void gcpi_embedding_kernel(gcp_view y, const int *ids, gcp_view table
 {
     const gcpi_cuda_array from = gcpi_pixel_of(table, gcpi_entry(ids, blockIdx.x, entries)),
                           to = gcpi_pixel_of(y, blockIdx.x);
-    for (int c = (int)threadIdx.x; c < table.shape.d[3]; c += (int)blockDim.x)
-        gcpi_set(to, c, gcpi_get(from, c));
+    for (int c = (int)threadIdx.x; c < table.shape.d[3]; c += (int)blockDim.x) gcpi_set(to, c, gcpi_get(from, c));
 }
 /* Sorts each 256 keys: a key's place is how many are less. */
 __global__ void gcpi_sort_kernel(const int *ids, size_t count, size_t entries, uint64_t *keys)
@@ -2564,8 +2563,7 @@ __global__ void gcpi_embedding_back_kernel(gcp_view d, const uint64_t *keys, gcp
     if (me && keys[me - 1] >> 32 == entry) return;
     for (int c = (int)threadIdx.x; c < d.shape.d[3]; c += (int)blockDim.x) {
         float *to = (float *)d.data + (ptrdiff_t)entry * d.pitch + c, sum = *to;
-        for (size_t i = me; i < count && keys[i] >> 32 == entry; i++)
-            sum += gcpi_value(dy, (unsigned)keys[i], c);
+        for (size_t i = me; i < count && keys[i] >> 32 == entry; i++) sum += gcpi_value(dy, (unsigned)keys[i], c);
         *to = sum;
     }
 }
@@ -3012,8 +3010,8 @@ void gcpi_cuda_step(gcpi_cuda_update *u, cudaStream_t stream)
     unsigned blocks = 0;
     for (int k = 0; k < u->count; k++) {
         gcpi_cuda_parameter *p = &u->at[k];
-        p->fours = p->count % 4 == 0 && gcpi_aligned(p->w) && gcpi_aligned(p->s1) && gcpi_aligned(p->s2) &&
-                   gcpi_aligned(p->g);
+        p->fours =
+            p->count % 4 == 0 && gcpi_aligned(p->w) && gcpi_aligned(p->s1) && gcpi_aligned(p->s2) && gcpi_aligned(p->g);
         p->block = blocks;
         blocks += (unsigned)gcpi_blocks((ptrdiff_t)p->count, GCPI_THREADS * (p->fours ? 4 : 1));
     }

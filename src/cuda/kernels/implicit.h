@@ -31,7 +31,7 @@ GCPI_DEVICE void gcpi_gather_load(const gcpi_tiling &g, const gcpi_place *pixels
     const T *src = (const T *)g.src.at, *b = (const T *)g.b.at;
     T *to = gcpi_tile_element<MATH>(tile, first, at); /* rows 8 apart lie alike, and step is a multiple, or 4 */
     T *other = step % 8 ? gcpi_tile_element<MATH>(tile, first + 4, at) - 4 * words * each : to;
-#pragma unroll (sizeof(T) < 4 ? 8 : 32)
+#pragma unroll(sizeof(T) < 4 ? 8 : 32)
     for (int r = 0; r < GCPI_BM; r += step) {
         const gcpi_place *px = pixels + first + r;
         const bool valid = /* & has no branches */
@@ -40,11 +40,11 @@ GCPI_DEVICE void gcpi_gather_load(const gcpi_tiling &g, const gcpi_place *pixels
     }
     column += first;
     const T *from = b + (ptrdiff_t)column * g.k + k; /* not read where not valid */
-#pragma unroll (sizeof(T) < 4 ? 8 : 32)
+#pragma unroll(sizeof(T) < 4 ? 8 : 32)
     for (int r = 0; r < BN && (step <= BN || first < BN); r += step) {
         const bool valid = (k < g.k) & (column + r < g.columns);
-        gcpi_copy_async<VEC>((r % 8 ? other : to) + (GCPI_BM + r) * words * each,
-                             valid ? from + (ptrdiff_t)r * g.k : b, valid);
+        gcpi_copy_async<VEC>((r % 8 ? other : to) + (GCPI_BM + r) * words * each, valid ? from + (ptrdiff_t)r * g.k : b,
+                             valid);
     }
 }
 

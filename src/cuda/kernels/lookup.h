@@ -9,8 +9,7 @@ __global__ void gcpi_embedding_kernel(gcp_view y, const int *ids, gcp_view table
 {
     const gcpi_cuda_array from = gcpi_pixel_of(table, gcpi_entry(ids, blockIdx.x, entries)),
                           to = gcpi_pixel_of(y, blockIdx.x);
-    for (int c = (int)threadIdx.x; c < table.shape.d[3]; c += (int)blockDim.x)
-        gcpi_set(to, c, gcpi_get(from, c));
+    for (int c = (int)threadIdx.x; c < table.shape.d[3]; c += (int)blockDim.x) gcpi_set(to, c, gcpi_get(from, c));
 }
 /* Sorts each 256 keys: a key's place is how many are less. */
 __global__ void gcpi_sort_kernel(const int *ids, size_t count, size_t entries, uint64_t *keys)
@@ -45,8 +44,7 @@ __global__ void gcpi_embedding_back_kernel(gcp_view d, const uint64_t *keys, gcp
     if (me && keys[me - 1] >> 32 == entry) return;
     for (int c = (int)threadIdx.x; c < d.shape.d[3]; c += (int)blockDim.x) {
         float *to = (float *)d.data + (ptrdiff_t)entry * d.pitch + c, sum = *to;
-        for (size_t i = me; i < count && keys[i] >> 32 == entry; i++)
-            sum += gcpi_value(dy, (unsigned)keys[i], c);
+        for (size_t i = me; i < count && keys[i] >> 32 == entry; i++) sum += gcpi_value(dy, (unsigned)keys[i], c);
         *to = sum;
     }
 }

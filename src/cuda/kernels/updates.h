@@ -104,8 +104,8 @@ void gcpi_cuda_step(gcpi_cuda_update *u, cudaStream_t stream)
     unsigned blocks = 0;
     for (int k = 0; k < u->count; k++) {
         gcpi_cuda_parameter *p = &u->at[k];
-        p->fours = p->count % 4 == 0 && gcpi_aligned(p->w) && gcpi_aligned(p->s1) && gcpi_aligned(p->s2) &&
-                   gcpi_aligned(p->g);
+        p->fours =
+            p->count % 4 == 0 && gcpi_aligned(p->w) && gcpi_aligned(p->s1) && gcpi_aligned(p->s2) && gcpi_aligned(p->g);
         p->block = blocks;
         blocks += (unsigned)gcpi_blocks((ptrdiff_t)p->count, GCPI_THREADS * (p->fours ? 4 : 1));
     }

@@ -28,7 +28,7 @@ GCPI_DEVICE void gcpi_weights_load(const gcpi_tiling &g, const gcpi_cuda_array &
                                    gcpi_walk tap, gcpi_walk *pixel, T *a)
 {
     const int staged = GCPI_STAGED(VEC), lanes = GCPI_BM / staged, wide = BN / staged, c = threadIdx.x % wide * staged;
-#pragma unroll (sizeof(T) < 4 ? 8 : 32) /* many copies of single halves only make code long */
+#pragma unroll(sizeof(T) < 4 ? 8 : 32) /* many copies of single halves only make code long */
     for (int i = 0; i < BK; i += THREADS / lanes) {
         const int r = i + threadIdx.x / lanes;
         const int py = pixel->mid * g.ystep + tap.hi, px = pixel->lo * g.xstep + tap.mid;
