@@ -1,5 +1,5 @@
 # What kernels.cu promises in its head, read off its rooms; and, where nvcc is, that it compiles for sm_80 and so on (NUMBERS)
-# (with WERROR without a warning) and that no kernel spills registers. cmake -DROOT= -DOUT= [-DNVCC= -DNUMBERS=80\;90] [-DWERROR=]
+# (with WERROR without a warning) and that no kernel spills registers. cmake -DROOT= -DOUT= [-DNVCC= -DNUMBERS=80,90] [-DWERROR=]
 # -P kernels.cmake
 cmake_minimum_required(VERSION 3.21)
 file(MAKE_DIRECTORY ${OUT})
@@ -33,6 +33,7 @@ find_program(AWK awk REQUIRED)
 find_program(CUOBJDUMP cuobjdump)                # of CUDA's toolkit, or nvidia-cuda-cuobjdump and nvidia-cuda-nvdisasm from PyPI
 execute_process(COMMAND ${NVCC} --list-gpu-arch OUTPUT_VARIABLE known)
 set(flags -gencode arch=compute_75,code=compute_75)
+string(REPLACE "," ";" NUMBERS "${NUMBERS}")
 foreach(number IN LISTS NUMBERS)
   if(known MATCHES "compute_${number}\n")
     list(APPEND architectures sm_${number})
