@@ -403,6 +403,7 @@ struct gcp_target {
     size_t row_align;                   /* rows of a multiple of so many bytes begin at one, also where a tensor lies in
                                            the rows of a concat: else it is a copy. 0: any */
     double flops_per_second, bytes_per_second;      /* cost model; defaults 1e11 and 1e10 */
+    double bf16_flops_per_second;                   /* of ops on what GCP_STORE_BF16 rounds; 0: flops_per_second */
     double far_bytes_per_second;                    /* of the copies below; default 1e10 */
     void  *context;
     void  (*parallel_for)(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg);

@@ -502,6 +502,7 @@ struct gcp_target {
     size_t row_align;                   /* rows of a multiple of so many bytes begin at one, also where a tensor lies in
                                            the rows of a concat: else it is a copy. 0: any */
     double flops_per_second, bytes_per_second;      /* cost model; defaults 1e11 and 1e10 */
+    double bf16_flops_per_second;                   /* of ops on what GCP_STORE_BF16 rounds; 0: flops_per_second */
     double far_bytes_per_second;                    /* of the copies below; default 1e10 */
     void  *context;
     void  (*parallel_for)(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg);
@@ -5848,6 +5849,7 @@ static gcp_target gcpi_target_of(const gcp_target *given)
     if (!t.align) t.align = 64;
     if (t.isa == GCP_ISA_BEST) t.isa = gcpi_isa_best();
     if (t.flops_per_second <= 0) t.flops_per_second = 1e11;
+    if (t.bf16_flops_per_second <= 0) t.bf16_flops_per_second = t.flops_per_second;
     if (t.bytes_per_second <= 0) t.bytes_per_second = 1e10;
     if (t.far_bytes_per_second <= 0) t.far_bytes_per_second = 1e10;
     if (!t.parallel_for) t.threads = GCPI_OPENMP ? (t.threads > 0 ? t.threads : gcpi_threads()) : 1;
@@ -13479,7 +13481,8 @@ static void gcpi_task_cost(const gcpi_problem *p, gcpi_task *task, const gcpi_op
     if (task->free) cost.bytes = 0;
     task->flops = cost.flops;
     task->workspace = cost.workspace ? cost.workspace + 2 * p->guard : 0;
-    task->seconds = GCPI_MAX(cost.flops / p->target.flops_per_second, cost.bytes / p->target.bytes_per_second);
+    const double rate = call.store ? p->target.bf16_flops_per_second : p->target.flops_per_second;
+    task->seconds = GCPI_MAX(cost.flops / rate, cost.bytes / p->target.bytes_per_second);
 }
 
 /* Cost tables. A key says what a task does, not where it stands: its ops, the shapes of its operands, windows. */
@@ -21805,11 +21808,12 @@ static int gcpi_target_ok(gcp_tape *t, const gcp_plan_opts *o)
     const gcp_target *g = o->target;
     if (g->align & (g->align - 1) || g->align > 1 << 30)
         return gcpi_plan_bad(t, o, "the target's .align is not a power of two up to 2^30");
-    const double rates[] = { g->flops_per_second, g->bytes_per_second, g->far_bytes_per_second };
-    for (int i = 0; i < 3; i++)
+    const double rates[] = { g->flops_per_second, g->bf16_flops_per_second, g->bytes_per_second,
+                             g->far_bytes_per_second };
+    for (int i = 0; i < 4; i++)
         if (!gcpi_finite(rates[i]) || rates[i] < 0)
-            return gcpi_plan_bad(t, o, "the target's .flops_per_second, .bytes_per_second and .far_bytes_per_second "
-                                       "are 0 (the default) or positive, and finite");
+            return gcpi_plan_bad(t, o, "the target's .flops_per_second, .bf16_flops_per_second, .bytes_per_second and "
+                                       ".far_bytes_per_second are 0 (the default) or positive, and finite");
     if (g->threads < 0) {
         gcpi_fail(t, GCP_E_PLAN, o->at, t->planning, "the target's .threads = %d; at least 0", g->threads);
         return 0;

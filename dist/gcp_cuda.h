@@ -1432,6 +1432,7 @@ GCPI_DEF const gcp_target *gcp_cuda(gcp_gpu *gpu)
     t->align = 256;
     t->row_align = GCPI_CUDA_ROW_ALIGN;
     t->flops_per_second = gpu->opts.math == GCP_TF32 ? 2e14 : 4e13;     /* of an H100's order; profiles replace them */
+    t->bf16_flops_per_second = 4e14;
     t->bytes_per_second = 3e12;
     t->far_bytes_per_second = 2.5e10;                                   /* PCIe 4.0, 16 lanes */
     t->context = gpu;

@@ -853,15 +853,16 @@ static void plan_targets(void)
     gcp_target t = { .align = 48 }, low = { .align = 4 }, isa = { .isa = 99 }, good = { .align = 8 };
     const gcp_target huge = { .align = (size_t)1 << (sizeof(size_t) * 8 - 1) },
                      endless = { .flops_per_second = HUGE_VAL }, back = { .far_bytes_per_second = -1 },
-                     fewer = { .threads = -1 },
+                     fewer = { .threads = -1 }, halves = { .bf16_flops_per_second = -1 },
                      slow = { .bytes_per_second = 1e-300 };
     PLAN(GCP_E_PLAN, "the target's .align is not a power of two up to 2^30", gcp_plan_make(loss, .target = &t));
     PLAN(GCP_E_PLAN, "the target's .align is not a power of two up to 2^30", gcp_plan_make(loss, .target = &huge));
 #define RATES                                                                                                      \
-    "the target's .flops_per_second, .bytes_per_second and .far_bytes_per_second are 0 (the default) or positive, " \
-    "and finite"
+    "the target's .flops_per_second, .bf16_flops_per_second, .bytes_per_second and .far_bytes_per_second are 0 (the " \
+    "default) or positive, and finite"
     PLAN(GCP_E_PLAN, RATES, gcp_plan_make(loss, .target = &endless));
     PLAN(GCP_E_PLAN, RATES, gcp_plan_make(loss, .target = &back));
+    PLAN(GCP_E_PLAN, RATES, gcp_plan_make(loss, .target = &halves));
     PLAN(GCP_E_PLAN, "the target's .threads = -1; at least 0", gcp_plan_make(loss, .target = &fewer));
     PLAN(GCP_E_PLAN, "at the target's .flops_per_second and .bytes_per_second a step takes no finite time",
          gcp_plan_make(loss, .target = &slow));

@@ -360,6 +360,21 @@ static void bytes(void)
 }
 
 /* Blocks of rows in floats: all tasks on the last worker, whose share of a workspace ends where the workspace does. */
+/* The cost model: where products bound a step, it takes as long as the rate of what is rounded says. */
+static void rates(void)
+{
+    const gcp_target one = { .flops_per_second = 1e9, .bytes_per_second = 1e15 },
+                     two = { .flops_per_second = 1e9, .bf16_flops_per_second = 2e9, .bytes_per_second = 1e15 };
+    double seconds[3];
+    for (int k = 0; k < 3; k++) {
+        gcp_tensor loss = plain_net();
+        seconds[k] = gcp_plan_make(loss, .store = k ? GCP_STORE_BF16 : GCP_STORE_REAL, .target = k > 1 ? &two : &one)
+                         .seconds;
+    }
+    CHECK_NEAR(seconds[1], seconds[0], 1e-4 * seconds[0]);
+    CHECK_NEAR(seconds[2], seconds[0] / 2, 1e-4 * seconds[0]);
+}
+
 static void on_last(void *context, int n, void (*task)(void *, int, int), void *argument)
 {
     (void)context;
@@ -559,6 +574,7 @@ int main(void)
         for (unsigned isa = 0; isa < 4; isa += 2 + (unsigned)(op % 3)) one(ops[op].name, op, 0, isa + (unsigned)op);
     for (int i = 0; i < POINTWISE_CALLS; i++) one("pointwise", OPS, i, (unsigned)i);
     bytes();
+    rates();
     for (int width = 3; width <= 1500; width = width * 2 + 3) blocks(width);
     goes_on();
     custom();

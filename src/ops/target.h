@@ -197,6 +197,7 @@ static gcp_target gcpi_target_of(const gcp_target *given)
     if (!t.align) t.align = 64;
     if (t.isa == GCP_ISA_BEST) t.isa = gcpi_isa_best();
     if (t.flops_per_second <= 0) t.flops_per_second = 1e11;
+    if (t.bf16_flops_per_second <= 0) t.bf16_flops_per_second = t.flops_per_second;
     if (t.bytes_per_second <= 0) t.bytes_per_second = 1e10;
     if (t.far_bytes_per_second <= 0) t.far_bytes_per_second = 1e10;
     if (!t.parallel_for) t.threads = GCPI_OPENMP ? (t.threads > 0 ? t.threads : gcpi_threads()) : 1;

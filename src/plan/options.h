@@ -91,11 +91,12 @@ static int gcpi_target_ok(gcp_tape *t, const gcp_plan_opts *o)
     const gcp_target *g = o->target;
     if (g->align & (g->align - 1) || g->align > 1 << 30)
         return gcpi_plan_bad(t, o, "the target's .align is not a power of two up to 2^30");
-    const double rates[] = { g->flops_per_second, g->bytes_per_second, g->far_bytes_per_second };
-    for (int i = 0; i < 3; i++)
+    const double rates[] = { g->flops_per_second, g->bf16_flops_per_second, g->bytes_per_second,
+                             g->far_bytes_per_second };
+    for (int i = 0; i < 4; i++)
         if (!gcpi_finite(rates[i]) || rates[i] < 0)
-            return gcpi_plan_bad(t, o, "the target's .flops_per_second, .bytes_per_second and .far_bytes_per_second "
-                                       "are 0 (the default) or positive, and finite");
+            return gcpi_plan_bad(t, o, "the target's .flops_per_second, .bf16_flops_per_second, .bytes_per_second and "
+                                       ".far_bytes_per_second are 0 (the default) or positive, and finite");
     if (g->threads < 0) {
         gcpi_fail(t, GCP_E_PLAN, o->at, t->planning, "the target's .threads = %d; at least 0", g->threads);
         return 0;
