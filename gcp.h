@@ -368,7 +368,7 @@ typedef struct gcp_op {
 
 /* A target whose memory the CPU cannot touch (a GPU). What is issued to it runs later, in order; copy, fill and timed
    run after all that was issued before them, and have finished when they return. All are needed but play and forget
-   (both or neither), copy_rows and behind. */
+   (both or neither), copy_rows, behind and holds. */
 typedef struct gcp_device {
     void (*copy)(void *context, void *to, const void *from, size_t size);       /* in any direction */
     void (*fill)(void *context, void *to, int byte, size_t size);
@@ -385,6 +385,9 @@ typedef struct gcp_device {
     /* from behind(context, 1) to behind(context, 0), which nest: copies into the device's memory may return at once,
        when they have taken what is in `from`, and run behind all that was issued; NULL: they wait as ever */
     void (*behind)(void *context, int on);
+    /* whether memory that the user gives or takes values in is the device's; NULL: never. With GCP_STORE_BF16 they are
+       then rounded by rows of the table, else by the CPU */
+    int (*holds)(void *context, const void *memory);
 } gcp_device;
 
 /* The machine that a plan is made for. Zero-initialised: this CPU, with OpenMP's threads if compiled with OpenMP,

@@ -467,7 +467,7 @@ typedef struct gcp_op {
 
 /* A target whose memory the CPU cannot touch (a GPU). What is issued to it runs later, in order; copy, fill and timed
    run after all that was issued before them, and have finished when they return. All are needed but play and forget
-   (both or neither), copy_rows and behind. */
+   (both or neither), copy_rows, behind and holds. */
 typedef struct gcp_device {
     void (*copy)(void *context, void *to, const void *from, size_t size);       /* in any direction */
     void (*fill)(void *context, void *to, int byte, size_t size);
@@ -484,6 +484,9 @@ typedef struct gcp_device {
     /* from behind(context, 1) to behind(context, 0), which nest: copies into the device's memory may return at once,
        when they have taken what is in `from`, and run behind all that was issued; NULL: they wait as ever */
     void (*behind)(void *context, int on);
+    /* whether memory that the user gives or takes values in is the device's; NULL: never. With GCP_STORE_BF16 they are
+       then rounded by rows of the table, else by the CPU */
+    int (*holds)(void *context, const void *memory);
 } gcp_device;
 
 /* The machine that a plan is made for. Zero-initialised: this CPU, with OpenMP's threads if compiled with OpenMP,
@@ -25301,6 +25304,26 @@ static void gcpi_copy_rounded_row(const gcpi_plan *core, unsigned char *data, in
     }
 }
 
+/* The same where the user's reals are a device's, too: it copies them itself. */
+static void gcpi_copy_there(const gcpi_plan *core, int item, unsigned char *data, gcp_real *user, gcp_shape some,
+                            ptrdiff_t pitch, int to_user)
+{
+    const gcp_target *target = &core->p.target;
+    unsigned char waits;
+    gcp_view in, out;
+    gcp_call call;
+    memset(&call, 0, sizeof call);
+    memset(&in, 0, sizeof in);
+    in.shape = some; in.dtype = GCP_DTYPE_REAL; in.data = user; in.pitch = some.d[3];
+    out = in;
+    out.dtype = gcpi_item_dtype(&core->p, item); out.data = data; out.pitch = pitch;
+    call.in = to_user ? &out : &in; call.out = to_user ? &in : &out;
+    call.inputs = call.outputs = 1; call.row = GCPI_ROW_COPY; call.store = core->p.store; call.target = target;
+    gcpi_row_for(target, NULL, GCPI_ROW_COPY)->forward(&call);
+    call.row = GCP_ROW_ROUND;
+    if (!to_user && out.dtype == GCP_DTYPE_REAL) gcpi_row_for(target, NULL, GCP_ROW_ROUND)->forward(&call);
+    gcpi_bytes_copy(target, &waits, data, 1);
+}
 /* Rows of an item of rounded values. A device need not wait for each piece that it is given. */
 static void gcpi_copy_rounded(const gcpi_plan *core, const gcpi_item *x, unsigned char *data, gcp_real *user,
                               size_t elements, size_t rows, int to_user)
@@ -25327,7 +25350,10 @@ static void gcpi_copy_samples(const gcpi_plan *core, int item, unsigned char *us
                  elements = dense ? gcpi_count(some) : (size_t)e->shape.d[3], width = gcpi_row_bytes(type, elements);
     unsigned char *data = (unsigned char *)gcpi_item_data(core, item, core->where[item]) +
                           (dense ? gcpi_row_bytes(type, gcpi_count(before)) : gcpi_pixels(before) * row);
-    if (x->rounds) gcpi_copy_rounded(core, x, data, (gcp_real *)(void *)user, elements, rows, to_user);
+    const gcp_device *device = core->p.target.device;
+    if (x->rounds && device && device->holds && device->holds(core->p.target.context, user))
+        gcpi_copy_there(core, item, data, (gcp_real *)(void *)user, some, dense ? some.d[3] : x->pitch, to_user);
+    else if (x->rounds) gcpi_copy_rounded(core, x, data, (gcp_real *)(void *)user, elements, rows, to_user);
     else if (to_user) gcpi_rows_copy(&core->p.target, user, width, data, row, width, rows);
     else gcpi_rows_copy(&core->p.target, data, row, user, width, width, rows);
 }

@@ -315,8 +315,9 @@ static const char *gcpi_gpu_trouble(void *context)
 
 /* Staging: what .feed writes is taken into pinned memory, from which the card copies it behind the step. */
 static void gcpi_gpu_behind(void *context, int on) { gcpi_gpu_of(context)->behind += on ? 1 : -1; }    /* they nest */
-static int gcpi_gpu_holds(gcp_gpu *gpu, const void *p)
+static int gcpi_gpu_holds(void *context, const void *p)
 {
+    gcp_gpu *gpu = gcpi_gpu_of(context);
     struct cudaPointerAttributes there;
     return GCPI_GPU(gpu, cudaPointerGetAttributes, (&there, p)) && there.type == cudaMemoryTypeDevice;
 }
@@ -1423,7 +1424,8 @@ static const gcp_op gcpi_cuda_rows_before_80[GCP_ROW_COUNT] = GCPI_CUDA_ROWS;
 GCPI_DEF const gcp_target *gcp_cuda(gcp_gpu *gpu)
 {
     static const gcp_device device = { gcpi_gpu_copy,  gcpi_gpu_fill,    gcpi_gpu_play,    gcpi_gpu_forget,
-                                       gcpi_gpu_timed, gcpi_gpu_trouble, gcpi_gpu_copy_rows, gcpi_gpu_behind };
+                                       gcpi_gpu_timed, gcpi_gpu_trouble, gcpi_gpu_copy_rows, gcpi_gpu_behind,
+                                       gcpi_gpu_holds };
     gcp_target *t = &gpu->target;
     memset(t, 0, sizeof *t);
     t->name = "cuda";

@@ -884,7 +884,7 @@ static void feed_wrongly(void *context)
     if (f->wrong == 6) gcp_slots_reset(f->s->net);
     if (f->wrong == 7) gcp_profile(f->plan);
 }
-static void feeding(const gcp_target *target, int ahead)
+static void feeding(const gcp_target *target, int ahead, gcp_store store)
 {
     static small s;
     uint64_t bits[2];
@@ -892,7 +892,7 @@ static void feeding(const gcp_target *target, int ahead)
     for (int fed = 0; fed < 2; fed++) {
         record(&s, 0);
         gcp_plan plan = gcp_plan_make(s.loss, .policy = GCP_POLICY_SEGMENTS, .optimizer = GCP_OPTIMIZER_ADAM,
-                                      .target = target);
+                                      .target = target, .store = store);
         feeder f = { &s, &plan, 0, 0, 0 };
         gcp_bind(&plan, target->device ? NULL : cpu_memory, target->device ? 0 : sizeof cpu_memory);
         for (int step = 0; step < 6; step++) {
@@ -948,6 +948,34 @@ static void feeding_from_device(void)
     gcp_unbind(&plan);
 }
 
+/* With .store values are rounded where they lie, also if that is the card's memory: of two bytes, of floats (x is twice
+   an input), within the rows of a concat. */
+static void halves_on_the_card(void)
+{
+    enum { N = 2 * 3 * 5 * 6 };
+    static float in[N], out[2][N];
+    gcp_arena arena = gcp_arena_from(tape_memory[0], sizeof tape_memory[0]);
+    gcp_tape *net = gcp_tape_make(&arena, .ops = 16);
+    gcp_tensor x[3], parts[3], loss;
+    for (int k = 0; k < 3; k++) x[k] = gcp_input(net, k == 0 ? "a" : k == 1 ? "b" : "c", GCP_SHAPE(2, 3, 5, 6));
+    parts[0] = x[0]; parts[1] = x[1]; parts[2] = gcp_tanh(x[2]);
+    loss = gcp_add(gcp_mean(gcp_tanh(gcp_concat(parts, 3))), gcp_mean(gcp_mul(x[1], x[1])));
+    gcp_plan plan = gcp_plan_make(loss, .inference = 1, .store = GCP_STORE_BF16, .target = gcp_cuda(&gpu));
+    void *there = NULL;
+    CHECK(gcp_bind(&plan, NULL, 0) == GCP_OK && cudaMalloc(&there, sizeof in) == cudaSuccess);
+    for (int k = 0; k < 3; k++) {
+        for (int i = 0; i < N; i++) in[i] = (float)((i * 37 + k * 11) % 101) / 50 - 1;
+        CHECK(cudaMemcpy(there, in, sizeof in, cudaMemcpyDefault) == cudaSuccess);
+        CHECK(gcp_write(&plan, x[k], there) == GCP_OK && gcp_read(&plan, x[k], out[0]) == GCP_OK);
+        CHECK(gcp_write(&plan, x[k], in) == GCP_OK && gcp_read(&plan, x[k], there) == GCP_OK);
+        CHECK(cudaMemcpy(out[1], there, sizeof in, cudaMemcpyDefault) == cudaSuccess);
+        for (int i = 0; i < N; i++) CHECK(out[0][i] == gcp_bf16_value(gcp_bf16(in[i])) && out[0][i] == out[1][i]);
+    }
+    CHECK(gcp_forward(&plan) > 0 && !gcp_error(net));
+    cudaFree(there);
+    gcp_unbind(&plan);
+}
+
 /* A plan's value that is a view of an input is this batch's. */
 typedef struct viewed { gcp_plan *plan; gcp_tensor x; } viewed;
 static void feed_other(void *context)
@@ -985,8 +1013,10 @@ static void page(void)
 
 static void feedings(void)
 {
-    feeding(gcp_cuda(&gpu), 1);
-    feeding(&(gcp_target){ .threads = 1 }, 0);
+    feeding(gcp_cuda(&gpu), 1, GCP_STORE_REAL);
+    feeding(gcp_cuda(&gpu), 1, GCP_STORE_BF16);
+    halves_on_the_card();
+    feeding(&(gcp_target){ .threads = 1 }, 0, GCP_STORE_BF16);
 #ifdef HOSTCUDA
     for (unsigned order = 1; order < 4; order++) { hostcuda_streams(order); feeding(gcp_cuda(&gpu), 1); }
     hostcuda_streams(0);

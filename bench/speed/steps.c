@@ -2,7 +2,7 @@
    checkpointed.
 
        steps [--threads N] [--torch PYTHON] [--tensorflow PYTHON] [--jax PYTHON] [--only TEXT] [--rounds 5]
-             [--policies 0|1] [--out FOLDER]
+             [--policies 0|1] [--store float|bf16] [--out FOLDER]
 
    Each PYTHON is one that has the tool. A peer runs twice: alone, with what it frees given back at once, for its peak
    of resident memory above what it held before its first step; then, as it is, a step in turn with the others, a fifth
@@ -11,7 +11,8 @@
    first step. Checkpointed, gcp has the least bytes that a peer needed as its budget, or half of what keep-all takes
    where there is no peer; where no schedule fits, the least bytes that one does. --policies 1: every policy of
    PyTorch's in turn (checkpoint_sequential in each number of segments, selective, save_on_cpu) and TensorFlow's
-   (recompute_grad), and gcp in its bytes (policies.csv). Prints a table and writes steps.csv:
+   (recompute_grad), and gcp in its bytes (policies.csv). --store bf16: activations in bfloat16, beside PyTorch's
+   autocast, all kept (mode autocast). Prints a table and writes steps.csv:
    network,mode,tool,version,ms_median,ms_min,peak_bytes. The median is of the rounds. */
 #define _POSIX_C_SOURCE 200809L
 #define GCP_STATIC
@@ -81,7 +82,8 @@ static const struct { const char *name; network (*record)(gcp_tape *net); double
                  { "mobilenet_v3_small", mobilenet_v3_small_96, 0.9 },
                  { "efficientnet_b0", efficientnet_b0_224, 0.9 },
                  { "convnext_t", convnext_t_224, 0 } };
-static const char *const modes[] = { "plain", "checkpointed" };
+static const char *const modes[] = { "plain", "checkpointed" }, *const halves = "autocast";
+static gcp_store store;
 enum { MOST_SEGMENTS = 32 };
 
 static unsigned char *tape_memory;
@@ -120,7 +122,7 @@ static int tool_measure(tool *t, const char *name, const char *mode)
 {
     double ms;
     t->runs = 0;
-    if (!t->python) return 0;
+    if (!t->python || (mode == halves && t != tools)) return 0;
     setenv("MALLOC_MMAP_THRESHOLD_", "65536", 1);
     if (tool_start(t, name, mode)) { t->runs = tool_step(t, &ms, &t->peak); peer_stop(&t->peer); }
     unsetenv("MALLOC_MMAP_THRESHOLD_");
@@ -141,7 +143,7 @@ static gcp_plan plan_of(const network *n, double momentum, size_t budget, gcp_pl
 {
     gcp_tape *tape = n->loss.tape;
     *keep = gcp_plan_make(n->loss, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .momentum = momentum,
-                          .fuse_update = 1, .target = &target);
+                          .fuse_update = 1, .target = &target, .store = store);
     if (!keep->core) fail(gcp_error(tape));
     if (!budget) return *keep;
     budget = budget == 1 ? keep->state_bytes + keep->slab_bytes / 2 : budget + resident(keep);
@@ -192,7 +194,7 @@ static double row(const char *name, const char *mode, const char *who, const cha
 static int run(int at, const char *mode)
 {
     const char *name = networks[at].name;
-    const int plain = !strcmp(mode, "plain");
+    const int plain = !strcmp(mode, "plain") || mode == halves;
     size_t least = 0, peak;
     double ms[MOST_ROUNDS];
     for (int i = 0; i < TOOLS; i++)
@@ -262,10 +264,11 @@ int main(int argc, char **argv)
         else if (!strcmp(argv[i], "--only")) only = value;
         else if (!strcmp(argv[i], "--rounds")) rounds = GCPI_MIN(GCPI_MAX(atoi(value), 1), MOST_ROUNDS);
         else if (!strcmp(argv[i], "--policies")) policies = atoi(value);
+        else if (!strcmp(argv[i], "--store")) store = strcmp(value, "bf16") ? GCP_STORE_REAL : GCP_STORE_BF16;
         else if (!strcmp(argv[i], "--out")) out = value;
         else {
             fprintf(stderr, "steps [--threads N] [--torch PYTHON] [--tensorflow PYTHON] [--jax PYTHON] [--only TEXT] "
-                            "[--rounds 5] [--policies 0|1] [--out FOLDER]\n");
+                            "[--rounds 5] [--policies 0|1] [--store float|bf16] [--out FOLDER]\n");
             return 1;
         }
     }
@@ -274,13 +277,14 @@ int main(int argc, char **argv)
     target = gcpi_target_of(&wish);
     tape_memory = malloc(tape_room);
     if (!tape_memory) fail("out of memory");
-    csv = table_open("steps", out, policies ? "policies.csv" : "steps.csv");
+    csv = table_open("steps", out, store ? "autocast.csv" : policies ? "policies.csv" : "steps.csv");
     signal(SIGPIPE, SIG_IGN);
     fprintf(csv, "network,mode,tool,version,ms_median,ms_min,peak_bytes\n");
     for (size_t i = 0; i < sizeof networks / sizeof *networks; i++)
         for (int mode = 0; mode < 2 && strstr(networks[i].name, only); mode++)
-            if (!policies) run((int)i, modes[mode]);
-            else if (!mode) run_policies((int)i);
+            if (store && !mode) run((int)i, halves);
+            else if (!store && !policies) run((int)i, modes[mode]);
+            else if (!store && !mode) run_policies((int)i);
     free(tape_memory);
     table_close("steps", csv);
     return 0;

@@ -45,8 +45,9 @@ static const char *gcpi_gpu_trouble(void *context)
 
 /* Staging: what .feed writes is taken into pinned memory, from which the card copies it behind the step. */
 static void gcpi_gpu_behind(void *context, int on) { gcpi_gpu_of(context)->behind += on ? 1 : -1; }    /* they nest */
-static int gcpi_gpu_holds(gcp_gpu *gpu, const void *p)
+static int gcpi_gpu_holds(void *context, const void *p)
 {
+    gcp_gpu *gpu = gcpi_gpu_of(context);
     struct cudaPointerAttributes there;
     return GCPI_GPU(gpu, cudaPointerGetAttributes, (&there, p)) && there.type == cudaMemoryTypeDevice;
 }

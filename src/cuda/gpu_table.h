@@ -64,7 +64,8 @@ static const gcp_op gcpi_cuda_rows_before_80[GCP_ROW_COUNT] = GCPI_CUDA_ROWS;
 GCPI_DEF const gcp_target *gcp_cuda(gcp_gpu *gpu)
 {
     static const gcp_device device = { gcpi_gpu_copy,  gcpi_gpu_fill,    gcpi_gpu_play,    gcpi_gpu_forget,
-                                       gcpi_gpu_timed, gcpi_gpu_trouble, gcpi_gpu_copy_rows, gcpi_gpu_behind };
+                                       gcpi_gpu_timed, gcpi_gpu_trouble, gcpi_gpu_copy_rows, gcpi_gpu_behind,
+                                       gcpi_gpu_holds };
     gcp_target *t = &gpu->target;
     memset(t, 0, sizeof *t);
     t->name = "cuda";

@@ -20,6 +20,26 @@ static void gcpi_copy_rounded_row(const gcpi_plan *core, unsigned char *data, in
     }
 }
 
+/* The same where the user's reals are a device's, too: it copies them itself. */
+static void gcpi_copy_there(const gcpi_plan *core, int item, unsigned char *data, gcp_real *user, gcp_shape some,
+                            ptrdiff_t pitch, int to_user)
+{
+    const gcp_target *target = &core->p.target;
+    unsigned char waits;
+    gcp_view in, out;
+    gcp_call call;
+    memset(&call, 0, sizeof call);
+    memset(&in, 0, sizeof in);
+    in.shape = some; in.dtype = GCP_DTYPE_REAL; in.data = user; in.pitch = some.d[3];
+    out = in;
+    out.dtype = gcpi_item_dtype(&core->p, item); out.data = data; out.pitch = pitch;
+    call.in = to_user ? &out : &in; call.out = to_user ? &in : &out;
+    call.inputs = call.outputs = 1; call.row = GCPI_ROW_COPY; call.store = core->p.store; call.target = target;
+    gcpi_row_for(target, NULL, GCPI_ROW_COPY)->forward(&call);
+    call.row = GCP_ROW_ROUND;
+    if (!to_user && out.dtype == GCP_DTYPE_REAL) gcpi_row_for(target, NULL, GCP_ROW_ROUND)->forward(&call);
+    gcpi_bytes_copy(target, &waits, data, 1);
+}
 /* Rows of an item of rounded values. A device need not wait for each piece that it is given. */
 static void gcpi_copy_rounded(const gcpi_plan *core, const gcpi_item *x, unsigned char *data, gcp_real *user,
                               size_t elements, size_t rows, int to_user)
@@ -46,7 +66,10 @@ static void gcpi_copy_samples(const gcpi_plan *core, int item, unsigned char *us
                  elements = dense ? gcpi_count(some) : (size_t)e->shape.d[3], width = gcpi_row_bytes(type, elements);
     unsigned char *data = (unsigned char *)gcpi_item_data(core, item, core->where[item]) +
                           (dense ? gcpi_row_bytes(type, gcpi_count(before)) : gcpi_pixels(before) * row);
-    if (x->rounds) gcpi_copy_rounded(core, x, data, (gcp_real *)(void *)user, elements, rows, to_user);
+    const gcp_device *device = core->p.target.device;
+    if (x->rounds && device && device->holds && device->holds(core->p.target.context, user))
+        gcpi_copy_there(core, item, data, (gcp_real *)(void *)user, some, dense ? some.d[3] : x->pitch, to_user);
+    else if (x->rounds) gcpi_copy_rounded(core, x, data, (gcp_real *)(void *)user, elements, rows, to_user);
     else if (to_user) gcpi_rows_copy(&core->p.target, user, width, data, row, width, rows);
     else gcpi_rows_copy(&core->p.target, data, row, user, width, width, rows);
 }

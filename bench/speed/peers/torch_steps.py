@@ -1,7 +1,7 @@
 """PyTorch's end of bench/steps, eager, channels-last. Checkpointed: checkpoint_sequential in four chunks; of DenseNet-BC, what each layer
 joins, its norm, ReLU and 1x1 convolution, as efficient_densenet_pytorch does. segments_K: checkpoint_sequential in K; selective: all of it
 one checkpoint that keeps what convolutions and matrix products make; save_on_cpu: what is saved waits in host memory, which it does
-already here."""
+already here. autocast: in bfloat16, as torch.autocast chooses."""
 import functools
 import sys
 
@@ -118,6 +118,9 @@ def main():
     def logits():
         if mode == "selective":
             return checkpoint(model, images, use_reentrant=False, context_fn=functools.partial(create_selective_checkpoint_contexts, kept))
+        if mode == "autocast":
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                return model(images).float()
         if mode in ("plain", "save_on_cpu") or network == "densenet_bc":
             return model(images)
         return checkpoint_sequential(model, segments, images, use_reentrant=False)
