@@ -1018,7 +1018,10 @@ static void feedings(void)
     halves_on_the_card();
     feeding(&(gcp_target){ .threads = 1 }, 0, GCP_STORE_BF16);
 #ifdef HOSTCUDA
-    for (unsigned order = 1; order < 4; order++) { hostcuda_streams(order); feeding(gcp_cuda(&gpu), 1); }
+    for (unsigned order = 1; order < 4; order++) {
+        hostcuda_streams(order);
+        feeding(gcp_cuda(&gpu), 1, order == 2 ? GCP_STORE_BF16 : GCP_STORE_REAL);
+    }
     hostcuda_streams(0);
 #endif
     feeding_from_device();
