@@ -316,6 +316,9 @@ typedef struct gcp_cost_call {
     const void *attributes; const gcp_shape *in, *out; int inputs, outputs, backward; const gcp_target *target;
     unsigned wanted;                    /* backward: bit i = gradient of input i is wanted */
     gcp_store store;                    /* the plan's */
+    /* NULL, or the call that may run in the same pass (GCP_FLAG_FUSED: statistics behind a convolution, with the larger
+       workspace of both) */
+    const struct gcp_cost_call *fused;
 } gcp_cost_call;
 
 /* What holds of an op, or of a target's version of it. */

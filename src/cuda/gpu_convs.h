@@ -17,6 +17,8 @@ static int gcpi_cuda_multiplies(const gcp_call *c, const gcp_view *from, const g
 /* OHWI weights of a 1x1 kernel: a matrix of [out][in]. */
 static gcp_view gcpi_cuda_matrix(gcp_view w) { w.pitch = w.shape.d[3]; return w; }
 
+/* The sums of statistics, before the rounded weights that are still read while they are made. */
+static size_t gcpi_cuda_stats_room(gcp_shape y) { return gcpi_round(gcpi_cuda_stats_workspace(y), 256); }
 /* forward, data: which kernel passes stand behind the op's forward and its input's gradient. With halves some operands
    may be floats, so that a product takes either way. */
 static void gcpi_cuda_conv_cost(const gcp_cost_call *c, gcp_cost *cost, int forward, int data)
@@ -26,11 +28,12 @@ static void gcpi_cuda_conv_cost(const gcp_cost_call *c, gcp_cost *cost, int forw
     const int product = gcpi_cuda_is_product(a, c->store), kernels = !product || c->store;
     const int passes[] = { !c->backward, c->backward && c->wanted & 1, c->backward && c->wanted & 2 },
               pass[] = { forward, data, GCPI_CUDA_WEIGHTS };
+    const size_t room = c->fused && c->store ? gcpi_cuda_stats_room(c->out[0]) : 0;
     cost->flops = gcpi_conv_flops(a) * (c->backward ? (c->wanted & 1) + (c->wanted >> 1 & 1) : 1);
     if (product) cost->workspace = gcpi_cuda_product_bytes(c);
     for (int k = 0; k < 3; k++)
         if (passes[k] && kernels)
-            cost->workspace = GCPI_MAX(cost->workspace, gcpi_cuda_conv_workspace(&conv, pass[k], c->store));
+            cost->workspace = GCPI_MAX(cost->workspace, room + gcpi_cuda_conv_workspace(&conv, pass[k], c->store));
     if (c->backward && c->wanted & 4)
         cost->workspace = GCPI_MAX(cost->workspace, gcpi_cuda_sums_workspace(c->out[0], 1));
 }
@@ -66,9 +69,11 @@ static void gcpi_cuda_conv2d_forward(const gcp_call *c)
     const gcpi_cuda_conv conv = gcpi_cuda_conv_between(c, c->in[0], c->out[0]);
     gcpi_cuda_end end;
     const int ends = gcpi_cuda_conv2d_end(c, &end);
+    unsigned char *workspace = (unsigned char *)c->workspace;
+    if (ends && end.partial && c->store) workspace += gcpi_cuda_stats_room(c->out[0].shape);
     if (gcpi_cuda_multiplies(c, &c->in[0], &c->out[0])) gcpi_cuda_product_forward(c, 1, gcpi_cuda_matrix(c->in[1]));
     else gcpi_cuda_conv_forward(&conv, c->in[0], gcpi_cuda_weights_of(c), gcpi_cuda_bias_of(c), c->out[0],
-                                ends ? &end : NULL, c->workspace, gcpi_stream(c));
+                                ends ? &end : NULL, workspace, gcpi_stream(c));
     if (c->fused && c->fused->row == GCP_OP_BATCH_STATS) gcpi_cuda_batch_stats_summed(c->fused, ends);
     else if (c->fused && !ends) gcpi_cuda_apply_forward(c->fused);
 }

@@ -31,17 +31,22 @@ static int gcpi_stats_follow(const gcpi_problem *p, const gcpi_op *op)
 }
 
 /* Workspace of a convolution that makes the statistics of its output, too. A target's rows use theirs in turn. */
-static size_t gcpi_stats_room(const gcpi_problem *p, const gcpi_op *op, size_t own, gcp_cost_call *call)
+static size_t gcpi_stats_room(const gcpi_problem *p, const gcpi_op *op, size_t own, const gcp_cost_call *call)
 {
     const gcpi_facts facts = gcpi_facts_of(op);
     const gcp_op *kernels = p->target.kernels;
     gcp_cost cost;
     memset(&cost, 0, sizeof cost);
     if (!kernels) return facts.stats_workspace(facts.window, call);
-    call->in = call->out;
-    call->attributes = &(op + 1)->attributes;
-    if (kernels[(op + 1)->kind].cost) kernels[(op + 1)->kind].cost(call, &cost);
+    if (kernels[(op + 1)->kind].cost) kernels[(op + 1)->kind].cost(call->fused, &cost);
     return GCPI_MAX(own, cost.workspace);
+}
+static gcp_cost_call gcpi_stats_call(const gcpi_op *op, const gcp_cost_call *call)
+{
+    gcp_cost_call stats = *call;
+    stats.in = call->out;
+    stats.attributes = &(op + 1)->attributes;
+    return stats;
 }
 
 /* Bytes that a concat or slice moves: only what does not lie in place. */
@@ -79,7 +84,7 @@ static void gcpi_task_cost(const gcpi_problem *p, gcpi_task *task, const gcpi_op
     gcp_shape in[GCP_MAX_INPUTS], out[GCP_MAX_OUTPUTS];
     const gcp_tape *t = p->tape;
     const gcp_op *row = gcpi_row_for(&p->target, op, GCP_ROW_APPLY);
-    gcp_cost_call call;
+    gcp_cost_call call, stats;
     gcp_cost cost;
     memset(&cost, 0, sizeof cost);
     memset(&call, 0, sizeof call);
@@ -95,8 +100,9 @@ static void gcpi_task_cost(const gcpi_problem *p, gcpi_task *task, const gcpi_op
     for (int i = 0; backward && op && i < GCPI_MIN(op->inputs, 32); i++)
         call.wanted |= (unsigned)p->items[t->tensor_count + gcpi_edge(t, op, i)].active << i;
     if (!op) in[0] = t->tensors[p->items[p->operands[task->operands].item].tensor].shape;      /* of a group */
+    if (!backward && gcpi_stats_follow(p, op)) { stats = gcpi_stats_call(op, &call); call.fused = &stats; }
     if (row && row->cost) row->cost(&call, &cost);             /* row NULL: a custom op that will be refused */
-    if (!backward && gcpi_stats_follow(p, op)) cost.workspace = gcpi_stats_room(p, op, cost.workspace, &call);
+    if (call.fused) cost.workspace = gcpi_stats_room(p, op, cost.workspace, &call);
     if (task->free) cost.bytes = 0;
     task->flops = cost.flops;
     task->workspace = cost.workspace ? cost.workspace + 2 * p->guard : 0;
