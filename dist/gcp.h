@@ -5895,8 +5895,9 @@ typedef struct gcpi_facts {
     unsigned early;                             /* of parameters whose gradients backward writes before the others */
     unsigned shared;                            /* that each sample reads whole: weights, tables, values per channel */
     int apart;                                  /* GCP_FLAG_SAMPLES_APART, where inputs of `shared` have no samples */
-    /* of GCP_FLAG_BF16: inputs that are read as gcp_real all the same; outputs whose values are never rounded */
-    unsigned floats, exact;
+    /* of GCP_FLAG_BF16: inputs that are read as gcp_real all the same; besides where the target has a device; outputs
+       whose values are never rounded */
+    unsigned floats, floats_on_device, exact;
     int leaves_out;                             /* a loss of samples: those of an ignored label do not count */
     int in_place, indexed;                      /* may overwrite input 0; backward reads the index, output 1 */
     const gcpi_conv_attr *window;               /* kernel, strides, paddings: part of the key of a cost */
@@ -10478,7 +10479,7 @@ static void gcpi_matmul_facts(const gcpi_op *op, gcpi_facts *f)
     f->call = gcpi_matmul_call;
     f->apart = op->attributes.matmul.many || !op->attributes.matmul.ta;
     f->shared = op->attributes.matmul.shared;
-    f->dense_on_device = GCPI_IN(1);
+    f->dense_on_device = f->floats_on_device = GCPI_IN(1);
 }
 #define GCPI_MATMUL_ROW(NAME, name)                                                                                    \
     static const gcpi_op_row gcpi_##name##_row = {                                                                     \
@@ -13037,11 +13038,13 @@ static int gcpi_is_exact(const gcp_tape *t, int tensor)
 static int gcpi_takes_halves(const gcpi_problem *p, const gcpi_op *op, int input)
 {
     const gcp_op *row = gcpi_row_for(&p->target, op, 0);
+    const gcpi_facts facts = gcpi_facts_of(op);
+    const unsigned floats = facts.floats | (p->target.device ? facts.floats_on_device : 0);
     int times = 0;
     if (!row || !(row->flags & GCP_FLAG_BF16)) return 0;
     for (int i = 0; input >= 0 && i < op->inputs; i++)
         times += gcpi_edge(p->tape, op, i) == gcpi_edge(p->tape, op, input);
-    return input < 0 || (times == 1 && !(gcpi_facts_of(op).floats >> GCPI_MIN(input, 31) & 1));
+    return input < 0 || (times == 1 && !(floats >> GCPI_MIN(input, 31) & 1));
 }
 /* As part of a group, or in one pass with a convolution. */
 static int gcpi_groups_round(const gcpi_problem *p)
@@ -21840,7 +21843,8 @@ static int gcpi_target_ok(gcp_tape *t, const gcp_plan_opts *o)
     if (g->align && g->align < sizeof(double))
         return gcpi_plan_bad(t, o, "the target's .align is below 8");
     if (o->store && g->kernels && d && !(g->kernels[GCP_ROW_APPLY].flags & GCP_FLAG_BF16))
-        return gcpi_plan_bad(t, o, ".store = GCP_STORE_BF16: the target's kernels do not take bfloat16");
+        return gcpi_plan_bad(t, o, ".store = GCP_STORE_BF16: the target's kernels take no bfloat16 (a GPU's "
+                                   "do from compute capability 8.0 on)");
     if (g->isa < 0 || g->isa > gcpi_isa_best())
         return gcpi_plan_bad(t, o, "this machine does not have the target's .isa");
     return 1;
@@ -24829,7 +24833,8 @@ static int gcpi_rounds_itself(const gcpi_plan *core, int item)
     return !core->p.items[item].rounds || core->p.items[item].width != (int)sizeof(gcp_real);
 }
 
-/* conv2d and, next and in place, an addition, a rectifier or both. */
+/* conv2d and, next and in place, an addition, a rectifier or both. Where one of them rounds, so do all, where they
+   store. */
 static int gcpi_conv_ends(const gcpi_plan *core, const gcpi_task *t, int n, const gcpi_task *u)
 {
     int reads = 0;
@@ -24837,7 +24842,8 @@ static int gcpi_conv_ends(const gcpi_plan *core, const gcpi_task *t, int n, cons
     const gcpi_op *op = &core->p.tape->ops[t->op], *first = &core->p.tape->ops[u->op] - (u->ops - 1);
     if (!gcpi_facts_of(op).with_group || !gcpi_fuses(&core->p.target, op)) return 0;
     if (!core->p.target.kernels && core->p.store) return 0;      /* halves go by whole rows, behind the convolution */
-    if (!gcpi_rounds_itself(core, op->out)) return 0;
+    const int end = core->p.tape->ops[u->op].out;
+    if (!gcpi_rounds_itself(core, end) || core->p.items[op->out].rounds != core->p.items[end].rounds) return 0;
     if (!gcpi_is_part(first, GCPI_PART_ADD) && !gcpi_is_part(first, GCPI_PART_RECTIFIER)) return 0;
     for (int k = 0; k < u->count; k++)
         reads += core->p.operands[u->operands + k].item == op->out &&

@@ -1528,9 +1528,9 @@ template <int V> GCPI_DEVICE unsigned gcpi_apply_unit(const gcpi_cuda_apply &a, 
         gcpi_load<V>(beta, a.beta + u.c);
     }
     for (int k = 0; k < V; k++) {
-        float v = a.mean ? (x[k] - mean[k]) * (scale[k] * gamma[k]) + beta[k] : x[k];
-        if (a.other.data) v = gcpi_settled(v, a.settles) + other[k];
-        v = gcpi_settled(v, a.settles);
+        float v = x[k];
+        if (a.mean) v = gcpi_settled((v - mean[k]) * (scale[k] * gamma[k]) + beta[k], a.settles);
+        if (a.other.data) v = gcpi_settled(v + other[k], a.settles);
         bits |= (unsigned)gcpi_within(v, a.rectifier) << k;
         x[k] = gcpi_rectified(v, a.rectifier);
     }
@@ -1818,7 +1818,8 @@ GCPI_DEVICE float gcpi_share(const gcpi_cuda_conv &a, int oy, int ox)
 GCPI_DEVICE void gcpi_add_kept(float *sum, float *lost, float v)
 {
     const float more = v - *lost, now = *sum + more;
-    *lost = (now - *sum) - more;
+    const float left = (now - *sum) - more;
+    *lost = left == left ? left : 0;                     /* an infinity stays one */
     *sum = now;
 }
 template <int V, bool MAX> __global__ void gcpi_pool_kernel(gcpi_pool m)

@@ -976,6 +976,51 @@ static void halves_on_the_card(void)
     gcp_unbind(&plan);
 }
 
+/* What is made of parameters alone is not rounded: in groups and one by one the same bits. */
+static void lasting(void)
+{
+    static float in[200];
+    double loss[2];
+    for (int i = 0; i < 200; i++) in[i] = (float)((i * 37) % 101) / 50 - 1;
+    for (int way = 0; way < 24; way++) {
+        for (int no_groups = 0; no_groups < 2; no_groups++) {
+            gcp_arena arena = gcp_arena_from(tape_memory[0], sizeof tape_memory[0]);
+            gcp_tape *net = gcp_tape_make(&arena, .ops = 64, .seed = 3);
+            gcp_tensor x = gcp_want_grad(gcp_input(net, "x", GCP_SHAPE(2, 5, 5, 4))), t = gcp_tanh(x),
+                       p = gcp_param(net, "p", GCP_SHAPE(2, 5, 5, 4), .std = 1.0);
+            gcp_tensor l = p;
+            if (way % 3) l = way % 3 == 1 ? gcp_batch_norm(p) : gcp_conv2d(p, .out = 4, .k = 3, .pad = 1);
+            gcp_tensor y = way / 3 % 2 ? gcp_add(t, l) : gcp_add(l, t);
+            if (way / 6 % 2) y = gcp_leaky_relu(y, .slope = 0.3);
+            y = way / 12 ? gcp_tanh(y) : gcp_mul(y, y);
+            gcp_plan plan = gcp_plan_make(gcp_mean(gcp_mul(y, y)), .no_groups = no_groups, .store = GCP_STORE_BF16,
+                                          .optimizer = GCP_OPTIMIZER_SGD, .target = gcp_cuda(&gpu));
+            CHECK(gcp_bind(&plan, NULL, 0) == GCP_OK && gcp_write(&plan, x, in) == GCP_OK);
+            gcp_step(&plan, .lr = 0.1);
+            loss[no_groups] = gcp_step(&plan, .lr = 0.1);
+            CHECK(!gcp_error(net));
+            gcp_unbind(&plan);
+        }
+        if (loss[0] != loss[1]) fprintf(stderr, "way %d: %.9g, without groups %.9g\n", way, loss[0], loss[1]);
+        CHECK(loss[0] == loss[1]);
+    }
+}
+
+/* The mean of a window that overflows. */
+static void endless_mean(void)
+{
+    float out[1] = { 0 };
+    gcp_arena arena = gcp_arena_from(tape_memory[0], sizeof tape_memory[0]);
+    gcp_tape *net = gcp_tape_make(&arena, .ops = 8);
+    gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(1, 2, 2, 1)), y = gcp_avg_pool(x, .k = 2);
+    gcp_plan plan = gcp_plan_make(y, .inference = 1, .target = gcp_cuda(&gpu));
+    CHECK(gcp_bind(&plan, NULL, 0) == GCP_OK);
+    gcp_write(&plan, x, (const float[]) { INFINITY, 1, 2, 3 });
+    gcp_forward(&plan);
+    CHECK(gcp_read(&plan, y, out) == GCP_OK && isinf(out[0]) && !gcp_error(net));
+    gcp_unbind(&plan);
+}
+
 /* A plan's value that is a view of an input is this batch's. */
 typedef struct viewed { gcp_plan *plan; gcp_tensor x; } viewed;
 static void feed_other(void *context)
@@ -1016,6 +1061,8 @@ static void feedings(void)
     feeding(gcp_cuda(&gpu), 1, GCP_STORE_REAL);
     feeding(gcp_cuda(&gpu), 1, GCP_STORE_BF16);
     halves_on_the_card();
+    lasting();
+    endless_mean();
     feeding(&(gcp_target){ .threads = 1 }, 0, GCP_STORE_BF16);
 #ifdef HOSTCUDA
     for (unsigned order = 1; order < 4; order++) {

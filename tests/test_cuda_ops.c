@@ -209,6 +209,13 @@ static gcp_tensor norms(int k)
 
 static gcp_tensor products(int k)
 {
+    if (k > 7) {                                         /* both sides are activations */
+        gcp_tensor a = gcp_want_grad(gcp_input(net, "a", GCP_SHAPE(16, 4 * (k - 7))));
+        gcp_tensor b = gcp_want_grad(gcp_input(net, "image0", GCP_SHAPE(4 * (k - 7), 8 - k % 2 * 2)));
+        kept[kept_count++] = b;
+        kept[kept_count++] = a;
+        return gcp_mean(gcp_tanh(seen(gcp_matmul(gcp_tanh(a), gcp_tanh(b)))));
+    }
     gcp_tensor x = image(5, 1, 3 + k % 2, 7 + k), y = gcp_linear(x, .out = 4 + k % 3, .no_bias = k % 2);
     if (k < 4) return square(seen(y));
     gcp_tensor a = gcp_input(net, "a", GCP_SHAPE(6, 9));
@@ -430,7 +437,7 @@ int main(int argc, char **argv)
                                        { "pointwise", pointwise, 3 * POINTWISE_CALLS, 0 },
                                        { "windows", windows, 30, 0 },
                                        { "norms", norms, 48, 1 },
-                                       { "products", products, 8, 1 },
+                                       { "products", products, 11, 1 },
                                        { "mixed", mixed, 54, 0 },
                                        { "losses", losses, 13, 0 } };
     if (argc > 1 && !strcmp(argv[1], "waves")) { waves(1); return check_done(); }

@@ -158,7 +158,7 @@ static void gcpi_matmul_facts(const gcpi_op *op, gcpi_facts *f)
     f->call = gcpi_matmul_call;
     f->apart = op->attributes.matmul.many || !op->attributes.matmul.ta;
     f->shared = op->attributes.matmul.shared;
-    f->dense_on_device = GCPI_IN(1);
+    f->dense_on_device = f->floats_on_device = GCPI_IN(1);
 }
 #define GCPI_MATMUL_ROW(NAME, name)                                                                                    \
     static const gcpi_op_row gcpi_##name##_row = {                                                                     \

@@ -27,8 +27,9 @@ typedef struct gcpi_facts {
     unsigned early;                             /* of parameters whose gradients backward writes before the others */
     unsigned shared;                            /* that each sample reads whole: weights, tables, values per channel */
     int apart;                                  /* GCP_FLAG_SAMPLES_APART, where inputs of `shared` have no samples */
-    /* of GCP_FLAG_BF16: inputs that are read as gcp_real all the same; outputs whose values are never rounded */
-    unsigned floats, exact;
+    /* of GCP_FLAG_BF16: inputs that are read as gcp_real all the same; besides where the target has a device; outputs
+       whose values are never rounded */
+    unsigned floats, floats_on_device, exact;
     int leaves_out;                             /* a loss of samples: those of an ignored label do not count */
     int in_place, indexed;                      /* may overwrite input 0; backward reads the index, output 1 */
     const gcpi_conv_attr *window;               /* kernel, strides, paddings: part of the key of a cost */

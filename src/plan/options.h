@@ -111,7 +111,8 @@ static int gcpi_target_ok(gcp_tape *t, const gcp_plan_opts *o)
     if (g->align && g->align < sizeof(double))
         return gcpi_plan_bad(t, o, "the target's .align is below 8");
     if (o->store && g->kernels && d && !(g->kernels[GCP_ROW_APPLY].flags & GCP_FLAG_BF16))
-        return gcpi_plan_bad(t, o, ".store = GCP_STORE_BF16: the target's kernels do not take bfloat16");
+        return gcpi_plan_bad(t, o, ".store = GCP_STORE_BF16: the target's kernels take no bfloat16 (a GPU's "
+                                   "do from compute capability 8.0 on)");
     if (g->isa < 0 || g->isa > gcpi_isa_best())
         return gcpi_plan_bad(t, o, "this machine does not have the target's .isa");
     return 1;

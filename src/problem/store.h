@@ -28,11 +28,13 @@ static int gcpi_is_exact(const gcp_tape *t, int tensor)
 static int gcpi_takes_halves(const gcpi_problem *p, const gcpi_op *op, int input)
 {
     const gcp_op *row = gcpi_row_for(&p->target, op, 0);
+    const gcpi_facts facts = gcpi_facts_of(op);
+    const unsigned floats = facts.floats | (p->target.device ? facts.floats_on_device : 0);
     int times = 0;
     if (!row || !(row->flags & GCP_FLAG_BF16)) return 0;
     for (int i = 0; input >= 0 && i < op->inputs; i++)
         times += gcpi_edge(p->tape, op, i) == gcpi_edge(p->tape, op, input);
-    return input < 0 || (times == 1 && !(gcpi_facts_of(op).floats >> GCPI_MIN(input, 31) & 1));
+    return input < 0 || (times == 1 && !(floats >> GCPI_MIN(input, 31) & 1));
 }
 /* As part of a group, or in one pass with a convolution. */
 static int gcpi_groups_round(const gcpi_problem *p)

@@ -31,7 +31,8 @@ static int gcpi_rounds_itself(const gcpi_plan *core, int item)
     return !core->p.items[item].rounds || core->p.items[item].width != (int)sizeof(gcp_real);
 }
 
-/* conv2d and, next and in place, an addition, a rectifier or both. */
+/* conv2d and, next and in place, an addition, a rectifier or both. Where one of them rounds, so do all, where they
+   store. */
 static int gcpi_conv_ends(const gcpi_plan *core, const gcpi_task *t, int n, const gcpi_task *u)
 {
     int reads = 0;
@@ -39,7 +40,8 @@ static int gcpi_conv_ends(const gcpi_plan *core, const gcpi_task *t, int n, cons
     const gcpi_op *op = &core->p.tape->ops[t->op], *first = &core->p.tape->ops[u->op] - (u->ops - 1);
     if (!gcpi_facts_of(op).with_group || !gcpi_fuses(&core->p.target, op)) return 0;
     if (!core->p.target.kernels && core->p.store) return 0;      /* halves go by whole rows, behind the convolution */
-    if (!gcpi_rounds_itself(core, op->out)) return 0;
+    const int end = core->p.tape->ops[u->op].out;
+    if (!gcpi_rounds_itself(core, end) || core->p.items[op->out].rounds != core->p.items[end].rounds) return 0;
     if (!gcpi_is_part(first, GCPI_PART_ADD) && !gcpi_is_part(first, GCPI_PART_RECTIFIER)) return 0;
     for (int k = 0; k < u->count; k++)
         reads += core->p.operands[u->operands + k].item == op->out &&

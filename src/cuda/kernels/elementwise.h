@@ -86,9 +86,9 @@ template <int V> GCPI_DEVICE unsigned gcpi_apply_unit(const gcpi_cuda_apply &a, 
         gcpi_load<V>(beta, a.beta + u.c);
     }
     for (int k = 0; k < V; k++) {
-        float v = a.mean ? (x[k] - mean[k]) * (scale[k] * gamma[k]) + beta[k] : x[k];
-        if (a.other.data) v = gcpi_settled(v, a.settles) + other[k];
-        v = gcpi_settled(v, a.settles);
+        float v = x[k];
+        if (a.mean) v = gcpi_settled((v - mean[k]) * (scale[k] * gamma[k]) + beta[k], a.settles);
+        if (a.other.data) v = gcpi_settled(v + other[k], a.settles);
         bits |= (unsigned)gcpi_within(v, a.rectifier) << k;
         x[k] = gcpi_rectified(v, a.rectifier);
     }

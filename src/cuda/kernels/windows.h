@@ -33,7 +33,8 @@ GCPI_DEVICE float gcpi_share(const gcpi_cuda_conv &a, int oy, int ox)
 GCPI_DEVICE void gcpi_add_kept(float *sum, float *lost, float v)
 {
     const float more = v - *lost, now = *sum + more;
-    *lost = (now - *sum) - more;
+    const float left = (now - *sum) - more;
+    *lost = left == left ? left : 0;                     /* an infinity stays one */
     *sum = now;
 }
 template <int V, bool MAX> __global__ void gcpi_pool_kernel(gcpi_pool m)
