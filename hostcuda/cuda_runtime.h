@@ -15,7 +15,8 @@
    a seed. One thing runs at a time, under one lock; host threads may share the device.
 
    What it does not show: races inside a stretch without waits other than by order, weak memory ordering, timing,
-   occupancy. Environment: HOSTCUDA_ORDER=forward|reverse|<seed>, HOSTCUDA_STREAMS=<seed>. */
+   occupancy. Environment: HOSTCUDA_ORDER=forward|reverse|<seed>, HOSTCUDA_STREAMS=<seed>, HOSTCUDA_MAJOR=<the
+   card's compute capability, 9>. */
 
 #ifndef HOSTCUDA_RUNTIME_H
 #define HOSTCUDA_RUNTIME_H

@@ -420,7 +420,7 @@ static void refused(void)
     gcp_tensor loss = convolution(0);
     gcp_plan plan = gcp_plan_make(loss, .target = gcp_cuda(&gpus[0]), .store = GCP_STORE_BF16);
     CHECK(!plan.core == !gpus[0].halves);
-    CHECK(plan.core || strstr(gcp_error(net), ".store = GCP_STORE_BF16: the target's kernels do not take bfloat16"));
+    CHECK(plan.core || strstr(gcp_error(net), ".store = GCP_STORE_BF16: the target's kernels take no bfloat16"));
 }
 
 int main(int argc, char **argv)
