@@ -15,7 +15,7 @@
        with groups (depthwise)     direct                    direct; direct_weights, weights_sum          grouped
        with stride and dilation    gather                    direct; weights, weights_sum                 grouped
        what follows conv2d         in gather's epilogue: an addition, ReLU, or statistics, then sum_finish  implicit
-     conv2d 1x1 (stride 1, no padding), linear, matmul, where channels are by fours: cuBLAS, else as above
+     conv2d 1x1 (stride 1, no padding), linear, matmul, where channels are by fours (halves: eights): cuBLAS
      batch_stats                   sum_blocks, sum_finish; in inference running_stats                     reduce, norms
      batch_norm                    apply or apply_fours      sum_blocks, sum_finish, batch_norm_back      norms
      layer_norm                    layer_norm                layer_norm_back (moments), sum_blocks,

@@ -747,7 +747,8 @@ typedef struct gcp_plan_opts {
     /* GCP_STORE_BF16: activations and their gradients take two bytes, not four. Weights, their gradients, statistics,
        optimizer slots, losses and one value a sample stay as they are, and so does what is made of these alone. The
        tape, its state and its files do not know it: training goes on under a plan without it. On the CPU, and on
-       GPUs from sm_80 on; not where gcp_real is double. gcp_why_print names the ops that take none: their tensors lie in four bytes */
+       GPUs from sm_80 on; not where gcp_real is double. gcp_why_print names the ops that take none: their tensors lie
+       in four bytes */
     gcp_store store GCPI_Z;
 
     /* -- policy: what is kept, and what is run again -- */

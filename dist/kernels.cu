@@ -18,7 +18,7 @@
        with groups (depthwise)     direct                    direct; direct_weights, weights_sum          grouped
        with stride and dilation    gather                    direct; weights, weights_sum                 grouped
        what follows conv2d         in gather's epilogue: an addition, ReLU, or statistics, then sum_finish  implicit
-     conv2d 1x1 (stride 1, no padding), linear, matmul, where channels are by fours: cuBLAS, else as above
+     conv2d 1x1 (stride 1, no padding), linear, matmul, where channels are by fours (halves: eights): cuBLAS
      batch_stats                   sum_blocks, sum_finish; in inference running_stats                     reduce, norms
      batch_norm                    apply or apply_fours      sum_blocks, sum_finish, batch_norm_back      norms
      layer_norm                    layer_norm                layer_norm_back (moments), sum_blocks,
@@ -479,13 +479,16 @@ GCPI_DEVICE unsigned gcpi_to_tf32(float v) { return __float_as_uint(v * (1 + 0.7
                  "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"                                            \
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                                                     \
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
-#define hostcuda_mma_m16n8k8_tf32(d, a, b) GCPI_MMA("m16n8k8", "tf32")
-#define hostcuda_mma_m16n8k16_bf16(d, a, b) GCPI_MMA("m16n8k16", "bf16")
 #endif
 template <int MATH> GCPI_DEVICE void gcpi_mma(float d[4], const unsigned a[4], const unsigned b[2])
 {
+#ifdef __CUDACC__
+    if (MATH == GCPI_TF32) GCPI_MMA("m16n8k8", "tf32");
+    else GCPI_MMA("m16n8k16", "bf16");
+#else
     if (MATH == GCPI_TF32) hostcuda_mma_m16n8k8_tf32(d, a, b);
     else hostcuda_mma_m16n8k16_bf16(d, a, b);
+#endif
 }
 
 /* f = elements (g,t) (g+8,t) (g,t+4) (g+8,t+4) of a 16x8 tile, of which each lane names four floats of a row: lane l

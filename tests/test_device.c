@@ -160,7 +160,7 @@ static void release(void *context, void *memory, size_t size)
 
 static void device_make(void)
 {
-    static const gcp_device device = { copy, fill, play, forget, timed, trouble, NULL, NULL };
+    static const gcp_device device = { copy, fill, play, forget, timed, trouble, NULL, NULL, NULL };
     rows_make();
     card.queue = (issued *)malloc(QUEUE * sizeof *card.queue);
     target.name = "pretend"; target.kernels = rows; target.device = &device; target.align = 256;

@@ -1,7 +1,7 @@
 /* Rows: convolutions, dense layers, matrix products. 1x1 with stride 1 is a matrix product over pixels, where
-   channels are by fours; everything else goes to the kernels: their order of sums is the shape's, however rows are
-   aligned. A transposed convolution is the backward-data of the convolution from its output to its input; a dense
-   layer is a 1x1 convolution. */
+   channels are by fours (in bfloat16 by eights); everything else goes to the kernels: their order of sums is the
+   shape's, however rows are aligned. A transposed convolution is the backward-data of the convolution from its output
+   to its input; a dense layer is a 1x1 convolution. */
 
 static int gcpi_cuda_is_product(const gcpi_conv_attr *a, gcp_store store)
 {

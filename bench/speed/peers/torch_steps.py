@@ -92,7 +92,7 @@ def main():
     torch.set_num_threads(int(threads))
     torch.manual_seed(1)
     batch, size, channels, classes, make = {"resnet50": (8, 224, 3, 1000, resnet50), "resnet18_cifar": (128, 32, 3, 10, resnet18_cifar),
-                                              "densenet_bc": (64, 32, 3, 10, lambda: densenet_bc(mode != "plain")),
+                                              "densenet_bc": (64, 32, 3, 10, lambda: densenet_bc(mode not in ("plain", "autocast"))),
                                               "vit_small": (8, 224, 3, 1000, lambda: vit(384, 12, 6, 224, 1000)),
                                               "convnext_t": (8, 224, 3, 1000, lambda: convnext_t(1000)),
                                               "vit_tiny": (8, 224, 3, 1000, lambda: vit(192, 12, 3, 224, 1000)),
