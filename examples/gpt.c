@@ -1,7 +1,7 @@
 /* gpt.c - a GPT that learns a text letter by letter, in as many bytes as you give it, and writes some as it learns.
 
        gpt [FILE] [--width 128] [--depth 4] [--tokens 128] [--batch 8] [--steps 300] [--every 100] [--budget 20MiB]
-           [--store float|bf16]
+           [--store float|bf16] [--seed 1]
 
    --store bf16: activations and their gradients in two bytes, not four, as it learns and as it writes.
    Without a file it reads the first chapter of Alice's Adventures in Wonderland (Lewis Carroll, 1865). Letters are
@@ -17,7 +17,7 @@
 enum { LETTERS = 256, HEAD = 32 };
 typedef struct options {
     const char *file;
-    int width, depth, tokens, batch, steps, every;
+    int width, depth, tokens, batch, steps, every, seed;         /* seed: of weights and draws */
     size_t budget;
     gcp_store store;
 } options;
@@ -35,11 +35,11 @@ static double seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 /* In [0, 1), the same in each run. */
+static uint64_t drawn = 1;
 static double chance(void)
 {
-    static uint64_t state = 1;
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (double)(state >> 11) / 9007199254740992.0;
+    drawn = drawn * 6364136223846793005u + 1442695040888963407u;
+    return (double)(drawn >> 11) / 9007199254740992.0;
 }
 
 static int text_read(text *t, const char *path)
@@ -66,7 +66,7 @@ static int model_make(model *m, const options *o, int letters, int train)
     const size_t tape_bytes = GCP_MB(64);
     m->tape_memory = malloc(tape_bytes);
     m->arena = gcp_arena_from(m->tape_memory, m->tape_memory ? tape_bytes : 0);
-    m->net = gcp_tape_make(&m->arena, .ops = 32 * (o->depth + 1), .seed = 1);
+    m->net = gcp_tape_make(&m->arena, .ops = 32 * (o->depth + 1), .seed = (uint64_t)o->seed);
     m->ends = gpt2(m->net, o->width, o->depth, o->width / HEAD, train ? o->batch : 1, o->tokens, letters);
     if (train)
         m->plan = gcp_plan_make(m->ends.loss, .policy = o->budget ? GCP_POLICY_BUDGET : GCP_POLICY_KEEP_ALL,
@@ -168,7 +168,7 @@ static int options_read(options *o, int argc, char **argv)
 {
     const struct { const char *name; int *value; } numbers[] = {
         { "--width", &o->width }, { "--depth", &o->depth }, { "--tokens", &o->tokens },
-        { "--batch", &o->batch }, { "--steps", &o->steps }, { "--every", &o->every } };
+        { "--batch", &o->batch }, { "--steps", &o->steps }, { "--every", &o->every }, { "--seed", &o->seed } };
     for (int i = 1; i < argc; i++) {
         int known = 0;
         for (size_t k = 0; i + 1 < argc && k < sizeof numbers / sizeof *numbers && !known; k++)
@@ -184,14 +184,15 @@ static int options_read(options *o, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    options o = { GCP_EXAMPLE_DATA "/alice.txt", 128, 4, 128, 8, 300, 100, 0, GCP_STORE_REAL };
+    options o = { GCP_EXAMPLE_DATA "/alice.txt", 128, 4, 128, 8, 300, 100, 1, 0, GCP_STORE_REAL };
     text t = { .ids = NULL };
     model trained = { .net = NULL }, writer = { .net = NULL };
     if (!options_read(&o, argc, argv)) {
         fprintf(stderr, "gpt [FILE] [--width N, a multiple of %d] [--depth N] [--tokens N] [--batch N] [--steps N] "
-                        "[--every N] [--budget BYTES, as 20MiB] [--store float|bf16]\n", HEAD);
+                        "[--every N] [--budget BYTES, as 20MiB] [--store float|bf16] [--seed N]\n", HEAD);
         return 2;
     }
+    drawn = (uint64_t)o.seed;
     if (!text_read(&t, o.file)) return 1;
     int ok = t.length > (size_t)o.tokens;
     if (!ok) fprintf(stderr, "gpt: %s has fewer letters than --tokens\n", o.file);

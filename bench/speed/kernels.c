@@ -346,7 +346,7 @@ int main(int argc, char **argv)
     const gcp_target wish = { .threads = o.threads };
     char threads[16];
     target = gcpi_target_of(&wish);
-    par = gcpi_par_of(&target);
+    par = gcpi_par_of(&target, GCP_STORE_REAL);
 #ifdef _OPENMP
     omp_set_num_threads(target.threads);       /* what oneDNN and OpenBLAS take */
 #endif

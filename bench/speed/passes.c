@@ -1,15 +1,15 @@
-/* passes.c - what is bound by memory: gcp's elementwise ops beside this machine's triad rate, fused passes beside the
-   same ops one by one, and what a step costs beyond its kernels.
+/* passes.c - what is bound by memory: gcp's elementwise ops beside this machine's triad rate and, in bfloat16, beside
+   themselves in float; fused passes beside the same ops one by one; and what a step costs beyond its kernels.
 
        passes [--threads N] [--rounds 9] [--out FOLDER]
 
    Tensors are 8x56x56x256 (25.7 MB), the largest of ResNet-50's at batch 8; 8x28x28x512 and 32x64x64x40 follow. Bytes
    are what an op must read and write; the triad's are its three arrays'. All that is compared runs in turn in each of
    the rounds; a figure is the median. Prints a table and writes passes.csv:
-   name,shape,threads,ms,gb_per_second,beside,ratio, where beside names what the ratio is to: the triad's rate, or the
-   time of the ops one by one. Behind a convolution its time alone is taken off both sides: there the sums are made
-   while its output is in cache, as in a step. An instruction's cost is that of a chain of 2,000 ops on one value, all
-   of which fits L1, kernels included. */
+   name,shape,threads,ms,gb_per_second,beside,ratio, where beside names what the ratio is to: the triad's rate, the time
+   of the op in float, or that of the ops one by one. Behind a convolution its time alone is taken off both sides: there
+   the sums are made while its output is in cache, as in a step. An instruction's cost is that of a chain of 2,000 ops on
+   one value, all of which fits L1, kernels included. */
 #define _POSIX_C_SOURCE 200809L
 #define GCP_STATIC
 #define GCP_IMPLEMENTATION
@@ -35,6 +35,8 @@ enum { X, OTHER, Y, DY, TENSORS };
 enum { MEAN, SCALE, GAMMA, BETA, RUNNING_MEAN, RUNNING_VAR, VALUES };
 static gcp_shape shape;
 static gcp_real *tensors[TENSORS], *values[VALUES];
+static gcpi_half *halves[TENSORS];               /* the same tensors in two bytes */
+static gcp_store store;                          /* of the calls that follow */
 static unsigned char *mask;
 static void *workspace;
 static gcp_real *narrow, *weights;
@@ -47,6 +49,8 @@ static void operands_open(int n, int h, int c)
     for (int t = 0; t < TENSORS; t++) {
         tensors[t] = (gcp_real *)memory_of(count * sizeof(gcp_real));
         for (size_t i = 0; i < count; i++) tensors[t][i] = (gcp_real)((int)(i * 7919 % 2001) - 1000) / 997;
+        halves[t] = (gcpi_half *)memory_of(count * sizeof **halves);
+        for (size_t i = 0; i < count; i++) halves[t][i] = gcpi_half_of(tensors[t][i]);
     }
     for (int v = 0; v < VALUES; v++) {
         values[v] = (gcp_real *)memory_of((size_t)c * sizeof(gcp_real));
@@ -72,13 +76,15 @@ static void operands_open(int n, int h, int c)
                                   .dh = 1,
                                   .dw = 1,
                                   .groups = 1 };
-    workspace = memory_of(gcpi_conv2d_room(&conv.conv, &target) + gcpi_sum_workspace(shape, 2));
+    const gcp_cost_call cost = { .target = &target, .store = GCP_STORE_BF16 };
+    workspace = memory_of(gcpi_conv2d_room(&conv.conv, &target, GCP_STORE_REAL) + gcpi_sum_workspace(&cost, shape, 2) +
+                          gcpi_block_workspace(GCP_STORE_BF16, shape, &target, 1));
     norm.norm.epsilon = 1e-5; norm.norm.momentum = 0.1;
 }
 
 static void operands_close(void)
 {
-    for (int t = 0; t < TENSORS; t++) free(tensors[t]);
+    for (int t = 0; t < TENSORS; t++) { free(tensors[t]); free(halves[t]); }
     for (int v = 0; v < VALUES; v++) free(values[v]);
     free(mask);
     free(narrow);
@@ -92,6 +98,13 @@ static gcp_view view(void *data)
     return v;
 }
 
+static gcp_view tensor(int t)
+{
+    gcp_view v = view(store ? (void *)halves[t] : (void *)tensors[t]);
+    if (store) v.dtype = GCP_DTYPE_BF16;
+    return v;
+}
+
 typedef struct bench_call { gcp_call call; gcp_view in[8], out[4], din[8], dout[2]; } bench_call;
 static void call_begin(bench_call *b, const gcpi_attributes *attributes)
 {
@@ -99,6 +112,7 @@ static void call_begin(bench_call *b, const gcpi_attributes *attributes)
     b->call.attributes = attributes;
     b->call.in = b->in; b->call.out = b->out; b->call.din = b->din; b->call.dout = b->dout;
     b->call.workspace = workspace; b->call.training = b->call.commit = 1; b->call.target = &target;
+    b->call.store = store;
     for (int i = 0; i < 8; i++) b->in[i] = b->din[i] = view(NULL);
     for (int i = 0; i < 4; i++) b->out[i] = view(NULL);
     b->dout[0] = b->dout[1] = view(NULL);
@@ -119,16 +133,16 @@ static void triad(void)
 {
     bench_call b;
     call_begin(&b, NULL);
-    b.in[0] = view(tensors[X]); b.in[1] = view(tensors[OTHER]); b.out[0] = view(tensors[Y]);
+    b.in[0] = tensor(X); b.in[1] = tensor(OTHER); b.out[0] = tensor(Y);
     const gcp_view *v[3] = { &b.in[0], &b.in[1], &b.out[0] };
-    gcpi_map(&b.call, triad_span, v, 3, NULL, 0);
+    gcpi_map(&b.call, triad_span, 0, v, 3, 2, NULL, 0);
 }
 
 static void add(void)
 {
     bench_call b;
     call_begin(&b, NULL);
-    b.in[0] = view(tensors[X]); b.in[1] = view(tensors[OTHER]); b.out[0] = view(tensors[Y]);
+    b.in[0] = tensor(X); b.in[1] = tensor(OTHER); b.out[0] = tensor(Y);
     gcpi_add_forward(&b.call);
 }
 
@@ -136,7 +150,7 @@ static void add_in_place(void)
 {
     bench_call b;
     call_begin(&b, NULL);
-    b.in[0] = view(tensors[Y]); b.in[1] = view(tensors[OTHER]); b.out[0] = view(tensors[Y]);
+    b.in[0] = tensor(Y); b.in[1] = tensor(OTHER); b.out[0] = tensor(Y);
     gcpi_add_forward(&b.call);
 }
 
@@ -144,7 +158,7 @@ static void relu(void)
 {
     bench_call b;
     call_begin(&b, &rectifier);
-    b.in[0] = view(tensors[X]); b.out[0] = view(tensors[Y]);
+    b.in[0] = tensor(X); b.out[0] = tensor(Y);
     gcpi_rectify_forward(&b.call);
 }
 
@@ -152,7 +166,7 @@ static void relu_masked(void)                     /* in place, with its mask */
 {
     bench_call b;
     call_begin(&b, &rectifier);
-    b.in[0] = view(tensors[Y]); b.out[0] = view(tensors[Y]); b.out[1].data = mask;
+    b.in[0] = tensor(Y); b.out[0] = tensor(Y); b.out[1].data = mask;
     b.call.outputs = 2;
     gcpi_rectify_forward(&b.call);
 }
@@ -161,7 +175,7 @@ static void relu_back(void)                       /* in place, by the sign of y 
 {
     bench_call b;
     call_begin(&b, &rectifier);
-    b.out[0] = view(tensors[Y]); b.din[0] = view(tensors[DY]); b.dout[0] = view(tensors[DY]);
+    b.out[0] = tensor(Y); b.din[0] = tensor(DY); b.dout[0] = tensor(DY);
     gcpi_rectify_backward(&b.call);
 }
 
@@ -169,7 +183,7 @@ static void relu_masked_back(void)
 {
     bench_call b;
     call_begin(&b, &rectifier);
-    b.out[1].data = mask; b.din[0] = view(tensors[DY]); b.dout[0] = view(tensors[DY]);
+    b.out[1].data = mask; b.din[0] = tensor(DY); b.dout[0] = tensor(DY);
     b.call.outputs = 2;
     gcpi_rectify_backward(&b.call);
 }
@@ -179,16 +193,16 @@ static void pointwise(void (*forward)(const gcp_call *c))
 {
     bench_call b;
     call_begin(&b, &rectifier);
-    b.in[0] = view(tensors[X]); b.out[0] = view(tensors[Y]);
+    b.in[0] = tensor(X); b.out[0] = tensor(Y);
     forward(&b.call);
 }
 static void pointwise_back(void (*backward)(const gcp_call *c), int reads)
 {
     bench_call b;
     call_begin(&b, &rectifier);
-    if (reads == X) b.in[0] = view(tensors[X]);
-    else b.out[0] = view(tensors[reads]);
-    b.din[0] = view(tensors[DY]); b.dout[0] = view(tensors[DY]);
+    if (reads == X) b.in[0] = tensor(X);
+    else b.out[0] = tensor(reads);
+    b.din[0] = tensor(DY); b.dout[0] = tensor(DY);
     backward(&b.call);
 }
 static void tanh_of(void) { pointwise(gcpi_tanh_forward); }
@@ -201,7 +215,7 @@ static void gelu_back(void) { pointwise_back(gcpi_gelu_backward, X); }
 static void stats_call(bench_call *b)
 {
     call_begin(b, &norm);
-    b->in[0] = view(tensors[X]); b->in[1].data = values[RUNNING_MEAN]; b->in[2].data = values[RUNNING_VAR];
+    b->in[0] = tensor(X); b->in[1].data = values[RUNNING_MEAN]; b->in[2].data = values[RUNNING_VAR];
     b->out[0].data = values[MEAN]; b->out[1].data = values[SCALE];
 }
 static void stats(void)
@@ -214,7 +228,7 @@ static void stats(void)
 static void conv_call(bench_call *b)              /* 1x1, from NARROW channels */
 {
     call_begin(b, &conv);
-    b->in[0].data = narrow; b->in[0].pitch = NARROW; b->in[1].data = weights; b->out[0] = view(tensors[X]);
+    b->in[0].data = narrow; b->in[0].pitch = NARROW; b->in[1].data = weights; b->out[0] = tensor(X);
     b->call.inputs = 2;
 }
 static void conv_alone(void)
@@ -243,7 +257,7 @@ static void apply(void)
 {
     bench_call b;
     call_begin(&b, &rectifier);
-    b.in[0] = view(tensors[X]); b.in[1] = view(tensors[OTHER]); b.out[0] = view(tensors[Y]);
+    b.in[0] = tensor(X); b.in[1] = tensor(OTHER); b.out[0] = tensor(Y);
     norm_operands(&b, 2);
     gcpi_apply_forward(&b.call);
 }
@@ -252,7 +266,7 @@ static void norm_back_call(const gcp_call *fused)
 {
     bench_call b;
     call_begin(&b, &norm);
-    b.in[0] = view(tensors[X]); b.din[0] = view(tensors[DY]); b.dout[0] = view(tensors[DY]);
+    b.in[0] = tensor(X); b.din[0] = tensor(DY); b.dout[0] = tensor(DY);
     norm_operands(&b, 1);
     b.call.fused = fused;
     gcpi_batch_norm_backward(&b.call);
@@ -264,12 +278,12 @@ static void unfused_forward(void)
     bench_call b;
     stats();
     call_begin(&b, &norm);
-    b.in[0] = view(tensors[X]); b.out[0] = view(tensors[Y]);
+    b.in[0] = tensor(X); b.out[0] = tensor(Y);
     norm_operands(&b, 1);
     gcpi_batch_norm_forward(&b.call);
     add_in_place();
     call_begin(&b, &rectifier);
-    b.in[0] = view(tensors[Y]); b.out[0] = view(tensors[Y]);
+    b.in[0] = tensor(Y); b.out[0] = tensor(Y);
     gcpi_rectify_forward(&b.call);
 }
 static void fused_forward(void) { stats(); apply(); }
@@ -301,12 +315,16 @@ static double seconds_of(void (*run)(void))
     return seconds_now() - begin;
 }
 
-/* All in turn; the last may be missing, and is nothing then. */
-static void figures_of(void (*const run[3])(void), figure figures[3])
+/* All in turn; the last may be missing, and is nothing then, or is in bfloat16. */
+static void figures_of(void (*const run[3])(void), gcp_store last, figure figures[3])
 {
     double seconds[3][MOST_ROUNDS];
     for (int i = 0; i < rounds; i++)
-        for (int k = 0; k < 3 && run[k]; k++) seconds[k][i] = seconds_of(run[k]);
+        for (int k = 0; k < 3 && run[k]; k++) {
+            store = k == 2 ? last : GCP_STORE_REAL;
+            seconds[k][i] = seconds_of(run[k]);
+        }
+    store = GCP_STORE_REAL;
     for (int k = 0; k < 3; k++) figures[k] = run[k] ? figure_of(seconds[k]) : (figure){ 0, 0 };
 }
 
@@ -315,19 +333,22 @@ static void memory_bound(const char *name, void (*run)(void), double passes)
 {
     figure f[3];
     double bytes = passes * (double)gcpi_count(shape) * sizeof(gcp_real), ratio;
-    figures_of((void (*const[3])(void)){ run, triad }, f);
+    figures_of((void (*const[3])(void)){ run, triad, run }, GCP_STORE_BF16, f);
     ratio = bytes / f[0].median / (3.0 * (double)gcpi_count(shape) * sizeof(gcp_real) / f[1].median);
-    printf("  %-34s %7.2f ms +-%3.0f %% %6.1f GB/s   %.2f of the triad's rate\n", name, 1e3 * f[0].median,
-           100 * f[0].spread, 1e-9 * bytes / f[0].median, ratio);
+    printf("  %-34s %7.2f ms +-%3.0f %% %6.1f GB/s   %.2f of the triad's rate; bf16 %7.2f ms +-%3.0f %%: %.2f\n", name,
+           1e3 * f[0].median, 100 * f[0].spread, 1e-9 * bytes / f[0].median, ratio, 1e3 * f[2].median,
+           100 * f[2].spread, f[2].median / f[0].median);
     fprintf(csv, "%s,%dx%dx%dx%d,%d,%.3f,%.1f,triad,%.3f\n", name, shape.d[0], shape.d[1], shape.d[2], shape.d[3],
             target.threads, 1e3 * f[0].median, 1e-9 * bytes / f[0].median, ratio);
+    fprintf(csv, "%s in bf16,%dx%dx%dx%d,%d,%.3f,%.1f,float,%.3f\n", name, shape.d[0], shape.d[1], shape.d[2],
+            shape.d[3], target.threads, 1e3 * f[2].median, 0.5e-9 * bytes / f[2].median, f[2].median / f[0].median);
 }
 
 /* less: taken off both, or NULL. */
 static void fusion(const char *name, void (*fused)(void), void (*unfused)(void), void (*less)(void))
 {
     figure f[3];
-    figures_of((void (*const[3])(void)){ fused, unfused, less }, f);
+    figures_of((void (*const[3])(void)){ fused, unfused, less }, GCP_STORE_REAL, f);
     double own = f[0].median - f[2].median, apart = f[1].median - f[2].median;
     printf("  %-34s %7.2f ms +-%3.0f %%   one by one %7.2f ms +-%3.0f %%: %.2f\n", name, 1e3 * own, 100 * f[0].spread,
            1e3 * apart, 100 * f[1].spread, apart / own);
