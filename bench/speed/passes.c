@@ -7,9 +7,9 @@
    are what an op must read and write; the triad's are its three arrays'. All that is compared runs in turn in each of
    the rounds; a figure is the median. Prints a table and writes passes.csv:
    name,shape,threads,ms,gb_per_second,beside,ratio, where beside names what the ratio is to: the triad's rate, the time
-   of the op in float, or that of the ops one by one. Behind a convolution its time alone is taken off both sides: there
-   the sums are made while its output is in cache, as in a step. An instruction's cost is that of a chain of 2,000 ops on
-   one value, all of which fits L1, kernels included. */
+   of the op in float, or that of the ops one by one. Behind a convolution its time alone is taken off both sides:
+   there the sums are made while its output is in cache, as in a step. An instruction's cost is that of a chain of 2,000
+   ops on one value, all of which fits L1, kernels included. */
 #define _POSIX_C_SOURCE 200809L
 #define GCP_STATIC
 #define GCP_IMPLEMENTATION
