@@ -2261,10 +2261,11 @@ GCPI_DEVICE gcpi_at_sums gcpi_at_sums_of(const gcp_view &to, float *scratch, int
     }
     return s;
 }
-/* This block's part of the workspace: width floats a token. */
-GCPI_DEVICE float *gcpi_at_scratch(const gcpi_cuda_attention &a, int width)
+/* This block's part of the workspace, `width` floats a token, behind `skip` of them; NULL where there is none. */
+GCPI_DEVICE float *gcpi_at_scratch(const gcpi_cuda_attention &a, int width, int skip)
 {
-    return (float *)a.workspace + (size_t)blockIdx.x * GCPI_AT * (size_t)width;
+    const size_t at = ((size_t)blockIdx.x * (size_t)width + (size_t)skip) * GCPI_AT;
+    return a.workspace ? (float *)a.workspace + at : NULL;
 }
 GCPI_DEVICE int gcpi_at_last(const gcpi_cuda_attention &a, int sample)
 {
@@ -2385,7 +2386,7 @@ __global__ void __launch_bounds__(GCPI_THREADS, 2) gcpi_attention_kernel(gcpi_cu
     const int r = (int)threadIdx.x;
     for (int block = (int)blockIdx.x; block < all; block += (int)gridDim.x) {
         gcpi_tile_at t = { block / blocks / a.heads, block / blocks % a.heads, block % blocks * GCPI_AT, 0, 0 };
-        const gcpi_at_sums y = gcpi_at_sums_of(a.y, gcpi_at_scratch(a, a.e), t.sample, t.row, a.rows, t.head, a.e);
+        const gcpi_at_sums y = gcpi_at_sums_of(a.y, gcpi_at_scratch(a, a.e, 0), t.sample, t.row, a.rows, t.head, a.e);
         t.end = gcpi_at_last(a, t.sample);
         if (r < GCPI_AT) { top[r] = -INFINITY; sum[r] = 0; }
         gcpi_at_times(y, NULL);
@@ -2438,12 +2439,12 @@ __global__ void __launch_bounds__(GCPI_THREADS, 2)
     __shared__ gcpi_tile_of p, g, left, right;
     __shared__ float dot[GCPI_AT];
     const int heads = a.heads / a.group;
-    float *scratch = gcpi_at_scratch(a, a.d + a.e);
+    float *const for_dk = gcpi_at_scratch(a, a.d + a.e, 0), *const for_dv = gcpi_at_scratch(a, a.d + a.e, a.d);
     for (int block = (int)blockIdx.x; block < all; block += (int)gridDim.x) {
         const int kv = block / blocks % heads;
         gcpi_tile_at t = { block / blocks / heads, 0, 0, block % blocks * GCPI_AT, 0 };
-        const gcpi_at_sums dk = gcpi_at_sums_of(a.dk, scratch, t.sample, t.key, a.keys, kv, a.d),
-                           dv = gcpi_at_sums_of(a.dv, scratch + GCPI_AT * a.d, t.sample, t.key, a.keys, kv, a.e);
+        const gcpi_at_sums dk = gcpi_at_sums_of(a.dk, for_dk, t.sample, t.key, a.keys, kv, a.d),
+                           dv = gcpi_at_sums_of(a.dv, for_dv, t.sample, t.key, a.keys, kv, a.e);
         t.end = gcpi_at_last(a, t.sample);
         gcpi_at_begin(dk);
         gcpi_at_begin(dv);
@@ -2469,8 +2470,8 @@ __global__ void __launch_bounds__(GCPI_THREADS, 2)
             const int first = block / blocks / a.heads;
             gcpi_tile_at t = { together > 1 ? first + i * a.dbias.shape.d[0] : first, block / blocks % a.heads,
                                block % blocks * GCPI_AT, 0, 0 };
-            const gcpi_at_sums dq = gcpi_at_sums_of(a.dq, gcpi_at_scratch(a, a.d), t.sample, t.row, a.rows, t.head,
-                                                    a.d);
+            const gcpi_at_sums dq = gcpi_at_sums_of(a.dq, gcpi_at_scratch(a, a.d, 0), t.sample, t.row, a.rows,
+                                                    t.head, a.d);
             t.end = gcpi_at_last(a, t.sample);
             gcpi_at_begin(dq);
             for (t.key = 0; t.key < a.keys; t.key += GCPI_AT) {

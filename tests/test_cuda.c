@@ -1076,6 +1076,15 @@ static void feedings(void)
     feeding_views(&(gcp_target){ .threads = 1 });
 }
 
+static void products_and_updates(void)
+{
+    together(GCP_FP32);
+    together(GCP_TF32);
+    updates_together();
+    products_anywhere(GCP_FP32);
+    products_anywhere(GCP_TF32);
+}
+
 int main(int argc, char **argv)
 {
     gpu = gcp_gpu_open(.workspace = WORKSPACE);
@@ -1103,16 +1112,12 @@ int main(int argc, char **argv)
     page();
     feedings();
     no_numbers();
-    together(GCP_FP32);
-    together(GCP_TF32);
-    updates_together();
-    products_anywhere(GCP_FP32);
-    products_anywhere(GCP_TF32);
+    products_and_updates();
 #ifdef __unix__
     two_at_once();
 #endif
-    device_dags(argc > 1 ? atoi(argv[1]) : 25, gcp_cuda(&gpu), NULL, GCP_STORE_REAL);
-    device_dags(argc > 1 ? atoi(argv[1]) : 25, gcp_cuda(&gpu), NULL, GCP_STORE_BF16);
+    for (int k = 0; k < 2; k++)
+        device_dags(argc > 1 ? atoi(argv[1]) : 25, gcp_cuda(&gpu), NULL, k ? GCP_STORE_BF16 : GCP_STORE_REAL);
     gcp_gpu_close(&gpu);
 #ifdef HOSTCUDA
     CHECK_INT(hostcuda_live_count(), ==, 0);

@@ -246,6 +246,20 @@ static void run_policies(int at)
     run(at, "recompute_grad");
 }
 
+static void run_network(int at, int policies)
+{
+    if (store) { run(at, halves); return; }
+    if (policies) { run_policies(at); return; }
+    for (int mode = 0; mode < 2; mode++) run(at, modes[mode]);
+}
+
+/* float or bf16. */
+static int store_read(const char *word)
+{
+    store = strcmp(word, "bf16") ? GCP_STORE_REAL : GCP_STORE_BF16;
+    return store || !strcmp(word, "float");
+}
+
 int main(int argc, char **argv)
 {
     gcp_target wish = { 0 };
@@ -264,9 +278,8 @@ int main(int argc, char **argv)
         else if (!strcmp(argv[i], "--only")) only = value;
         else if (!strcmp(argv[i], "--rounds")) rounds = GCPI_MIN(GCPI_MAX(atoi(value), 1), MOST_ROUNDS);
         else if (!strcmp(argv[i], "--policies")) policies = atoi(value);
-        else if (!strcmp(argv[i], "--store")) store = strcmp(value, "bf16") ? GCP_STORE_REAL : GCP_STORE_BF16;
         else if (!strcmp(argv[i], "--out")) out = value;
-        else {
+        else if (strcmp(argv[i], "--store") || !store_read(value)) {
             fprintf(stderr, "steps [--threads N] [--torch PYTHON] [--tensorflow PYTHON] [--jax PYTHON] [--only TEXT] "
                             "[--rounds 5] [--policies 0|1] [--store float|bf16] [--out FOLDER]\n");
             return 1;
@@ -281,10 +294,7 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     fprintf(csv, "network,mode,tool,version,ms_median,ms_min,peak_bytes\n");
     for (size_t i = 0; i < sizeof networks / sizeof *networks; i++)
-        for (int mode = 0; mode < 2 && strstr(networks[i].name, only); mode++)
-            if (store && !mode) run((int)i, halves);
-            else if (!store && !policies) run((int)i, modes[mode]);
-            else if (!store && !mode) run_policies((int)i);
+        if (strstr(networks[i].name, only)) run_network((int)i, policies);
     free(tape_memory);
     table_close("steps", csv);
     return 0;

@@ -30,7 +30,8 @@ static int gcpi_stats_follow(const gcpi_problem *p, const gcpi_op *op)
     return gcpi_facts_of(op + 1).stats && gcpi_edge(t, op + 1, 0) == op->out && !gcpi_norm_is_fixed(p, op + 1);
 }
 
-/* Workspace of a convolution that makes the statistics of its output, too. A target's rows use theirs in turn. */
+/* Workspace of a convolution that makes the statistics of its output, too. A target's rows use theirs in turn; a
+   convolution that needs its own beside that asks for both (call->fused). */
 static size_t gcpi_stats_room(const gcpi_problem *p, const gcpi_op *op, size_t own, const gcp_cost_call *call)
 {
     const gcpi_facts facts = gcpi_facts_of(op);
