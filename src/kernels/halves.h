@@ -40,14 +40,13 @@ GCPI_BODY gcp_real gcpi_half_rounded(gcp_real x)
 GCPI_DEF uint16_t gcp_bf16(float x) { return (uint16_t)(gcpi_rounded_bits(x) >> 16); }
 GCPI_DEF float gcp_bf16_value(uint16_t bits) { return gcpi_float_of((uint32_t)bits << 16); }
 
-/* Runs of values: widened, rounded to halves, halves added to halves, floats rounded where they are. The first three
-   take rows of n values, so many elements apart. */
+/* Runs of values: widened, rounded to halves, floats rounded where they are. The first two take rows of n values, so
+   many elements apart. */
 typedef struct gcpi_halves {
     void (*widen)(gcp_real *to, ptrdiff_t to_pitch, const gcpi_half *from, ptrdiff_t pitch, ptrdiff_t rows,
                   ptrdiff_t n);
     void (*narrow)(gcpi_half *to, ptrdiff_t to_pitch, const gcp_real *from, ptrdiff_t pitch, ptrdiff_t rows,
                    ptrdiff_t n);
-    void (*add)(gcpi_half *to, ptrdiff_t to_pitch, const gcpi_half *from, ptrdiff_t pitch, ptrdiff_t rows, ptrdiff_t n);
     void (*settle)(gcp_real *x, ptrdiff_t n);
 } gcpi_halves;
 /* A line at a time, then a few: the last of them overlap the ones before. Between two runs of a pass other work is
@@ -66,20 +65,6 @@ enum { GCPI_HALVES_LINE = 32, GCPI_HALVES_FEW = 8, GCPI_HALVES_AHEAD = 2048 };
         }                                                                                                              \
         for (ptrdiff_t i = first; i < n; i++) convert;                                                                 \
     }
-/* Adds a few at a time; the last of them overlap the ones before, and so are made first. */
-#define GCPI_HALVES_SUM(to, from, i) gcpi_half_of(gcpi_half_value((to)[i]) + gcpi_half_value((from)[i]))
-#define GCPI_HALVES_ADD(to, from, n)                                                                                   \
-    {                                                                                                                  \
-        gcpi_half last[GCPI_HALVES_FEW];                                                                               \
-        const ptrdiff_t end = n - GCPI_HALVES_FEW;                                                                     \
-        ptrdiff_t i = 0;                                                                                               \
-        for (ptrdiff_t k = 0; end >= 0 && k < GCPI_HALVES_FEW; k++)                                                    \
-            last[k] = GCPI_HALVES_SUM(to + end, from + end, k);                                                        \
-        for (; i <= end; i += GCPI_HALVES_FEW)                                                                         \
-            for (ptrdiff_t k = i; k < i + GCPI_HALVES_FEW; k++) to[k] = GCPI_HALVES_SUM(to, from, k);                  \
-        if (end >= 0) memcpy(to + end, last, sizeof last);                                                             \
-        else for (; i < n; i++) to[i] = GCPI_HALVES_SUM(to, from, i);                                                  \
-    }
 #define GCPI_HALVES(ISA, TARGET)                                                                                       \
     GCPI_LOOP TARGET void ISA##_widen(gcp_real *GCPI_RESTRICT to, ptrdiff_t to_pitch,                                  \
                                       const gcpi_half *GCPI_RESTRICT from, ptrdiff_t pitch, ptrdiff_t rows,            \
@@ -95,17 +80,11 @@ enum { GCPI_HALVES_LINE = 32, GCPI_HALVES_FEW = 8, GCPI_HALVES_AHEAD = 2048 };
         for (; rows > 0; rows--, to += to_pitch, from += pitch)                                                        \
             GCPI_HALVES_LOOP(n, to, to[i] = gcpi_half_of(from[i]), GCPI_PREFETCH)                                      \
     }                                                                                                                  \
-    GCPI_LOOP TARGET void ISA##_add(gcpi_half *GCPI_RESTRICT to, ptrdiff_t to_pitch,                                   \
-                                    const gcpi_half *GCPI_RESTRICT from, ptrdiff_t pitch, ptrdiff_t rows,              \
-                                    ptrdiff_t n)                                                                       \
-    {                                                                                                                  \
-        for (; rows > 0; rows--, to += to_pitch, from += pitch) GCPI_HALVES_ADD(to, from, n)                           \
-    }                                                                                                                  \
     GCPI_LOOP TARGET void ISA##_settle(gcp_real *x, ptrdiff_t n)                                                       \
     {                                                                                                                  \
         for (ptrdiff_t i = 0; i < n; i++) x[i] = gcpi_half_rounded(x[i]);                                              \
     }                                                                                                                  \
-    static const gcpi_halves ISA##_halves = { ISA##_widen, ISA##_narrow, ISA##_add, ISA##_settle };
+    static const gcpi_halves ISA##_halves = { ISA##_widen, ISA##_narrow, ISA##_settle };
 GCPI_HALVES(gcpi_any, )
 #if GCPI_X86
 GCPI_HALVES(gcpi_avx2, GCPI_AVX2)
@@ -115,7 +94,7 @@ GCPI_HALVES(gcpi_avx512, GCPI_AVX512)
 static const gcpi_halves *gcpi_halves_of(int isa)
 {
 #if GCPI_X86
-    if (isa == GCP_ISA_AVX512) return &gcpi_avx512_halves;
+    if (isa >= GCP_ISA_AVX512) return &gcpi_avx512_halves;
     if (isa == GCP_ISA_AVX2) return &gcpi_avx2_halves;
 #endif
     (void)isa;

@@ -23,10 +23,10 @@ GCPI_BODY void gcpi_copy_span_body(const gcpi_span *s)                          
 GCPI_WIDE_SPAN(gcpi_copy_span)
 
 /* out: the operand that is made. halves: some lie in two bytes; typed: all do, and the loop takes
-   them; adds: rows of them are added to others. */
+   them; moves: short rows are copied, or added to others. */
 typedef struct gcpi_map_job {
     const gcp_call *call; gcpi_span_fn fn;
-    gcp_view view[4]; unsigned char *mask; int out, dense, accumulate, halves, typed, adds;
+    gcp_view view[4]; unsigned char *mask; int out, dense, accumulate, halves, typed, moves;
     size_t pixels, chunk, width;
 } gcpi_map_job;
 
@@ -40,7 +40,7 @@ GCPI_BODY gcpi_array gcpi_elements(const gcp_view *v, size_t pixel, int channel)
 }
 
 /* Where some operands lie in two bytes: in pieces that stay in L1, in floats. What is made is rounded. */
-enum { GCPI_PIECE = 1024, GCPI_ROW_LONG = 64 };
+enum { GCPI_PIECE = 1024, GCPI_ROW_LONG = 64, GCPI_ROW_LONG_HALVES = 512 };
 typedef struct gcpi_pieces_room { gcp_real of[4][GCPI_PIECE]; } gcpi_pieces_room;
 /* So many rows of n values, from a channel of a pixel on. */
 static void gcpi_map_piece(const gcpi_map_job *job, size_t pixel, size_t channel, size_t rows, size_t n,
@@ -76,13 +76,40 @@ static void gcpi_map_pieces(const gcpi_map_job *job, size_t first, size_t last)
     }
 }
 
-/* Short rows of halves to short rows of halves. */
-static void gcpi_map_adds(const gcpi_map_job *job, size_t first, size_t last)
+/* Rows of so many bytes are moved. The last 16 of a row overlap those before. */
+GCPI_FAST static void gcpi_rows_move(unsigned char *to, ptrdiff_t to_pitch, const unsigned char *from, ptrdiff_t pitch,
+                                     size_t rows, size_t bytes)
 {
-    const gcp_view *to = &job->view[0], *from = &job->view[1];
-    gcpi_halves_of(job->call->target->isa)->add((gcpi_half *)gcpi_elements(to, first, 0).at, to->pitch,
-                                                (const gcpi_half *)gcpi_elements(from, first, 0).at, from->pitch,
-                                                (ptrdiff_t)(last - first), (ptrdiff_t)job->width);
+    for (; rows > 0; rows--, to += to_pitch, from += pitch) {
+        size_t i = 0;
+        for (; i + 16 <= bytes; i += 16) memcpy(to + i, from + i, 16);
+        if (bytes < 16) memcpy(to, from, bytes);
+        else if (i < bytes) memcpy(to + bytes - 16, from + bytes - 16, 16);
+    }
+}
+/* Short rows are copied. Or added: brought together, so that one loop adds many of them. */
+static void gcpi_map_moves(const gcpi_map_job *job, size_t first, size_t last)
+{
+    unsigned char room[2][GCPI_PIECE * sizeof(gcp_real)];
+    const size_t value = job->typed ? sizeof(gcpi_half) : sizeof(gcp_real), bytes = job->width * value;
+    const ptrdiff_t to_pitch = job->view[0].pitch * (ptrdiff_t)value, pitch = job->view[1].pitch * (ptrdiff_t)value,
+                    dense = (ptrdiff_t)bytes;
+    gcpi_span s;
+    memset(&s, 0, sizeof s);
+    s.call = job->call; s.accumulate = 1; s.half = job->typed;
+    s.p[0] = (gcp_real *)(void *)room[0]; s.p[1] = (gcp_real *)(void *)room[1];
+    for (size_t pixel = first, rows; pixel < last; pixel += rows) {
+        unsigned char *to = (unsigned char *)gcpi_elements(&job->view[0], pixel, 0).at;
+        const unsigned char *from = (const unsigned char *)gcpi_elements(&job->view[1], pixel, 0).at;
+        rows = job->accumulate ? GCPI_MIN(last - pixel, GCPI_PIECE / job->width) : last - pixel;
+        gcpi_rows_move(job->accumulate ? room[1] : to, job->accumulate ? dense : to_pitch, from, pitch, rows, bytes);
+        if (!job->accumulate) continue;
+        if (to_pitch == dense) s.p[0] = (gcp_real *)(void *)to;
+        else gcpi_rows_move(room[0], dense, to, to_pitch, rows, bytes);
+        s.n = rows * job->width;
+        job->fn(&s);
+        if (to_pitch != dense) gcpi_rows_move(to, to_pitch, room[0], dense, rows, bytes);
+    }
 }
 
 /* `step` pixels at a time; all operands are of one type, which is read once: rows may be a few values. */
@@ -101,19 +128,24 @@ static void gcpi_map_rows(const gcpi_map_job *job, size_t first, size_t last, si
     }
 }
 
-static void gcpi_map_task(void *arg, int index, int worker)
+static void gcpi_map_pixels(const gcpi_map_job *job, size_t first, size_t last)
 {
-    const gcpi_map_job *job = (const gcpi_map_job *)arg;
-    size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
-    (void)worker;
-    if (job->adds) gcpi_map_adds(job, first, last);
+    if (job->moves) gcpi_map_moves(job, first, last);
     else if (job->halves && !job->typed) gcpi_map_pieces(job, first, last);
     else gcpi_map_rows(job, first, last, job->dense ? last - first : 1);
 }
+static void gcpi_map_task(void *arg, int index, int worker)
+{
+    const gcpi_map_job *job = (const gcpi_map_job *)arg;
+    const size_t first = (size_t)index * job->chunk;
+    gcpi_map_pixels(job, first, GCPI_MIN(first + job->chunk, job->pixels));
+    (void)worker;
+}
+static size_t gcpi_map_chunk(size_t width) { return (GCPI_MAX((size_t)1, GCPI_CHUNK / width) + 7) / 8 * 8; }
 
 /* typed: the loop takes halves, too, where there is no mask. */
-static void gcpi_map(const gcp_call *call, gcpi_span_fn fn, int typed, const gcp_view *const *views, int count, int out,
-                     unsigned char *mask, int accumulate)
+static gcpi_map_job gcpi_map_job_of(const gcp_call *call, gcpi_span_fn fn, int typed, const gcp_view *const *views,
+                                    int count, int out, unsigned char *mask, int accumulate)
 {
     gcpi_map_job job;
     memset(&job, 0, sizeof job);
@@ -128,10 +160,17 @@ static void gcpi_map(const gcp_call *call, gcpi_span_fn fn, int typed, const gcp
         job.typed &= views[v]->dtype == GCP_DTYPE_BF16;
         if (views[v]->data && views[v]->pitch != (ptrdiff_t)job.width) job.dense = 0;
     }
-    job.adds = job.typed && !job.dense && accumulate && fn == gcpi_copy_span && views[0]->data != views[1]->data;
-    /* a loop over so few values takes longer than to widen many rows of them at once; to move them does not */
-    if (!job.dense && job.width < GCPI_ROW_LONG && (accumulate || fn != gcpi_copy_span)) job.typed = 0;
-    job.chunk = (GCPI_MAX((size_t)1, GCPI_CHUNK / job.width) + 7) / 8 * 8;
+    /* a loop over so few values takes longer than to bring many rows of them together */
+    job.moves = !job.dense && job.width < (job.typed ? GCPI_ROW_LONG_HALVES : GCPI_ROW_LONG) && fn == gcpi_copy_span &&
+                (job.typed || !job.halves) && views[0]->data != views[1]->data;
+    if (!job.dense && job.width < GCPI_ROW_LONG && fn != gcpi_copy_span) job.typed = 0;
+    job.chunk = gcpi_map_chunk(job.width);
+    return job;
+}
+static void gcpi_map(const gcp_call *call, gcpi_span_fn fn, int typed, const gcp_view *const *views, int count, int out,
+                     unsigned char *mask, int accumulate)
+{
+    gcpi_map_job job = gcpi_map_job_of(call, fn, typed, views, count, out, mask, accumulate);
     gcpi_parallel(call->target, (int)((job.pixels + job.chunk - 1) / job.chunk), gcpi_map_task, &job);
 }
 
@@ -152,10 +191,11 @@ static void gcpi_map_backward(const gcp_call *c, gcpi_span_fn fn, int typed)
     gcpi_map(c, fn, typed, v, 4, 0, c->outputs > 1 ? (unsigned char *)c->out[1].data : NULL, c->din[0].accumulate);
 }
 
+static int gcpi_view_same(const gcp_view *a, const gcp_view *b) { return a->data == b->data && a->pitch == b->pitch; }
 static void gcpi_view_copy(const gcp_call *c, const gcp_view *to, const gcp_view *from, int accumulate)
 {
     const gcp_view *v[2];
-    if (to->data == from->data && to->pitch == from->pitch && !accumulate) return;
+    if (gcpi_view_same(to, from) && !accumulate) return;
     v[0] = to; v[1] = from;
     gcpi_map(c, gcpi_copy_span, 1, v, 2, 0, NULL, accumulate);
 }

@@ -14,20 +14,34 @@ static int gcpi_concat_shape(gcp_shape_call *s)
     s->out[0].d[3] = (int)channels;
     return gcpi_all_real(s);
 }
-static void gcpi_concat_forward(const gcp_call *c)
+/* A pass over some pixels of all parts, then over the next: so many that each part is a stream, so few that the whole's
+   stay in L2. */
+enum { GCPI_PARTS_CHUNKS = 8 };
+typedef struct gcpi_parts_job { gcpi_map_job part[GCP_MAX_INPUTS]; int count; size_t pixels, chunk; } gcpi_parts_job;
+static void gcpi_parts_task(void *arg, int index, int worker)
 {
-    for (int i = 0, at = 0; i < c->inputs; at += c->in[i++].shape.d[3]) {
-        gcp_view part = gcpi_channels(&c->out[0], at, c->in[i].shape.d[3]);
-        gcpi_view_copy(c, &part, &c->in[i], 0);
-    }
+    const gcpi_parts_job *job = (const gcpi_parts_job *)arg;
+    const size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
+    for (int i = 0; i < job->count; i++) gcpi_map_pixels(&job->part[i], first, last);
+    (void)worker;
 }
-static void gcpi_concat_backward(const gcp_call *c)
+/* Between the channels of `whole` and the parts, which hold them one after another; back: from it to them. */
+static void gcpi_parts_copy(const gcp_call *c, const gcp_view *whole, const gcp_view *parts, int back)
 {
+    gcpi_parts_job job;
+    job.count = 0; job.pixels = gcpi_pixels(whole->shape);
+    job.chunk = GCPI_PARTS_CHUNKS * gcpi_map_chunk((size_t)whole->shape.d[3]);
     for (int i = 0, at = 0; i < c->inputs; at += c->in[i++].shape.d[3]) {
-        gcp_view part = gcpi_channels(&c->dout[0], at, c->in[i].shape.d[3]);
-        if (c->din[i].data) gcpi_view_copy(c, &c->din[i], &part, c->din[i].accumulate);
+        const gcp_view there = gcpi_channels(whole, at, c->in[i].shape.d[3]), *v[2];
+        const int adds = back && parts[i].accumulate;
+        v[!back] = &parts[i]; v[back] = &there;
+        if (!parts[i].data || (gcpi_view_same(v[0], v[1]) && !adds)) continue;
+        job.part[job.count++] = gcpi_map_job_of(c, gcpi_copy_span, 1, v, 2, 0, NULL, adds);
     }
+    if (job.count) gcpi_parallel(c->target, (int)((job.pixels + job.chunk - 1) / job.chunk), gcpi_parts_task, &job);
 }
+static void gcpi_concat_forward(const gcp_call *c) { gcpi_parts_copy(c, &c->out[0], c->in, 0); }
+static void gcpi_concat_backward(const gcp_call *c) { gcpi_parts_copy(c, &c->dout[0], c->din, 1); }
 
 static int gcpi_slice_shape(gcp_shape_call *s)
 {
