@@ -409,7 +409,8 @@ struct gcp_target {
     size_t row_align;                   /* rows of a multiple of so many bytes begin at one, also where a tensor lies in
                                            the rows of a concat: else it is a copy. 0: any */
     double flops_per_second, bytes_per_second;      /* cost model; defaults 1e11 and 1e10 */
-    double bf16_flops_per_second;                   /* of ops on what GCP_STORE_BF16 rounds; 0: flops_per_second */
+    double bf16_flops_per_second;                   /* of ops on what GCP_STORE_BF16 rounds; 0: flops_per_second, on
+                                                       the CPU with GCP_ISA_AVX512_BF16 twice that */
     double far_bytes_per_second;                    /* of the copies below; default 1e10 */
     void  *context;
     void  (*parallel_for)(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg);
@@ -425,7 +426,10 @@ struct gcp_target {
     void  (*release)(void *context, void *memory, size_t size);
 };
 enum { GCP_COPIES = 32 };
-enum { GCP_ISA_BEST, GCP_ISA_SCALAR, GCP_ISA_V128, GCP_ISA_AVX2, GCP_ISA_AVX512 };
+/* AVX512_BF16: as AVX512, but in plans with GCP_STORE_BF16 convolutions and products multiply bfloat16, two channels an
+   instruction: all but depthwise ones, and kernels of several taps over an odd number of channels. Their weights are
+   rounded for that, and denormals are 0. */
+enum { GCP_ISA_BEST, GCP_ISA_SCALAR, GCP_ISA_V128, GCP_ISA_AVX2, GCP_ISA_AVX512, GCP_ISA_AVX512_BF16 };
 
 /* A report goes through a writer; gcp_file(stdout) is one. */
 typedef struct gcp_writer { void (*write)(void *context, const char *text, size_t size); void *context; } gcp_writer;
@@ -1467,6 +1471,7 @@ GCPI_WARM                              /* again at the user's level of optimisat
 /* kernels: tiles and products, for each instruction set */
 #include "src/kernels/simd.h"          /* What a kernel needs of the target: threads and the instruction set */
 #include "src/kernels/halves.h"        /* bfloat16: the upper half of a float */
+#include "src/kernels/duos.h"          /* Duos: two halves, that one instruction multiplies by two others and adds */
 #include "src/kernels/columns.h"       /* What all products share: columns, cut into panels; windows of pixels */
 #include "src/kernels/gather_plan.h"   /* The gather product's plan: how it is cut, and how x and w are read */
 #include "src/kernels/planar.h"        /* The gather product of planes: a vector holds pixels of a row */

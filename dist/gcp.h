@@ -508,7 +508,8 @@ struct gcp_target {
     size_t row_align;                   /* rows of a multiple of so many bytes begin at one, also where a tensor lies in
                                            the rows of a concat: else it is a copy. 0: any */
     double flops_per_second, bytes_per_second;      /* cost model; defaults 1e11 and 1e10 */
-    double bf16_flops_per_second;                   /* of ops on what GCP_STORE_BF16 rounds; 0: flops_per_second */
+    double bf16_flops_per_second;                   /* of ops on what GCP_STORE_BF16 rounds; 0: flops_per_second, on
+                                                       the CPU with GCP_ISA_AVX512_BF16 twice that */
     double far_bytes_per_second;                    /* of the copies below; default 1e10 */
     void  *context;
     void  (*parallel_for)(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg);
@@ -524,7 +525,10 @@ struct gcp_target {
     void  (*release)(void *context, void *memory, size_t size);
 };
 enum { GCP_COPIES = 32 };
-enum { GCP_ISA_BEST, GCP_ISA_SCALAR, GCP_ISA_V128, GCP_ISA_AVX2, GCP_ISA_AVX512 };
+/* AVX512_BF16: as AVX512, but in plans with GCP_STORE_BF16 convolutions and products multiply bfloat16, two channels an
+   instruction: all but depthwise ones, and kernels of several taps over an odd number of channels. Their weights are
+   rounded for that, and denormals are 0. */
+enum { GCP_ISA_BEST, GCP_ISA_SCALAR, GCP_ISA_V128, GCP_ISA_AVX2, GCP_ISA_AVX512, GCP_ISA_AVX512_BF16 };
 
 /* A report goes through a writer; gcp_file(stdout) is one. */
 typedef struct gcp_writer { void (*write)(void *context, const char *text, size_t size); void *context; } gcp_writer;
@@ -2874,6 +2878,7 @@ typedef struct gcpi_par {
     void (*parallel_for)(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg);
     int isa;
     int halves; /* operands may be bfloat16: scratch has room for floats (halves.h) */
+    int duos;  /* and are multiplied two at a time where channels allow it (duos.h) */
 } gcpi_par;
 
 
@@ -2999,16 +3004,16 @@ typedef void gcpi_stripper(const gcpi_strip *s);
  * runs at a quarter of the speed. Few terms (32, 64) leave little to hide what stands around the sum: so one row of
  * starting values is loaded once, a sum of one run pays nothing for the loops around it, and the addresses of a tile
  * that prefetches nothing stay in registers, too. */
-#define GCPI_TERMS(VEC, MR, NV, FETCH)                                                                                 \
+#define GCPI_TERMS(VEC, MR, NV, FETCH, SUM)                                                                            \
     for (ptrdiff_t k = n, o = 0; k > 0; k--, o += as, at += bs) {                                                      \
         VEC row[NV];                                                                                                   \
         FETCH                                                                                                          \
         GCPI_UNROLL for (int v = 0; v < NV; v++) row[v] = *(const VEC *)(at + v * lanes);                              \
-        GCPI_UNROLL for (int i = 0; i < MR; i++)                                                                       \
-            GCPI_UNROLL for (int v = 0; v < NV; v++) acc[i][v] += a[i][o] * row[v];                                    \
+        GCPI_UNROLL for (int i = 0; i < MR; i++) { SUM(VEC, NV) }                                                      \
     }
+#define GCPI_SUM_REALS(VEC, NV) GCPI_UNROLL for (int v = 0; v < NV; v++) acc[i][v] += a[i][o] * row[v];
 
-#define GCPI_KERNEL(NAME, TARGET, VEC, MR, NV)                                                                         \
+#define GCPI_KERNEL(NAME, TARGET, VEC, MR, NV, SUM)                                                                    \
     TARGET static void NAME(const gcpi_tile *t)                                                                        \
     {                                                                                                                  \
         const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real));                                           \
@@ -3032,8 +3037,8 @@ typedef void gcpi_stripper(const gcpi_strip *s);
         for (;;) {                                                                                                     \
             const gcp_real *a[MR], *at = b;                                                                            \
             GCPI_UNROLL for (int i = 0; i < MR; i++) a[i] = t->a[i] + from;                                            \
-            if (t->pace) GCPI_TERMS(VEC, MR, NV, GCPI_PREFETCH_L2(ahead); ahead += t->pace;)                           \
-            else GCPI_TERMS(VEC, MR, NV, )                                                                             \
+            if (t->pace) GCPI_TERMS(VEC, MR, NV, GCPI_PREFETCH_L2(ahead); ahead += t->pace;, SUM)                      \
+            else GCPI_TERMS(VEC, MR, NV, , SUM)                                                                        \
             if (--runs <= 0) break;                                                                                    \
             const int whole = inner == 0;                                                                              \
             from += whole ? afar : t->as[1];                                                                           \
@@ -3193,28 +3198,28 @@ typedef gcp_real gcpi_v16 __attribute__((vector_size(16), aligned(sizeof(gcp_rea
 typedef gcp_real gcpi_v32 __attribute__((vector_size(32), aligned(sizeof(gcp_real)), may_alias));
 typedef gcp_real gcpi_v64 __attribute__((vector_size(64), aligned(sizeof(gcp_real)), may_alias));
 GCPI_VECTOR(gcpi_v128, GCPI_PLAIN, gcpi_v16)
-GCPI_KERNEL(gcpi_v128_12x1, GCPI_PLAIN, gcpi_v16, 12, 1)
-GCPI_KERNEL(gcpi_v128_6x2, GCPI_PLAIN, gcpi_v16, 6, 2)
-GCPI_KERNEL(gcpi_v128_4x3, GCPI_PLAIN, gcpi_v16, 4, 3)
+GCPI_KERNEL(gcpi_v128_12x1, GCPI_PLAIN, gcpi_v16, 12, 1, GCPI_SUM_REALS)
+GCPI_KERNEL(gcpi_v128_6x2, GCPI_PLAIN, gcpi_v16, 6, 2, GCPI_SUM_REALS)
+GCPI_KERNEL(gcpi_v128_4x3, GCPI_PLAIN, gcpi_v16, 4, 3, GCPI_SUM_REALS)
 #endif
 #if GCPI_X86
 #define GCPI_AVX2 __attribute__((target("avx2,fma")))
 #define GCPI_AVX512 __attribute__((target("avx512f,avx512vl,avx512bw,fma")))
 GCPI_VECTOR(gcpi_avx2, GCPI_HOT GCPI_AVX2, gcpi_v32)
-GCPI_KERNEL(gcpi_avx2_12x1, GCPI_HOT GCPI_AVX2, gcpi_v32, 12, 1)
-GCPI_KERNEL(gcpi_avx2_6x2, GCPI_HOT GCPI_AVX2, gcpi_v32, 6, 2)
-GCPI_KERNEL(gcpi_avx2_4x3, GCPI_HOT GCPI_AVX2, gcpi_v32, 4, 3)
+GCPI_KERNEL(gcpi_avx2_12x1, GCPI_HOT GCPI_AVX2, gcpi_v32, 12, 1, GCPI_SUM_REALS)
+GCPI_KERNEL(gcpi_avx2_6x2, GCPI_HOT GCPI_AVX2, gcpi_v32, 6, 2, GCPI_SUM_REALS)
+GCPI_KERNEL(gcpi_avx2_4x3, GCPI_HOT GCPI_AVX2, gcpi_v32, 4, 3, GCPI_SUM_REALS)
 GCPI_VECTOR(gcpi_avx512, GCPI_HOT GCPI_AVX512, gcpi_v64)
-GCPI_KERNEL(gcpi_avx512_8x1, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 1)
-GCPI_KERNEL(gcpi_avx512_8x2, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 2)
-GCPI_KERNEL(gcpi_avx512_8x3, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 3)
-GCPI_KERNEL(gcpi_avx512_5x4, GCPI_HOT GCPI_AVX512, gcpi_v64, 5, 4)
-GCPI_KERNEL(gcpi_avx512_6x4, GCPI_HOT GCPI_AVX512, gcpi_v64, 6, 4)
+GCPI_KERNEL(gcpi_avx512_8x1, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 1, GCPI_SUM_REALS)
+GCPI_KERNEL(gcpi_avx512_8x2, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 2, GCPI_SUM_REALS)
+GCPI_KERNEL(gcpi_avx512_8x3, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 3, GCPI_SUM_REALS)
+GCPI_KERNEL(gcpi_avx512_5x4, GCPI_HOT GCPI_AVX512, gcpi_v64, 5, 4, GCPI_SUM_REALS)
+GCPI_KERNEL(gcpi_avx512_6x4, GCPI_HOT GCPI_AVX512, gcpi_v64, 6, 4, GCPI_SUM_REALS)
 #endif
 GCPI_VECTOR(gcpi_scalar, GCPI_PLAIN, gcp_real)
-GCPI_KERNEL(gcpi_scalar_12x1, GCPI_PLAIN, gcp_real, 12, 1)
-GCPI_KERNEL(gcpi_scalar_6x2, GCPI_PLAIN, gcp_real, 6, 2)
-GCPI_KERNEL(gcpi_scalar_4x3, GCPI_PLAIN, gcp_real, 4, 3)
+GCPI_KERNEL(gcpi_scalar_12x1, GCPI_PLAIN, gcp_real, 12, 1, GCPI_SUM_REALS)
+GCPI_KERNEL(gcpi_scalar_6x2, GCPI_PLAIN, gcp_real, 6, 2, GCPI_SUM_REALS)
+GCPI_KERNEL(gcpi_scalar_4x3, GCPI_PLAIN, gcp_real, 4, 3, GCPI_SUM_REALS)
 
 typedef struct gcpi_simd {
     int lanes, nv; /* values per vector; most vectors in a tile's row */
@@ -3255,7 +3260,7 @@ static const gcpi_simd *gcpi_simd_table(int isa)
         { gcpi_avx512_8x1, gcpi_avx512_8x2, gcpi_avx512_8x3, gcpi_avx512_6x4 },
         gcpi_avx512_copy, gcpi_avx512_turn, GCPI_STRIPPERS(gcpi_avx512), gcpi_avx512_5x4, 0 };
     static const gcpi_simd avx2 = GCPI_SIMD(gcpi_avx2, 32);
-    if (isa == GCP_ISA_AVX512) return &avx512;
+    if (isa >= GCP_ISA_AVX512) return &avx512;
     if (isa == GCP_ISA_AVX2) return &avx2;
 #endif
 #if GCPI_VECTORS
@@ -3279,7 +3284,7 @@ static int gcpi_isa_best(void)
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("fma"))
-        return GCP_ISA_AVX512;
+        return __builtin_cpu_supports("avx512bf16") ? GCP_ISA_AVX512_BF16 : GCP_ISA_AVX512;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return GCP_ISA_AVX2;
 #endif
     return GCPI_VECTORS ? GCP_ISA_V128 : GCP_ISA_SCALAR;
@@ -3337,14 +3342,13 @@ GCPI_BODY gcp_real gcpi_half_rounded(gcp_real x)
 GCPI_DEF uint16_t gcp_bf16(float x) { return (uint16_t)(gcpi_rounded_bits(x) >> 16); }
 GCPI_DEF float gcp_bf16_value(uint16_t bits) { return gcpi_float_of((uint32_t)bits << 16); }
 
-/* Runs of values: widened, rounded to halves, halves added to halves, floats rounded where they are. The first three
-   take rows of n values, so many elements apart. */
+/* Runs of values: widened, rounded to halves, floats rounded where they are. The first two take rows of n values, so
+   many elements apart. */
 typedef struct gcpi_halves {
     void (*widen)(gcp_real *to, ptrdiff_t to_pitch, const gcpi_half *from, ptrdiff_t pitch, ptrdiff_t rows,
                   ptrdiff_t n);
     void (*narrow)(gcpi_half *to, ptrdiff_t to_pitch, const gcp_real *from, ptrdiff_t pitch, ptrdiff_t rows,
                    ptrdiff_t n);
-    void (*add)(gcpi_half *to, ptrdiff_t to_pitch, const gcpi_half *from, ptrdiff_t pitch, ptrdiff_t rows, ptrdiff_t n);
     void (*settle)(gcp_real *x, ptrdiff_t n);
 } gcpi_halves;
 /* A line at a time, then a few: the last of them overlap the ones before. Between two runs of a pass other work is
@@ -3363,20 +3367,6 @@ enum { GCPI_HALVES_LINE = 32, GCPI_HALVES_FEW = 8, GCPI_HALVES_AHEAD = 2048 };
         }                                                                                                              \
         for (ptrdiff_t i = first; i < n; i++) convert;                                                                 \
     }
-/* Adds a few at a time; the last of them overlap the ones before, and so are made first. */
-#define GCPI_HALVES_SUM(to, from, i) gcpi_half_of(gcpi_half_value((to)[i]) + gcpi_half_value((from)[i]))
-#define GCPI_HALVES_ADD(to, from, n)                                                                                   \
-    {                                                                                                                  \
-        gcpi_half last[GCPI_HALVES_FEW];                                                                               \
-        const ptrdiff_t end = n - GCPI_HALVES_FEW;                                                                     \
-        ptrdiff_t i = 0;                                                                                               \
-        for (ptrdiff_t k = 0; end >= 0 && k < GCPI_HALVES_FEW; k++)                                                    \
-            last[k] = GCPI_HALVES_SUM(to + end, from + end, k);                                                        \
-        for (; i <= end; i += GCPI_HALVES_FEW)                                                                         \
-            for (ptrdiff_t k = i; k < i + GCPI_HALVES_FEW; k++) to[k] = GCPI_HALVES_SUM(to, from, k);                  \
-        if (end >= 0) memcpy(to + end, last, sizeof last);                                                             \
-        else for (; i < n; i++) to[i] = GCPI_HALVES_SUM(to, from, i);                                                  \
-    }
 #define GCPI_HALVES(ISA, TARGET)                                                                                       \
     GCPI_LOOP TARGET void ISA##_widen(gcp_real *GCPI_RESTRICT to, ptrdiff_t to_pitch,                                  \
                                       const gcpi_half *GCPI_RESTRICT from, ptrdiff_t pitch, ptrdiff_t rows,            \
@@ -3392,17 +3382,11 @@ enum { GCPI_HALVES_LINE = 32, GCPI_HALVES_FEW = 8, GCPI_HALVES_AHEAD = 2048 };
         for (; rows > 0; rows--, to += to_pitch, from += pitch)                                                        \
             GCPI_HALVES_LOOP(n, to, to[i] = gcpi_half_of(from[i]), GCPI_PREFETCH)                                      \
     }                                                                                                                  \
-    GCPI_LOOP TARGET void ISA##_add(gcpi_half *GCPI_RESTRICT to, ptrdiff_t to_pitch,                                   \
-                                    const gcpi_half *GCPI_RESTRICT from, ptrdiff_t pitch, ptrdiff_t rows,              \
-                                    ptrdiff_t n)                                                                       \
-    {                                                                                                                  \
-        for (; rows > 0; rows--, to += to_pitch, from += pitch) GCPI_HALVES_ADD(to, from, n)                           \
-    }                                                                                                                  \
     GCPI_LOOP TARGET void ISA##_settle(gcp_real *x, ptrdiff_t n)                                                       \
     {                                                                                                                  \
         for (ptrdiff_t i = 0; i < n; i++) x[i] = gcpi_half_rounded(x[i]);                                              \
     }                                                                                                                  \
-    static const gcpi_halves ISA##_halves = { ISA##_widen, ISA##_narrow, ISA##_add, ISA##_settle };
+    static const gcpi_halves ISA##_halves = { ISA##_widen, ISA##_narrow, ISA##_settle };
 GCPI_HALVES(gcpi_any, )
 #if GCPI_X86
 GCPI_HALVES(gcpi_avx2, GCPI_AVX2)
@@ -3412,7 +3396,7 @@ GCPI_HALVES(gcpi_avx512, GCPI_AVX512)
 static const gcpi_halves *gcpi_halves_of(int isa)
 {
 #if GCPI_X86
-    if (isa == GCP_ISA_AVX512) return &gcpi_avx512_halves;
+    if (isa >= GCP_ISA_AVX512) return &gcpi_avx512_halves;
     if (isa == GCP_ISA_AVX2) return &gcpi_avx2_halves;
 #endif
     (void)isa;
@@ -3446,6 +3430,117 @@ GCPI_FAST static void gcpi_array_store(const gcpi_halves *halves, gcpi_array d, 
     gcp_real *to = (gcp_real *)d.at;
     if (d.half) halves->narrow((gcpi_half *)d.at, pitch, from, from_pitch, rows, n);
     else for (; rows > 0; rows--, to += pitch, from += from_pitch) memcpy(to, from, (size_t)n * sizeof *to);
+}
+
+/* ==== src/kernels/duos.h ==== */
+
+/* Duos: two halves, that one instruction multiplies by two others and adds. AVX512-BF16's dpbf16ps adds the product of
+   the upper halves, then that of the lower ones, each rounded as by a fused multiply-add; denormals are 0. So the first
+   of two terms lies in the upper half: sums have the order of the kernels of floats and, where nothing is denormal,
+   their bits on rounded operands. Where no instruction takes duos, nothing here runs. */
+
+#if GCPI_VECTORS
+typedef uint32_t gcpi_duo __attribute__((may_alias));
+typedef uint32_t gcpi_loose __attribute__((may_alias, aligned(2)));     /* two halves of a row, wherever they begin */
+#else
+typedef uint32_t gcpi_duo, gcpi_loose;
+#endif
+#if GCPI_X86
+#define GCPI_DUOS GCPI_LOOP GCPI_AVX512
+#else
+#define GCPI_DUOS GCPI_LOOP
+#endif
+
+GCPI_BODY uint32_t gcpi_duo_of(gcp_real upper, gcp_real lower)
+{
+    return (gcpi_rounded_bits((float)upper) & 0xffff0000u) | gcpi_rounded_bits((float)lower) >> 16;
+}
+
+/* Rows of n duos, so many duos apart, from rows of as many values, `pitch` values apart: of `upper` the upper halves,
+   of `lower` the lower; or of `from`, and of what lies `lower` values behind it. */
+GCPI_DUOS void gcpi_duos_of_halves(gcpi_duo *GCPI_RESTRICT to, ptrdiff_t to_pitch, const gcpi_half *GCPI_RESTRICT upper,
+                                   const gcpi_half *GCPI_RESTRICT lower, ptrdiff_t pitch, ptrdiff_t rows, ptrdiff_t n)
+{
+    for (; rows > 0; rows--, to += to_pitch, upper += pitch, lower += pitch)
+        GCPI_HALVES_LOOP(n, upper, to[i] = (uint32_t)upper[i] << 16 | lower[i], GCPI_PREFETCH_READ)
+}
+GCPI_DUOS void gcpi_duos_of_reals(gcpi_duo *GCPI_RESTRICT to, ptrdiff_t to_pitch, const gcp_real *GCPI_RESTRICT upper,
+                                  const gcp_real *GCPI_RESTRICT lower, ptrdiff_t pitch, ptrdiff_t rows, ptrdiff_t n)
+{
+    for (; rows > 0; rows--, to += to_pitch, upper += pitch, lower += pitch)
+        for (ptrdiff_t i = 0; i < n; i++) to[i] = gcpi_duo_of(upper[i], lower[i]);
+}
+GCPI_FAST static void gcpi_duos_of(gcp_real *to, ptrdiff_t to_pitch, gcpi_array from, ptrdiff_t lower, ptrdiff_t pitch,
+                                   ptrdiff_t rows, ptrdiff_t n)
+{
+    gcpi_duo *out = (gcpi_duo *)to;
+    const void *other = gcpi_array_at(from, lower).at;
+    if (from.half)
+        gcpi_duos_of_halves(out, to_pitch, (const gcpi_half *)from.at, (const gcpi_half *)other, pitch, rows, n);
+    else gcpi_duos_of_reals(out, to_pitch, (const gcp_real *)from.at, (const gcp_real *)other, pitch, rows, n);
+}
+
+/* Rows of n duos from the values that lie side by side, or `step` apart. */
+GCPI_DUOS void gcpi_duos_of_row(gcpi_duo *GCPI_RESTRICT to, const gcp_real *GCPI_RESTRICT from, ptrdiff_t n)
+{
+    for (ptrdiff_t i = 0; i < n; i++) to[i] = gcpi_duo_of(from[2 * i], from[2 * i + 1]);
+}
+GCPI_DUOS void gcpi_duos_turned(gcpi_duo *GCPI_RESTRICT to, ptrdiff_t to_pitch, const gcpi_half *GCPI_RESTRICT from,
+                                ptrdiff_t pitch, ptrdiff_t rows, ptrdiff_t n)
+{
+    if (pitch == 2 * n && to_pitch == n) n *= rows, rows = 1;
+    for (; rows > 0; rows--, to += to_pitch, from += pitch) {
+        const gcpi_loose *at = (const gcpi_loose *)(const void *)from;
+        GCPI_HALVES_LOOP(n, at, to[i] = at[i] << 16 | at[i] >> 16, GCPI_PREFETCH_READ)
+    }
+}
+/* n duos of an upper half alone: the lower is 0. */
+GCPI_FAST static void gcpi_duos_alone(gcp_real *to, ptrdiff_t to_pitch, gcpi_array from, ptrdiff_t pitch, ptrdiff_t n)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        ((gcpi_duo *)to)[i * to_pitch] = gcpi_duo_of(GCPI_AT(from.half, from.at, i * pitch), 0);
+}
+/* alone: the last duo of a row has no lower half. */
+GCPI_FAST static void gcpi_duos_load(gcp_real *to, ptrdiff_t to_pitch, gcpi_array from, ptrdiff_t pitch, ptrdiff_t step,
+                                     ptrdiff_t rows, ptrdiff_t n, int alone)
+{
+    n -= alone;
+    if (alone) gcpi_duos_alone(to + n, to_pitch, gcpi_array_at(from, 2 * n * step), pitch, rows);
+    if (from.half && step == 1) {
+        gcpi_duos_turned((gcpi_duo *)to, to_pitch, (const gcpi_half *)from.at, pitch, rows, n);
+        return;
+    }
+    for (; rows > 0; rows--, to += to_pitch, from = gcpi_array_at(from, pitch)) {
+        if (step == 1) gcpi_duos_of_row((gcpi_duo *)to, (const gcp_real *)from.at, n);
+        for (ptrdiff_t i = 0; step != 1 && i < n; i++)
+            gcpi_duos_of(to + i, 0, gcpi_array_at(from, 2 * i * step), step, 0, 1, 1);
+    }
+}
+
+#if GCPI_X86
+typedef uint32_t gcpi_duo_vector __attribute__((vector_size(64), may_alias));
+#define GCPI_SUM_DUOS(VEC, NV)                                                                                         \
+    const gcpi_duo_vector zero = { 0 }, x = zero + *(const gcpi_duo *)(a[i] + o);                                      \
+    GCPI_UNROLL for (int v = 0; v < NV; v++)                                                                           \
+        __asm__("vdpbf16ps {%2, %1, %0|%0, %1, %2}" : "+v"(acc[i][v]) : "v"(x), "v"(row[v]));
+GCPI_KERNEL(gcpi_duos_8x1, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 1, GCPI_SUM_DUOS)
+GCPI_KERNEL(gcpi_duos_8x2, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 2, GCPI_SUM_DUOS)
+GCPI_KERNEL(gcpi_duos_8x3, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 3, GCPI_SUM_DUOS)
+GCPI_KERNEL(gcpi_duos_5x4, GCPI_HOT GCPI_AVX512, gcpi_v64, 5, 4, GCPI_SUM_DUOS)
+GCPI_KERNEL(gcpi_duos_6x4, GCPI_HOT GCPI_AVX512, gcpi_v64, 6, 4, GCPI_SUM_DUOS)
+#endif
+/* The same tiles of duos. */
+static void gcpi_simd_duos(gcpi_simd *s)
+{
+#if GCPI_X86
+    s->kernel[0] = gcpi_duos_8x1;
+    s->kernel[1] = gcpi_duos_8x2;
+    s->kernel[2] = gcpi_duos_8x3;
+    s->kernel[3] = gcpi_duos_6x4;
+    s->five = gcpi_duos_5x4;
+#else
+    (void)s;
+#endif
 }
 
 /* ==== src/kernels/columns.h ==== */
@@ -3604,6 +3699,13 @@ GCPI_FAST static void gcpi_pack_rows(const gcpi_simd *simd, gcp_real *out, int w
     }
 }
 
+/* Zeros behind the columns of packed rows. */
+static void gcpi_pad_rows(gcp_real *out, int width, int cols, int rows)
+{
+    for (int i = 0; i < rows && cols < width; i++)
+        memset(out + (ptrdiff_t)i * width + cols, 0, (size_t)(width - cols) * sizeof *out);
+}
+
 /* The same of halves: rs or cs is 1. turned: room for GCPI_PACK_ROWS rows of a panel. */
 GCPI_FAST static void gcpi_pack_halves(const gcpi_simd *simd, const gcpi_halves *halves, gcp_real *out, int width,
                                        int cols, gcpi_array w, int rows, ptrdiff_t rs, ptrdiff_t cs, gcp_real *turned)
@@ -3614,13 +3716,32 @@ GCPI_FAST static void gcpi_pack_halves(const gcpi_simd *simd, const gcpi_halves 
             gcpi_array_load(halves, gcpi_array_at(w, r), cs, turned, n, cols, n);
             simd->turn(out, width, n, cols, turned, n);
         } else gcpi_array_load(halves, gcpi_array_at(w, r * rs), rs, out, width, n, cols);
-        for (int i = 0; i < n && cols < width; i++)
-            memset(out + (ptrdiff_t)i * width + cols, 0, (size_t)(width - cols) * sizeof *out);
+        gcpi_pad_rows(out, width, cols, n);
+    }
+}
+
+/* The same of duos: a row of them is two of w; alone: the last is one. */
+GCPI_FAST static void gcpi_pack_duos(const gcpi_simd *simd, gcp_real *out, int width, int cols, gcpi_array w, int rows,
+                                     ptrdiff_t rs, ptrdiff_t cs, gcp_real *turned, int alone)
+{
+    for (int r = 0, n; r < rows; r += n, out += (ptrdiff_t)n * width) {
+        const gcpi_array from = gcpi_array_at(w, 2 * r * rs);
+        n = gcpi_min(rows - r, GCPI_PACK_ROWS);
+        const int last = alone && r + n == rows, pairs = n - last;
+        if (cs != 1) {
+            gcpi_duos_load(turned, n, from, cs, rs, cols, n, last);
+            simd->turn(out, width, n, cols, turned, n);
+        } else {
+            gcpi_duos_of(out, width, from, rs, 2 * rs, pairs, cols);
+            if (last) gcpi_duos_alone(out + (ptrdiff_t)pairs * width, 1, gcpi_array_at(from, 2 * pairs * rs), 1, cols);
+        }
+        gcpi_pad_rows(out, width, cols, n);
     }
 }
 
 typedef struct gcpi_view {
     int n, h, w, channels;              /* source images; channels of one group */
+    int duos;                           /* what is read is duos: channels and a window's steps count them */
     ptrdiff_t xs[3], xc;                /* steps to the next image, row, pixel, and channel */
     int oy, ox, sy, sx, ky, kx, dy, dx; /* row y reads source rows oy + y*sy + k*dy, k < ky */
     int ho, wo;
@@ -3741,7 +3862,8 @@ GCPI_FAST static void gcpi_view_row(const gcpi_view *v, const gcpi_halves *halve
     memset(out + end * c, 0, (size_t)((v->ww - end) * c) * sizeof *out);
     if (end == left) return;
     x = gcpi_array_at(x, (first + left) * v->xs[2]);
-    if (v->xs[2] == c) gcpi_array_load(halves, x, 0, out + left * c, 0, 1, (end - left) * c);
+    if (v->duos) gcpi_duos_load(out + left * c, c, x, v->xs[2], 1, end - left, c, 0);
+    else if (v->xs[2] == c) gcpi_array_load(halves, x, 0, out + left * c, 0, 1, (end - left) * c);
     else gcpi_array_load(halves, x, v->xs[2], out + left * c, c, end - left, c);
 }
 
@@ -3793,6 +3915,7 @@ typedef struct gcpi_gather {
     int windowed;                     /* x is copied, wherever it lies */
     /* set by gcpi_gather_plan */
     const gcpi_halves *halves;        /* NULL: x and y are gcp_real */
+    int each, odd;                    /* values that a term multiplies: 2 in duos, of the last 1 if odd */
     gcpi_simd simd;
     gcpi_columns columns; /* output channels; planar: pixels of a row */
     /* planar: values of packed w; shared: these, and a panel of starting values for each row of the tiles */
@@ -3814,15 +3937,15 @@ typedef struct gcpi_gather {
  * instead. The window is copied as [row][channel][x], so (ky, channel) is one evenly spaced run,
  * and output channels are the rows of the tile. */
 
-/* Whether it fills enough lanes to pay for transposing x and y. */
-static int gcpi_planar_pays(const gcpi_gather *g, int cols)
+/* Whether it fills enough lanes to pay for transposing x and y. It multiplies no duos. */
+static int gcpi_planar_pays(const gcpi_gather *g, int cols, int duos)
 {
     int lanes = g->simd.lanes, mr;
     gcpi_kernel_of(&g->simd, g->simd.nv, cols, &mr);
     double across = cols / ((double)gcpi_ceil(cols, lanes) * lanes);
     double along = g->v.wo / ((double)gcpi_ceil(g->v.wo, lanes) * lanes) * cols / ((double)gcpi_ceil(cols, mr) * mr);
     return g->groups == 1 && g->v.sx == 1 && g->v.xc == 1 && g->v.wo > lanes && g->v.ky * g->v.kx >= 9 &&
-           g->v.channels > 0 && cols <= GCPI_PLANAR_COLS && along > 1.05 * across;
+           g->v.channels > 0 && cols <= GCPI_PLANAR_COLS && along > (duos ? 2.1 : 1.05) * across;
 }
 
 static size_t gcpi_planar_plan(gcpi_gather *g, int cols, const gcpi_par *par)
@@ -3913,7 +4036,7 @@ static int gcpi_gather_place(const gcpi_gather *g, ptrdiff_t terms)
     const gcpi_view *v = &g->v;
     int few = g->simd.nv * g->simd.lanes < GCPI_NR_MAX ? GCPI_PLACE_FEW / 4 : GCPI_PLACE_FEW,
         most = gcpi_gather_crowded(g, terms) ? few : GCPI_PLACE_PIXELS;
-    return g->ws[3] == 1 && v->runs == v->kx && !g->w.half && (double)v->n * v->ho * v->wo <= most;
+    return g->ws[3] == 1 && v->runs == v->kx && !g->w.half && !v->duos && (double)v->n * v->ho * v->wo <= most;
 }
 
 /* Whether a panel of w is read in place: kernels read whole vectors. */
@@ -3930,14 +4053,27 @@ static void gcpi_gather_floats(gcpi_gather *g, int width)
     g->sums = gcpi_line((ptrdiff_t)(g->blocks > 1 ? v->bn * v->bh * v->bw : GCPI_ROWS) * g->panels * width);
 }
 
+/* Whether two terms at a time are multiplied. Where a window holds several taps, channels come in twos. */
+static int gcpi_gather_duos(const gcpi_gather *g, const gcpi_par *par)
+{
+    return par->duos && g->v.channels > 0 &&
+           (g->v.channels % 2 == 0 || (gcpi_gather_direct(g) && gcpi_view_inside(&g->v)));
+}
+
 /* Chooses all block sizes; returns the bytes of scratch. */
 static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
 {
     g->simd = gcpi_simd_of(par->isa);
     g->halves = par->halves ? gcpi_halves_of(par->isa) : NULL;
     if (g->halves) g->v.most = GCPI_WINDOW_WIDE;
-    g->planar = gcpi_planar_pays(g, cols);
+    g->v.duos = gcpi_gather_duos(g, par);
+    g->each = 1 + g->v.duos;
+    g->planar = gcpi_planar_pays(g, cols, g->v.duos);
+    if (g->planar) g->v.duos = 0;
     if (g->planar) return gcpi_planar_plan(g, cols, par);
+    if (g->v.duos) gcpi_simd_duos(&g->simd);
+    g->odd = g->v.duos && g->v.channels % 2;
+    g->v.channels = gcpi_ceil(g->v.channels, g->each);
     g->columns = gcpi_columns_of(cols, &g->simd);
     g->sets = 1;
     g->v.skips = !g->windowed && gcpi_gather_skips(g);
@@ -4098,9 +4234,12 @@ static void gcpi_gather_pack(const gcpi_gather *g, gcpi_array w, const gcpi_kblo
         for (int x = k->x; x < k->x + k->nx; x++)
             for (int j = x * g->v.len + k->j, end = j + k->nj, rows; j < end; j += rows) {
                 rows = gcpi_min(end - j, channels - j % channels);
-                gcpi_array from = gcpi_array_at(w, y * g->ws[0] + j / channels * g->ws[1] + j % channels * g->ws[2] +
-                                                     p->first * g->ws[3]);
-                if (w.half)
+                gcpi_array from = gcpi_array_at(w, y * g->ws[0] + j / channels * g->ws[1] +
+                                                     j % channels * g->each * g->ws[2] + p->first * g->ws[3]);
+                if (g->v.duos)
+                    gcpi_pack_duos(&g->simd, out, p->width, p->cols, from, rows, g->ws[2], g->ws[3], room,
+                                   g->odd && j + rows == channels);
+                else if (w.half)
                     gcpi_pack_halves(&g->simd, g->halves, out, p->width, p->cols, from, rows, g->ws[2], g->ws[3], room);
                 else
                     gcpi_pack_rows(&g->simd, out, p->width, p->cols, (const gcp_real *)from.at, rows, g->ws[2],
@@ -4189,10 +4328,11 @@ typedef struct gcpi_rows_held {
 GCPI_FAST static void gcpi_held_row(const gcpi_sweep *s, gcpi_rows_held *w, int i)
 {
     const gcpi_gather *g = s->g;
-    const int n = s->part.nj;
+    const int n = s->part.nj, alone = g->odd && s->part.j + n == g->v.channels;
     gcp_real *to = s->rows + (ptrdiff_t)i * n;
     gcpi_array x = gcpi_array_at(s->x, w->from[i]);
-    if (g->v.xc == 1) gcpi_array_load(g->halves, x, 0, to, 0, 1, n);
+    if (g->v.duos) gcpi_duos_load(to, 0, x, 0, g->v.xc, 1, n, alone);
+    else if (g->v.xc == 1) gcpi_array_load(g->halves, x, 0, to, 0, 1, n);
     else gcpi_array_load(g->halves, x, g->v.xc, to, 1, n, 1);
     w->a[i] = to;
 }
@@ -4206,9 +4346,12 @@ static int gcpi_held_even(const ptrdiff_t *at, int rows)
 GCPI_FAST static void gcpi_held_load(const gcpi_sweep *s, gcpi_rows_held *w)
 {
     const gcpi_gather *g = s->g;
-    const int n = s->part.nj;
+    const int n = s->part.nj, alone = g->odd && s->part.j + n == g->v.channels;
     if (g->v.direct && g->v.xc == 1 && w->rows > 1 && gcpi_held_even(w->from, w->rows)) {
-        gcpi_array_load(g->halves, gcpi_array_at(s->x, w->from[0]), w->from[1] - w->from[0], s->rows, n, w->rows, n);
+        const gcpi_array x = gcpi_array_at(s->x, w->from[0]);
+        const ptrdiff_t pitch = w->from[1] - w->from[0];
+        if (g->v.duos) gcpi_duos_load(s->rows, n, x, pitch, 1, w->rows, n, alone);
+        else gcpi_array_load(g->halves, x, pitch, s->rows, n, w->rows, n);
         for (int i = 0; i < w->rows; i++) w->a[i] = s->rows + (ptrdiff_t)i * n;
     }
     else for (int i = 0; i < w->rows && g->v.direct; i++) gcpi_held_row(s, w, i);
@@ -4253,7 +4396,8 @@ GCPI_FAST static void gcpi_sweep_pixels(gcpi_sweep *s, gcpi_block part)
     const gcpi_gather *g = s->g;
     const gcpi_view *v = &g->v;
     const ptrdiff_t first =
-        s->first + s->part.y * v->dy * v->ws[1] + s->part.x * v->dx * v->ws[2] + s->part.j * v->xc;
+        s->first + s->part.y * v->dy * v->ws[1] + s->part.x * v->dx * v->ws[2] +
+        s->part.j * (v->direct ? g->each : 1) * v->xc;
     const ptrdiff_t xstep = v->sx * v->ws[2], ystep = g->ys[2];
     const int burst = !g->halves && g->simd.burst && v->direct && GCPI_ROWS * s->k.nj <= 2 * GCPI_L1_HALF;
     gcpi_rows_held w;
@@ -4405,6 +4549,8 @@ typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x
     int turned;    /* d is stored as [j][row]; for one group only */
     /* set by gcpi_outer_plan */
     const gcpi_halves *halves;    /* NULL: x and e are gcp_real; else both are copied, and widened by that */
+    int duos;                    /* pixels come in twos: from one to the other so many values of x, of e */
+    ptrdiff_t xpair, epair;
     gcpi_simd simd;
     gcpi_columns columns;         /* of one run; blocked: of the channels */
     /* A panel of x's channels is copied as [pixel][panel], and read at all taps. */
@@ -4550,7 +4696,7 @@ static void gcpi_outer_view(gcpi_outer *o)
     int channels = v->channels, lanes = o->simd.lanes;
     /* pixels at a pitch of whole pages share few sets of a cache, and many rows read them often */
     int crowded = v->xs[2] * (ptrdiff_t)sizeof(gcp_real) % 4096 == 0 && o->rows > 512;
-    o->blocked = gcpi_outer_fills(o);
+    o->blocked = o->duos || gcpi_outer_fills(o);
     o->near = o->blocked && gcpi_view_inside(v) &&
               (channels <= GCPI_OUTER_NEAR ||
                (channels <= 2 * GCPI_OUTER_NEAR && (int64_t)o->rows * channels <= GCPI_OUTER_SMALL));
@@ -4595,6 +4741,21 @@ static int gcpi_outer_splits(const gcpi_outer *o)
     return gcpi_max(1, most);
 }
 
+/* Pixels in twos, which duos hold: of two images or, where no tap but one reads them, side by side. */
+static int gcpi_outer_pairs(gcpi_outer *o)
+{
+    gcpi_view *v = &o->v;
+    if (v->n % 2 == 0) {
+        o->xpair = v->xs[0], o->epair = o->es[0];
+        v->xs[0] *= 2, o->es[0] *= 2, v->n /= 2;
+        return 1;
+    }
+    if (v->wo % 2 || v->ky * v->kx > 1 || !gcpi_view_inside(v)) return 0;
+    o->xpair = v->sx * v->xs[2], o->epair = o->es[2];
+    v->sx *= 2, o->es[2] *= 2, v->wo /= 2;
+    return 1;
+}
+
 static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
 {
     o->simd = gcpi_simd_of(par->isa);
@@ -4602,6 +4763,8 @@ static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
     o->splits = GCPI_TASKS;
     o->swapped = gcpi_outer_swaps(o);
     if (o->swapped) return gcpi_swapped_plan(o, par);
+    o->duos = par->duos && o->v.channels >= o->simd.lanes && gcpi_outer_pairs(o);
+    if (o->duos) gcpi_simd_duos(&o->simd);
     gcpi_outer_view(o);
     o->columns = gcpi_columns_of(o->blocked ? o->v.channels : o->v.len, &o->simd);
     if (o->blocked) gcpi_outer_block_plan(o);
@@ -4634,7 +4797,8 @@ GCPI_FAST static const gcp_real *gcpi_outer_pack(const gcpi_outer *o, gcpi_array
         for (int r = 0; r < rows; r += GCPI_OUTER_ROWS) {
             int width = gcpi_min(GCPI_OUTER_ROWS, rows - r);
             gcp_real *to = out + r / GCPI_OUTER_ROWS * block + (ptrdiff_t)line * k->w * width;
-            if (row.half) gcpi_array_load(o->halves, gcpi_array_at(row, r), o->es[2], to, width, k->w, width);
+            if (o->duos) gcpi_duos_of(to, width, gcpi_array_at(row, r), o->epair, o->es[2], k->w, width);
+            else if (row.half) gcpi_array_load(o->halves, gcpi_array_at(row, r), o->es[2], to, width, k->w, width);
             else if (width == o->es[2]) memcpy(to, from + r, (size_t)((ptrdiff_t)k->w * width) * sizeof *to);
             else if (width >= o->simd.lanes) o->simd.copy(to, from + r, k->w, o->es[2], width);
             else for (int i = 0; i < k->w; i++) gcpi_copy(to + i * width, from + i * o->es[2] + r, width);
@@ -4677,7 +4841,8 @@ GCPI_FAST static void gcpi_outer_row_load(const gcpi_outer *o, gcpi_array row, p
     out += (ptrdiff_t)in.begin * p->width;
     const int n = in.end - in.begin;
     const gcp_real *from = (const gcp_real *)row.at;
-    if (row.half) gcpi_array_load(o->halves, row, step, out, p->width, n, p->cols);
+    if (o->duos) gcpi_duos_of(out, p->width, row, o->xpair, step, n, p->cols);
+    else if (row.half) gcpi_array_load(o->halves, row, step, out, p->width, n, p->cols);
     else if (p->cols == p->width) o->simd.copy(out, from, n, step, p->width);
     else for (int i = 0; i < n; i++) gcpi_copy(out + (ptrdiff_t)i * p->width, from + i * step, p->cols);
     for (int i = 0; i < n && p->cols < p->width; i++)
@@ -5695,7 +5860,7 @@ static void gcpi_gemm(int ta, int tb, int m, int n, int k, gcpi_array a, ptrdiff
     static void NAME PARAMETERS                                                                             \
     {                                                                                                       \
         int isa = (TARGET)->isa;                                                                            \
-        (isa == GCP_ISA_AVX512 ? NAME##_avx512 : isa == GCP_ISA_AVX2 ? NAME##_avx2 : NAME##_any) ARGUMENTS; \
+        (isa >= GCP_ISA_AVX512 ? NAME##_avx512 : isa == GCP_ISA_AVX2 ? NAME##_avx2 : NAME##_any) ARGUMENTS; \
     }
 #else
 #define GCPI_EACH_SET(NAME, PARAMETERS, ARGUMENTS, TARGET, ANY, FUSED) GCPI_LOOP void NAME PARAMETERS { ANY; }
@@ -5743,6 +5908,7 @@ static gcpi_par gcpi_par_of(const gcp_target *target, gcp_store store)
     par.threads = target->threads;
     par.isa = target->isa;
     par.halves = store == GCP_STORE_BF16;
+    par.duos = par.halves && target->isa == GCP_ISA_AVX512_BF16;
     return par;
 }
 
@@ -5846,6 +6012,9 @@ static int gcpi_trouble(gcp_tape *t, const gcp_target *target, gcp_at at, const 
     return text != NULL;
 }
 
+/* By how much an instruction that multiplies bfloat16 does more than one that multiplies floats (duos.h). */
+static double gcpi_bf16_gain(const gcp_target *t) { return !t->device && t->isa == GCP_ISA_AVX512_BF16 ? 2 : 1; }
+
 /* Puts the defaults where a target holds zeros. */
 static gcp_target gcpi_target_of(const gcp_target *given)
 {
@@ -5856,7 +6025,7 @@ static gcp_target gcpi_target_of(const gcp_target *given)
     if (!t.align) t.align = 64;
     if (t.isa == GCP_ISA_BEST) t.isa = gcpi_isa_best();
     if (t.flops_per_second <= 0) t.flops_per_second = 1e11;
-    if (t.bf16_flops_per_second <= 0) t.bf16_flops_per_second = t.flops_per_second;
+    if (t.bf16_flops_per_second <= 0) t.bf16_flops_per_second = t.flops_per_second * gcpi_bf16_gain(&t);
     if (t.bytes_per_second <= 0) t.bytes_per_second = 1e10;
     if (t.far_bytes_per_second <= 0) t.far_bytes_per_second = 1e10;
     if (!t.parallel_for) t.threads = GCPI_OPENMP ? (t.threads > 0 ? t.threads : gcpi_threads()) : 1;
@@ -6266,10 +6435,10 @@ GCPI_BODY void gcpi_copy_span_body(const gcpi_span *s)                          
 GCPI_WIDE_SPAN(gcpi_copy_span)
 
 /* out: the operand that is made. halves: some lie in two bytes; typed: all do, and the loop takes
-   them; adds: rows of them are added to others. */
+   them; moves: short rows are copied, or added to others. */
 typedef struct gcpi_map_job {
     const gcp_call *call; gcpi_span_fn fn;
-    gcp_view view[4]; unsigned char *mask; int out, dense, accumulate, halves, typed, adds;
+    gcp_view view[4]; unsigned char *mask; int out, dense, accumulate, halves, typed, moves;
     size_t pixels, chunk, width;
 } gcpi_map_job;
 
@@ -6283,7 +6452,7 @@ GCPI_BODY gcpi_array gcpi_elements(const gcp_view *v, size_t pixel, int channel)
 }
 
 /* Where some operands lie in two bytes: in pieces that stay in L1, in floats. What is made is rounded. */
-enum { GCPI_PIECE = 1024, GCPI_ROW_LONG = 64 };
+enum { GCPI_PIECE = 1024, GCPI_ROW_LONG = 64, GCPI_ROW_LONG_HALVES = 512 };
 typedef struct gcpi_pieces_room { gcp_real of[4][GCPI_PIECE]; } gcpi_pieces_room;
 /* So many rows of n values, from a channel of a pixel on. */
 static void gcpi_map_piece(const gcpi_map_job *job, size_t pixel, size_t channel, size_t rows, size_t n,
@@ -6319,13 +6488,40 @@ static void gcpi_map_pieces(const gcpi_map_job *job, size_t first, size_t last)
     }
 }
 
-/* Short rows of halves to short rows of halves. */
-static void gcpi_map_adds(const gcpi_map_job *job, size_t first, size_t last)
+/* Rows of so many bytes are moved. The last 16 of a row overlap those before. */
+GCPI_FAST static void gcpi_rows_move(unsigned char *to, ptrdiff_t to_pitch, const unsigned char *from, ptrdiff_t pitch,
+                                     size_t rows, size_t bytes)
 {
-    const gcp_view *to = &job->view[0], *from = &job->view[1];
-    gcpi_halves_of(job->call->target->isa)->add((gcpi_half *)gcpi_elements(to, first, 0).at, to->pitch,
-                                                (const gcpi_half *)gcpi_elements(from, first, 0).at, from->pitch,
-                                                (ptrdiff_t)(last - first), (ptrdiff_t)job->width);
+    for (; rows > 0; rows--, to += to_pitch, from += pitch) {
+        size_t i = 0;
+        for (; i + 16 <= bytes; i += 16) memcpy(to + i, from + i, 16);
+        if (bytes < 16) memcpy(to, from, bytes);
+        else if (i < bytes) memcpy(to + bytes - 16, from + bytes - 16, 16);
+    }
+}
+/* Short rows are copied. Or added: brought together, so that one loop adds many of them. */
+static void gcpi_map_moves(const gcpi_map_job *job, size_t first, size_t last)
+{
+    unsigned char room[2][GCPI_PIECE * sizeof(gcp_real)];
+    const size_t value = job->typed ? sizeof(gcpi_half) : sizeof(gcp_real), bytes = job->width * value;
+    const ptrdiff_t to_pitch = job->view[0].pitch * (ptrdiff_t)value, pitch = job->view[1].pitch * (ptrdiff_t)value,
+                    dense = (ptrdiff_t)bytes;
+    gcpi_span s;
+    memset(&s, 0, sizeof s);
+    s.call = job->call; s.accumulate = 1; s.half = job->typed;
+    s.p[0] = (gcp_real *)(void *)room[0]; s.p[1] = (gcp_real *)(void *)room[1];
+    for (size_t pixel = first, rows; pixel < last; pixel += rows) {
+        unsigned char *to = (unsigned char *)gcpi_elements(&job->view[0], pixel, 0).at;
+        const unsigned char *from = (const unsigned char *)gcpi_elements(&job->view[1], pixel, 0).at;
+        rows = job->accumulate ? GCPI_MIN(last - pixel, GCPI_PIECE / job->width) : last - pixel;
+        gcpi_rows_move(job->accumulate ? room[1] : to, job->accumulate ? dense : to_pitch, from, pitch, rows, bytes);
+        if (!job->accumulate) continue;
+        if (to_pitch == dense) s.p[0] = (gcp_real *)(void *)to;
+        else gcpi_rows_move(room[0], dense, to, to_pitch, rows, bytes);
+        s.n = rows * job->width;
+        job->fn(&s);
+        if (to_pitch != dense) gcpi_rows_move(to, to_pitch, room[0], dense, rows, bytes);
+    }
 }
 
 /* `step` pixels at a time; all operands are of one type, which is read once: rows may be a few values. */
@@ -6344,19 +6540,24 @@ static void gcpi_map_rows(const gcpi_map_job *job, size_t first, size_t last, si
     }
 }
 
-static void gcpi_map_task(void *arg, int index, int worker)
+static void gcpi_map_pixels(const gcpi_map_job *job, size_t first, size_t last)
 {
-    const gcpi_map_job *job = (const gcpi_map_job *)arg;
-    size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
-    (void)worker;
-    if (job->adds) gcpi_map_adds(job, first, last);
+    if (job->moves) gcpi_map_moves(job, first, last);
     else if (job->halves && !job->typed) gcpi_map_pieces(job, first, last);
     else gcpi_map_rows(job, first, last, job->dense ? last - first : 1);
 }
+static void gcpi_map_task(void *arg, int index, int worker)
+{
+    const gcpi_map_job *job = (const gcpi_map_job *)arg;
+    const size_t first = (size_t)index * job->chunk;
+    gcpi_map_pixels(job, first, GCPI_MIN(first + job->chunk, job->pixels));
+    (void)worker;
+}
+static size_t gcpi_map_chunk(size_t width) { return (GCPI_MAX((size_t)1, GCPI_CHUNK / width) + 7) / 8 * 8; }
 
 /* typed: the loop takes halves, too, where there is no mask. */
-static void gcpi_map(const gcp_call *call, gcpi_span_fn fn, int typed, const gcp_view *const *views, int count, int out,
-                     unsigned char *mask, int accumulate)
+static gcpi_map_job gcpi_map_job_of(const gcp_call *call, gcpi_span_fn fn, int typed, const gcp_view *const *views,
+                                    int count, int out, unsigned char *mask, int accumulate)
 {
     gcpi_map_job job;
     memset(&job, 0, sizeof job);
@@ -6371,10 +6572,17 @@ static void gcpi_map(const gcp_call *call, gcpi_span_fn fn, int typed, const gcp
         job.typed &= views[v]->dtype == GCP_DTYPE_BF16;
         if (views[v]->data && views[v]->pitch != (ptrdiff_t)job.width) job.dense = 0;
     }
-    job.adds = job.typed && !job.dense && accumulate && fn == gcpi_copy_span && views[0]->data != views[1]->data;
-    /* a loop over so few values takes longer than to widen many rows of them at once; to move them does not */
-    if (!job.dense && job.width < GCPI_ROW_LONG && (accumulate || fn != gcpi_copy_span)) job.typed = 0;
-    job.chunk = (GCPI_MAX((size_t)1, GCPI_CHUNK / job.width) + 7) / 8 * 8;
+    /* a loop over so few values takes longer than to bring many rows of them together */
+    job.moves = !job.dense && job.width < (job.typed ? GCPI_ROW_LONG_HALVES : GCPI_ROW_LONG) && fn == gcpi_copy_span &&
+                (job.typed || !job.halves) && views[0]->data != views[1]->data;
+    if (!job.dense && job.width < GCPI_ROW_LONG && fn != gcpi_copy_span) job.typed = 0;
+    job.chunk = gcpi_map_chunk(job.width);
+    return job;
+}
+static void gcpi_map(const gcp_call *call, gcpi_span_fn fn, int typed, const gcp_view *const *views, int count, int out,
+                     unsigned char *mask, int accumulate)
+{
+    gcpi_map_job job = gcpi_map_job_of(call, fn, typed, views, count, out, mask, accumulate);
     gcpi_parallel(call->target, (int)((job.pixels + job.chunk - 1) / job.chunk), gcpi_map_task, &job);
 }
 
@@ -6395,10 +6603,11 @@ static void gcpi_map_backward(const gcp_call *c, gcpi_span_fn fn, int typed)
     gcpi_map(c, fn, typed, v, 4, 0, c->outputs > 1 ? (unsigned char *)c->out[1].data : NULL, c->din[0].accumulate);
 }
 
+static int gcpi_view_same(const gcp_view *a, const gcp_view *b) { return a->data == b->data && a->pitch == b->pitch; }
 static void gcpi_view_copy(const gcp_call *c, const gcp_view *to, const gcp_view *from, int accumulate)
 {
     const gcp_view *v[2];
-    if (to->data == from->data && to->pitch == from->pitch && !accumulate) return;
+    if (gcpi_view_same(to, from) && !accumulate) return;
     v[0] = to; v[1] = from;
     gcpi_map(c, gcpi_copy_span, 1, v, 2, 0, NULL, accumulate);
 }
@@ -10554,19 +10763,31 @@ static int gcpi_attention_cuts(const gcpi_attention *a) { return a->causal && !a
 /* What a worker holds: scratch of products, scores and their gradients [rows][tile], sums of results, a value a row;
    where results may be halves, those of a block and their gradients. */
 typedef struct gcpi_attention_room { ptrdiff_t scratch, scores, sums, results, bytes; } gcpi_attention_room;
-/* Of the products of a block of m rows and n keys. */
-static size_t gcpi_attention_scratch(const gcpi_attention *a, int m, int n, int backward, const gcpi_par *par)
+/* Products are a task's own: on its thread. par: of operands; inner: of scores, which are never rounded. */
+typedef struct gcpi_attention_pars { gcpi_par par, inner; } gcpi_attention_pars;
+static gcpi_attention_pars gcpi_attention_pars_of(const gcp_target *target, gcp_store store)
 {
-    const size_t forward = GCPI_MAX(gcpi_gemm_scratch(0, 1, m, n, a->d, par), gcpi_gemm_scratch(0, 0, m, a->e, n, par));
+    gcpi_attention_pars p;
+    p.par = p.inner = gcpi_serial_par(target, store);
+    p.inner.duos = 0;
+    return p;
+}
+/* Of the products of a block of m rows and n keys. */
+static size_t gcpi_attention_scratch(const gcpi_attention *a, int m, int n, int backward, const gcpi_attention_pars *p)
+{
+    const gcpi_par *par = &p->par, *inner = &p->inner;
+    const size_t forward =
+        GCPI_MAX(gcpi_gemm_scratch(0, 1, m, n, a->d, par), gcpi_gemm_scratch(0, 0, m, a->e, n, inner));
     if (!backward) return forward;
-    const size_t rows = GCPI_MAX(gcpi_gemm_scratch(0, 1, m, n, a->e, par), gcpi_gemm_scratch(0, 0, m, a->d, n, par)),
-                 keys = GCPI_MAX(gcpi_gemm_scratch(1, 0, n, a->e, m, par), gcpi_gemm_scratch(1, 0, n, a->d, m, par));
+    const size_t rows = GCPI_MAX(gcpi_gemm_scratch(0, 1, m, n, a->e, par), gcpi_gemm_scratch(0, 0, m, a->d, n, inner)),
+                 keys = GCPI_MAX(gcpi_gemm_scratch(1, 0, n, a->e, m, inner),
+                                 gcpi_gemm_scratch(1, 0, n, a->d, m, inner));
     return GCPI_MAX(forward, GCPI_MAX(rows, keys));
 }
 static gcpi_attention_room gcpi_attention_room_of(const gcpi_attention *a, const gcp_target *target, gcp_store store,
                                                   int backward)
 {
-    const gcpi_par par = gcpi_serial_par(target, store);
+    const gcpi_attention_pars pars = gcpi_attention_pars_of(target, store);
     const int step = GCPI_ATTENTION_ROWS, r = GCPI_MIN(a->rows, step), last = (a->rows - 1) % r + 1,
               k = backward ? a->tile : GCPI_MIN(a->keys, (int)GCPI_ATTENTION_KEYS);
     const size_t values = sizeof(gcp_real);
@@ -10574,10 +10795,10 @@ static gcpi_attention_room gcpi_attention_room_of(const gcpi_attention *a, const
     size_t most = 0;
     /* the last rows and keys are fewer, causal blocks may be, and a smaller product may ask for more */
     for (int m = last;; m = r) {
-        most = GCPI_MAX(most, gcpi_attention_scratch(a, m, k, backward, &par));
-        most = GCPI_MAX(most, gcpi_attention_scratch(a, m, (a->keys - 1) % k + 1, backward, &par));
+        most = GCPI_MAX(most, gcpi_attention_scratch(a, m, k, backward, &pars));
+        most = GCPI_MAX(most, gcpi_attention_scratch(a, m, (a->keys - 1) % k + 1, backward, &pars));
         for (int n = step; gcpi_attention_cuts(a) && n < k; n += step)
-            most = GCPI_MAX(most, gcpi_attention_scratch(a, m, n, backward, &par));
+            most = GCPI_MAX(most, gcpi_attention_scratch(a, m, n, backward, &pars));
         if (m == r) break;
     }
     room.scratch = (ptrdiff_t)gcpi_round(most, 64);
@@ -10678,7 +10899,7 @@ typedef struct gcpi_attention_job {
     const gcp_call *call;
     gcpi_attention a;
     gcpi_attention_room room;
-    gcpi_par par;                          /* of products: one thread */
+    gcpi_attention_pars pars;
     int blocks;                            /* of rows, or of keys */
 } gcpi_attention_job;
 
@@ -10690,7 +10911,7 @@ static gcpi_attention_job gcpi_attention_job_of(const gcp_call *c, int backward)
     j.call = c;
     j.a = gcpi_attention_of(gcpi_attr(c->attributes), in);
     j.room = gcpi_attention_room_of(&j.a, c->target, c->store, backward);
-    j.par = gcpi_serial_par(c->target, c->store);
+    j.pars = gcpi_attention_pars_of(c->target, c->store);
     j.blocks = 0;
     return j;
 }
@@ -10751,7 +10972,7 @@ static void gcpi_attention_scores(const gcpi_attention_job *j, const gcpi_attent
     const gcp_view *q = &j->call->in[0], *k = &j->call->in[1];
     gcpi_gemm(0, 1, b->rows, b->keys, a->d, gcpi_head(q, sample, b->first, head, a->d), q->pitch,
               gcpi_head(k, sample, b->from, head / a->group, a->d), k->pitch, NULL, gcpi_reals(b->scores), b->pitch, 0,
-              scratch, &j->par);
+              scratch, &j->pars.par);
 }
 
 /* Rows of from, times scale, are stored or added. */
@@ -10766,7 +10987,7 @@ GCPI_LOOP void gcpi_attention_scale(gcp_real *to, ptrdiff_t pitch, int accumulat
 static void gcpi_attention_store(const gcpi_attention_job *j, gcpi_array to, ptrdiff_t pitch, int accumulate,
                                  const gcp_real *from, int rows, int width, gcp_real scale)
 {
-    const gcpi_halves *h = gcpi_halves_of(j->par.isa);
+    const gcpi_halves *h = gcpi_halves_of(j->pars.par.isa);
     gcp_real part[GCPI_PIECE];
     if (!to.half) gcpi_attention_scale((gcp_real *)to.at, pitch, accumulate, from, rows, width, scale);
     for (int r = 0; to.half && r < rows; r++)
@@ -10798,7 +11019,7 @@ static void gcpi_attention_task(void *arg, int index, int worker)
         gcpi_attention_weigh(&b);
         gcpi_gemm(0, 0, rows, a->e, b.keys, gcpi_reals(b.scores), b.pitch,
                   gcpi_head(&c->in[2], sample, key, head / a->group, a->e), c->in[2].pitch, NULL, gcpi_reals(result),
-                  a->e, 1, room, &j->par);
+                  a->e, 1, room, &j->pars.inner);
     }
     for (int r = 0; r < rows; r++) {
         const gcp_real share = sum[r] > 0 || sum[r] != sum[r] ? (gcp_real)(1 / sum[r]) : 0;
@@ -10823,7 +11044,7 @@ static const gcp_real *gcpi_attention_rows(const gcpi_attention_job *j, const gc
     const gcpi_array rows = gcpi_head(v, sample, b->first, head, j->a.e);
     *pitch = rows.half ? j->a.e : v->pitch;
     if (!rows.half) return (const gcp_real *)rows.at;
-    gcpi_array_load(gcpi_halves_of(j->par.isa), rows, v->pitch, (gcp_real *)room, j->a.e, b->rows, j->a.e);
+    gcpi_array_load(gcpi_halves_of(j->pars.par.isa), rows, v->pitch, (gcp_real *)room, j->a.e, b->rows, j->a.e);
     return (const gcp_real *)room;
 }
 
@@ -10842,7 +11063,7 @@ static gcpi_attention_block gcpi_attention_back(const gcpi_attention_job *j, int
     gcpi_attention_scores(j, &b, sample, head, room);
     gcpi_gemm(0, 1, b.rows, b.keys, a->e, gcpi_head(dy, sample, row, head, a->e), dy->pitch,
               gcpi_head(v, sample, key, head / a->group, a->e), v->pitch, NULL, gcpi_reals(b.gradients), b.pitch, 0,
-              room, &j->par);
+              room, &j->pars.par);
     gcpi_attention_again(&b);
     return b;
 }
@@ -10859,7 +11080,7 @@ static void gcpi_attention_rows_back(const gcpi_attention_job *j, const gcpi_att
     if (c->din[0].data)
         gcpi_gemm(0, 0, b->rows, a->d, b->keys, gcpi_reals(b->gradients), b->pitch,
                   gcpi_head(k, sample, b->from, head / a->group, a->d), k->pitch, NULL, gcpi_reals(dq), a->d,
-                  b->from > 0, scratch, &j->par);
+                  b->from > 0, scratch, &j->pars.inner);
 }
 static void gcpi_attention_dq_store(const gcpi_attention_job *j, int sample, int head, int row, int rows,
                                     const gcp_real *dq)
@@ -10889,11 +11110,11 @@ static void gcpi_attention_keys_back(const gcpi_attention_job *j, int sample, in
             if (c->din[2].data)
                 gcpi_gemm(1, 0, b.keys, a->e, rows, gcpi_reals(b.scores), b.pitch,
                           gcpi_head(dy, sample, row, head, a->e), dy->pitch, NULL, gcpi_reals(dv), a->e, 1, room,
-                          &j->par);
+                          &j->pars.inner);
             if (c->din[1].data)
                 gcpi_gemm(1, 0, b.keys, a->d, rows, gcpi_reals(b.gradients), b.pitch,
                           gcpi_head(q, sample, row, head, a->d), q->pitch, NULL, gcpi_reals(dk), a->d, 1, room,
-                          &j->par);
+                          &j->pars.inner);
             if (!whole) continue;
             gcpi_attention_rows_back(j, &b, sample, head, dq, room);
             gcpi_attention_dq_store(j, sample, head, row, rows, dq);
@@ -11079,20 +11300,34 @@ static int gcpi_concat_shape(gcp_shape_call *s)
     s->out[0].d[3] = (int)channels;
     return gcpi_all_real(s);
 }
-static void gcpi_concat_forward(const gcp_call *c)
+/* A pass over some pixels of all parts, then over the next: so many that each part is a stream, so few that the whole's
+   stay in L2. */
+enum { GCPI_PARTS_CHUNKS = 8 };
+typedef struct gcpi_parts_job { gcpi_map_job part[GCP_MAX_INPUTS]; int count; size_t pixels, chunk; } gcpi_parts_job;
+static void gcpi_parts_task(void *arg, int index, int worker)
 {
-    for (int i = 0, at = 0; i < c->inputs; at += c->in[i++].shape.d[3]) {
-        gcp_view part = gcpi_channels(&c->out[0], at, c->in[i].shape.d[3]);
-        gcpi_view_copy(c, &part, &c->in[i], 0);
-    }
+    const gcpi_parts_job *job = (const gcpi_parts_job *)arg;
+    const size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
+    for (int i = 0; i < job->count; i++) gcpi_map_pixels(&job->part[i], first, last);
+    (void)worker;
 }
-static void gcpi_concat_backward(const gcp_call *c)
+/* Between the channels of `whole` and the parts, which hold them one after another; back: from it to them. */
+static void gcpi_parts_copy(const gcp_call *c, const gcp_view *whole, const gcp_view *parts, int back)
 {
+    gcpi_parts_job job;
+    job.count = 0; job.pixels = gcpi_pixels(whole->shape);
+    job.chunk = GCPI_PARTS_CHUNKS * gcpi_map_chunk((size_t)whole->shape.d[3]);
     for (int i = 0, at = 0; i < c->inputs; at += c->in[i++].shape.d[3]) {
-        gcp_view part = gcpi_channels(&c->dout[0], at, c->in[i].shape.d[3]);
-        if (c->din[i].data) gcpi_view_copy(c, &c->din[i], &part, c->din[i].accumulate);
+        const gcp_view there = gcpi_channels(whole, at, c->in[i].shape.d[3]), *v[2];
+        const int adds = back && parts[i].accumulate;
+        v[!back] = &parts[i]; v[back] = &there;
+        if (!parts[i].data || (gcpi_view_same(v[0], v[1]) && !adds)) continue;
+        job.part[job.count++] = gcpi_map_job_of(c, gcpi_copy_span, 1, v, 2, 0, NULL, adds);
     }
+    if (job.count) gcpi_parallel(c->target, (int)((job.pixels + job.chunk - 1) / job.chunk), gcpi_parts_task, &job);
 }
+static void gcpi_concat_forward(const gcp_call *c) { gcpi_parts_copy(c, &c->out[0], c->in, 0); }
+static void gcpi_concat_backward(const gcp_call *c) { gcpi_parts_copy(c, &c->dout[0], c->din, 1); }
 
 static int gcpi_slice_shape(gcp_shape_call *s)
 {

@@ -41,7 +41,12 @@ static void shuffled(void *context, int tasks, void (*task)(void *arg, int index
 
 static gcpi_par par_of(int *threads, int isa)
 {
-    gcpi_par par = { threads, *threads, shuffled, isa, 0 };
+    gcpi_par par = { threads, *threads, shuffled, isa, 0, 0 };
+    return par;
+}
+static gcpi_par halves_par_of(int *threads, int isa)
+{
+    gcpi_par par = { threads, *threads, shuffled, isa, 1, isa == GCP_ISA_AVX512_BF16 };
     return par;
 }
 
@@ -274,38 +279,66 @@ static int rounded_same(gcpi_array d, buffer floats, int rounds)
     return 1;
 }
 
-/* The same pass on halves by any number of threads. The operands of o are rounded. */
-static void conv_halves(const gcpi_conv *c, int pass, const operands *o, int isa)
+static void conv_pass_of_halves(const gcpi_conv *c, int pass, gcpi_array x, buffer w, buffer bias, gcpi_array y,
+                                int accumulate, int threads, int isa)
 {
-    int threads = between(1, THREADS), accumulate = pass == GCPI_FORWARD && o->bias.count ? 0 : below(2);
-    const gcpi_halves *h = gcpi_halves_of(isa);
     gcpi_conv dense = *c;
-    gcpi_par par = par_of(&threads, isa);
-    if (sizeof(gcp_real) != sizeof(float)) return;
-    par.halves = 1;
-    h->settle(o->x.data, (ptrdiff_t)o->x.count);
-    h->settle(o->y.data, (ptrdiff_t)o->y.count);
-    gcpi_array x, y;
-    buffer hx = halves_of(o->x, -1, &x), hy = halves_of(o->y, -1, &y), dw = copy_of(o->w);
-    conv_run(c, pass, o, accumulate, 1, isa);
+    gcpi_par par = halves_par_of(&threads, isa);
     dense.xpitch = c->ci, dense.ypitch = c->co;
     buffer scratch = buffer_of((gcpi_conv_scratch(&dense, pass, &par) + sizeof(gcp_real) - 1) / sizeof(gcp_real));
-    const buffer all[] = { scratch, hx, hy, dw };
-    for (int i = 0; i < 4; i++) fence(all[i], 1);
+    fence(scratch, 1);
     if (pass == GCPI_FORWARD)
-        gcpi_conv_forward(c, x, dw.data, o->bias.count ? o->bias.data : NULL, y, accumulate, NULL, scratch.data, &par);
+        gcpi_conv_forward(c, x, w.data, bias.count ? bias.data : NULL, y, accumulate, NULL, scratch.data, &par);
     else if (pass == GCPI_BACKWARD_DATA)
-        gcpi_conv_backward_data(c, y, dw.data, NULL, x, accumulate, scratch.data, &par);
-    else gcpi_conv_backward_weights(c, x, y, dw.data, accumulate, scratch.data, &par);
-    for (int i = 0; i < 4; i++) fence(all[i], 0);
-    CHECK(guarded(scratch) && guarded(hx) && guarded(hy) && guarded(dw));
-    const int same = rounded_same(x, o->x, 1) && rounded_same(y, o->y, 1) && same_bits(dw, o->w);
+        gcpi_conv_backward_data(c, y, w.data, NULL, x, accumulate, scratch.data, &par);
+    else gcpi_conv_backward_weights(c, x, y, w.data, accumulate, scratch.data, &par);
+    fence(scratch, 0);
+    CHECK(guarded(scratch));
+    release(scratch);
+}
+
+/* Gradients of weights from duos: in another order than from floats, but in one, whatever the threads. Twice as many
+   terms are summed in a row, with twice the error. */
+static int weights_near(const gcpi_conv *c, const operands *o, gcpi_array x, gcpi_array y, buffer before, buffer dw,
+                        int accumulate, int isa)
+{
+    sums s = { calloc(dw.count + 1, sizeof(double)), calloc(dw.count + 1, sizeof(double)) };
+    buffer again = copy_of(before);
+    conv_terms(c, GCPI_BACKWARD_WEIGHTS, o->x.data, o->w.data, o->y.data, s);
+    conv_pass_of_halves(c, GCPI_BACKWARD_WEIGHTS, x, again, o->bias, y, accumulate, THREADS, isa);
+    const int near = same_bits(again, dw) && worst(dw.data, before.data, dw.count, 1, 1, accumulate, NULL, s) <= 2;
+    release(again);
+    free(s.sum); free(s.size);
+    return near;
+}
+
+/* The same pass on halves by any number of threads. The operands of o are rounded; so are weights where duos are
+   multiplied. */
+static void conv_halves(const gcpi_conv *c, int pass, const operands *o, int isa)
+{
+    int threads = between(1, THREADS), accumulate = pass == GCPI_FORWARD && o->bias.count ? 0 : below(2),
+        duos = isa == GCP_ISA_AVX512_BF16, weights = pass == GCPI_BACKWARD_WEIGHTS;
+    const gcpi_halves *h = gcpi_halves_of(isa);
+    if (sizeof(gcp_real) != sizeof(float)) return;
+    h->settle(o->x.data, (ptrdiff_t)o->x.count);
+    h->settle(o->y.data, (ptrdiff_t)o->y.count);
+    if (duos) h->settle(o->w.data, (ptrdiff_t)o->w.count);
+    gcpi_array x, y;
+    buffer hx = halves_of(o->x, -1, &x), hy = halves_of(o->y, -1, &y), dw = copy_of(o->w), before = copy_of(o->w);
+    conv_run(c, pass, o, accumulate, 1, isa);
+    const buffer all[] = { hx, hy, dw };
+    for (int i = 0; i < 3; i++) fence(all[i], 1);
+    conv_pass_of_halves(c, pass, x, dw, o->bias, y, accumulate, threads, isa);
+    for (int i = 0; i < 3; i++) fence(all[i], 0);
+    CHECK(guarded(hx) && guarded(hy) && guarded(dw));
+    const int same = rounded_same(x, o->x, 1) && rounded_same(y, o->y, 1) &&
+                     (duos && weights ? weights_near(c, o, x, y, before, dw, accumulate, isa) : same_bits(dw, o->w));
     CHECK(same);
     if (!same && check_shown())
         fprintf(stderr, "  n %d, %dx%dx%d to %dx%dx%d, kernel %dx%d, stride %d %d, pad %d %d, dilation %d %d, "
                 "groups %d, pass %d, isa %d, accumulate %d, threads %d\n", c->n, c->h, c->w, c->ci, c->ho, c->wo, c->co,
                 c->kh, c->kw, c->sh, c->sw, c->pt, c->pl, c->dh, c->dw, c->groups, pass, isa, accumulate, threads);
-    release(scratch); release(hx); release(hy); release(dw);
+    release(hx); release(hy); release(dw); release(before);
 }
 
 static void convolutions(int shapes)
@@ -522,20 +555,16 @@ static void product_halves(int isa, int ta, int tb, int m, int n, int k, int spa
            c = random_buffer((size_t)(m * ldc)), bias = random_buffer((size_t)n);
     buffer all[] = { a, b, c }, halves[3];
     gcpi_array d[3];
-    gcpi_par par = par_of(&threads, isa);
+    gcpi_par floats = par_of(&threads, isa), both = halves_par_of(&threads, isa);
     for (int i = 0; i < 3; i++) {
         gcpi_halves_of(isa)->settle(all[i].data, (ptrdiff_t)all[i].count);
         halves[i] = halves_of(all[i], outer && i == 2 ? 0 : -1, &d[i]);
     }
-    for (par.halves = 0; par.halves < 2; par.halves++) {
-        buffer scratch = buffer_of((gcpi_gemm_scratch(ta, tb, m, n, k, &par) + sizeof(gcp_real) - 1) /
-                                   sizeof(gcp_real));
-        if (par.halves)
-            gcpi_gemm(ta, tb, m, n, k, d[0], lda, d[1], ldb, with_bias ? bias.data : NULL, d[2], ldc, accumulate,
-                      scratch.data, &par);
-        else
-            gcpi_gemm(ta, tb, m, n, k, gcpi_reals(a.data), lda, gcpi_reals(b.data), ldb, with_bias ? bias.data : NULL,
-                      gcpi_reals(c.data), ldc, accumulate, scratch.data, &par);
+    for (int half = 0; half < 2; half++) {
+        const gcpi_par *par = half ? &both : &floats;
+        buffer scratch = buffer_of((gcpi_gemm_scratch(ta, tb, m, n, k, par) + sizeof(gcp_real) - 1) / sizeof(gcp_real));
+        gcpi_gemm(ta, tb, m, n, k, half ? d[0] : gcpi_reals(a.data), lda, half ? d[1] : gcpi_reals(b.data), ldb,
+                  with_bias ? bias.data : NULL, half ? d[2] : gcpi_reals(c.data), ldc, accumulate, scratch.data, par);
         CHECK(guarded(scratch));
         release(scratch);
     }

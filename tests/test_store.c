@@ -359,22 +359,67 @@ static void bytes(void)
     CHECK(!gcp_error(net));
 }
 
-/* Blocks of rows in floats: all tasks on the last worker, whose share of a workspace ends where the workspace does. */
+static int has_duos(void)
+{
+    static gcp_arena arena;
+    const gcp_target target = { .isa = GCP_ISA_AVX512_BF16 };
+    arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    gcp_tape *t = gcp_tape_make(&arena, .ops = 4);
+    gcp_plan plan = gcp_plan_make(gcp_relu(gcp_input(t, "x", GCP_SHAPE(2))), .inference = 1, .target = &target);
+    return gcp_plan_ok(&plan);
+}
+
 /* The cost model: where products bound a step, it takes as long as the rate of what is rounded says. */
 static void rates(void)
 {
-    const gcp_target one = { .flops_per_second = 1e9, .bytes_per_second = 1e15 },
-                     two = { .flops_per_second = 1e9, .bf16_flops_per_second = 2e9, .bytes_per_second = 1e15 };
-    double seconds[3];
-    for (int k = 0; k < 3; k++) {
+    const gcp_target one = { .isa = GCP_ISA_SCALAR, .flops_per_second = 1e9, .bytes_per_second = 1e15 },
+                     two = { .flops_per_second = 1e9, .bf16_flops_per_second = 2e9, .bytes_per_second = 1e15 },
+                     duos = { .isa = GCP_ISA_AVX512_BF16, .flops_per_second = 1e9, .bytes_per_second = 1e15 };
+    const gcp_target *of[4] = { &one, &one, &two, has_duos() ? &duos : &two };
+    double seconds[4];
+    for (int k = 0; k < 4; k++) {
         gcp_tensor loss = plain_net();
-        seconds[k] = gcp_plan_make(loss, .store = k ? GCP_STORE_BF16 : GCP_STORE_REAL, .target = k > 1 ? &two : &one)
-                         .seconds;
+        seconds[k] = gcp_plan_make(loss, .store = k ? GCP_STORE_BF16 : GCP_STORE_REAL, .target = of[k]).seconds;
     }
     CHECK_NEAR(seconds[1], seconds[0], 1e-4 * seconds[0]);
     CHECK_NEAR(seconds[2], seconds[0] / 2, 1e-4 * seconds[0]);
+    CHECK_NEAR(seconds[3], seconds[2], 1e-4 * seconds[0]);
 }
 
+/* Where the CPU multiplies bfloat16, weights are rounded first. With weights that are rounded already the loss has the
+   bits of the kernels of floats, and so has the gradient of the input. */
+static double loss_of_weights(int isa, int rounded, float *gradient)
+{
+    static float w[1 << 14];
+    const gcp_target target = { .isa = isa };
+    gcp_tensor loss = plain_net();
+    gcp_plan plan = gcp_plan_make(loss, .store = GCP_STORE_BF16, .target = &target);
+    gcp_bind(&plan, memory, sizeof memory);
+    for (int i = 0; rounded && !gcp_is_nil(gcp_nth_parameter(net, i)); i++) {
+        gcp_tensor p = gcp_nth_parameter(net, i);
+        gcp_read(&plan, p, w);
+        for (size_t k = 0; k < gcp_elements(p); k++) w[k] = gcp_bf16_value(gcp_bf16(w[k]));
+        gcp_write(&plan, p, w);
+    }
+    feed(&plan, 5);
+    const double value = gcp_step(&plan);
+    gcp_grad(&plan, image, gradient);
+    CHECK(!gcp_error(net));
+    return value;
+}
+static void weights_rounded(void)
+{
+    static float gradient[4][4 * 16 * 16 * 8];
+    double loss[4];
+    if (!has_duos()) return;
+    for (int k = 0; k < 4; k++)
+        loss[k] = loss_of_weights(k & 1 ? GCP_ISA_AVX512 : GCP_ISA_AVX512_BF16, k / 2, gradient[k]);
+    CHECK(loss[2] == loss[3] && !memcmp(gradient[2], gradient[3], sizeof gradient[2]));
+    CHECK(loss[0] == loss[2] && !memcmp(gradient[0], gradient[2], sizeof gradient[0]));
+    CHECK(loss[1] != loss[3] && fabs(loss[1] - loss[3]) < 0.02 * loss[3]);
+}
+
+/* Blocks of rows in floats: all tasks on the last worker, whose share of a workspace ends where the workspace does. */
 static void on_last(void *context, int n, void (*task)(void *, int, int), void *argument)
 {
     (void)context;
@@ -575,6 +620,7 @@ int main(void)
     for (int i = 0; i < POINTWISE_CALLS; i++) one("pointwise", OPS, i, (unsigned)i);
     bytes();
     rates();
+    weights_rounded();
     for (int width = 3; width <= 1500; width = width * 2 + 3) blocks(width);
     goes_on();
     custom();

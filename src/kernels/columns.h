@@ -152,6 +152,13 @@ GCPI_FAST static void gcpi_pack_rows(const gcpi_simd *simd, gcp_real *out, int w
     }
 }
 
+/* Zeros behind the columns of packed rows. */
+static void gcpi_pad_rows(gcp_real *out, int width, int cols, int rows)
+{
+    for (int i = 0; i < rows && cols < width; i++)
+        memset(out + (ptrdiff_t)i * width + cols, 0, (size_t)(width - cols) * sizeof *out);
+}
+
 /* The same of halves: rs or cs is 1. turned: room for GCPI_PACK_ROWS rows of a panel. */
 GCPI_FAST static void gcpi_pack_halves(const gcpi_simd *simd, const gcpi_halves *halves, gcp_real *out, int width,
                                        int cols, gcpi_array w, int rows, ptrdiff_t rs, ptrdiff_t cs, gcp_real *turned)
@@ -162,13 +169,32 @@ GCPI_FAST static void gcpi_pack_halves(const gcpi_simd *simd, const gcpi_halves 
             gcpi_array_load(halves, gcpi_array_at(w, r), cs, turned, n, cols, n);
             simd->turn(out, width, n, cols, turned, n);
         } else gcpi_array_load(halves, gcpi_array_at(w, r * rs), rs, out, width, n, cols);
-        for (int i = 0; i < n && cols < width; i++)
-            memset(out + (ptrdiff_t)i * width + cols, 0, (size_t)(width - cols) * sizeof *out);
+        gcpi_pad_rows(out, width, cols, n);
+    }
+}
+
+/* The same of duos: a row of them is two of w; alone: the last is one. */
+GCPI_FAST static void gcpi_pack_duos(const gcpi_simd *simd, gcp_real *out, int width, int cols, gcpi_array w, int rows,
+                                     ptrdiff_t rs, ptrdiff_t cs, gcp_real *turned, int alone)
+{
+    for (int r = 0, n; r < rows; r += n, out += (ptrdiff_t)n * width) {
+        const gcpi_array from = gcpi_array_at(w, 2 * r * rs);
+        n = gcpi_min(rows - r, GCPI_PACK_ROWS);
+        const int last = alone && r + n == rows, pairs = n - last;
+        if (cs != 1) {
+            gcpi_duos_load(turned, n, from, cs, rs, cols, n, last);
+            simd->turn(out, width, n, cols, turned, n);
+        } else {
+            gcpi_duos_of(out, width, from, rs, 2 * rs, pairs, cols);
+            if (last) gcpi_duos_alone(out + (ptrdiff_t)pairs * width, 1, gcpi_array_at(from, 2 * pairs * rs), 1, cols);
+        }
+        gcpi_pad_rows(out, width, cols, n);
     }
 }
 
 typedef struct gcpi_view {
     int n, h, w, channels;              /* source images; channels of one group */
+    int duos;                           /* what is read is duos: channels and a window's steps count them */
     ptrdiff_t xs[3], xc;                /* steps to the next image, row, pixel, and channel */
     int oy, ox, sy, sx, ky, kx, dy, dx; /* row y reads source rows oy + y*sy + k*dy, k < ky */
     int ho, wo;
@@ -289,7 +315,8 @@ GCPI_FAST static void gcpi_view_row(const gcpi_view *v, const gcpi_halves *halve
     memset(out + end * c, 0, (size_t)((v->ww - end) * c) * sizeof *out);
     if (end == left) return;
     x = gcpi_array_at(x, (first + left) * v->xs[2]);
-    if (v->xs[2] == c) gcpi_array_load(halves, x, 0, out + left * c, 0, 1, (end - left) * c);
+    if (v->duos) gcpi_duos_load(out + left * c, c, x, v->xs[2], 1, end - left, c, 0);
+    else if (v->xs[2] == c) gcpi_array_load(halves, x, 0, out + left * c, 0, 1, (end - left) * c);
     else gcpi_array_load(halves, x, v->xs[2], out + left * c, c, end - left, c);
 }
 

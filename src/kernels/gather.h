@@ -13,9 +13,12 @@ static void gcpi_gather_pack(const gcpi_gather *g, gcpi_array w, const gcpi_kblo
         for (int x = k->x; x < k->x + k->nx; x++)
             for (int j = x * g->v.len + k->j, end = j + k->nj, rows; j < end; j += rows) {
                 rows = gcpi_min(end - j, channels - j % channels);
-                gcpi_array from = gcpi_array_at(w, y * g->ws[0] + j / channels * g->ws[1] + j % channels * g->ws[2] +
-                                                     p->first * g->ws[3]);
-                if (w.half)
+                gcpi_array from = gcpi_array_at(w, y * g->ws[0] + j / channels * g->ws[1] +
+                                                     j % channels * g->each * g->ws[2] + p->first * g->ws[3]);
+                if (g->v.duos)
+                    gcpi_pack_duos(&g->simd, out, p->width, p->cols, from, rows, g->ws[2], g->ws[3], room,
+                                   g->odd && j + rows == channels);
+                else if (w.half)
                     gcpi_pack_halves(&g->simd, g->halves, out, p->width, p->cols, from, rows, g->ws[2], g->ws[3], room);
                 else
                     gcpi_pack_rows(&g->simd, out, p->width, p->cols, (const gcp_real *)from.at, rows, g->ws[2],
@@ -104,10 +107,11 @@ typedef struct gcpi_rows_held {
 GCPI_FAST static void gcpi_held_row(const gcpi_sweep *s, gcpi_rows_held *w, int i)
 {
     const gcpi_gather *g = s->g;
-    const int n = s->part.nj;
+    const int n = s->part.nj, alone = g->odd && s->part.j + n == g->v.channels;
     gcp_real *to = s->rows + (ptrdiff_t)i * n;
     gcpi_array x = gcpi_array_at(s->x, w->from[i]);
-    if (g->v.xc == 1) gcpi_array_load(g->halves, x, 0, to, 0, 1, n);
+    if (g->v.duos) gcpi_duos_load(to, 0, x, 0, g->v.xc, 1, n, alone);
+    else if (g->v.xc == 1) gcpi_array_load(g->halves, x, 0, to, 0, 1, n);
     else gcpi_array_load(g->halves, x, g->v.xc, to, 1, n, 1);
     w->a[i] = to;
 }
@@ -121,9 +125,12 @@ static int gcpi_held_even(const ptrdiff_t *at, int rows)
 GCPI_FAST static void gcpi_held_load(const gcpi_sweep *s, gcpi_rows_held *w)
 {
     const gcpi_gather *g = s->g;
-    const int n = s->part.nj;
+    const int n = s->part.nj, alone = g->odd && s->part.j + n == g->v.channels;
     if (g->v.direct && g->v.xc == 1 && w->rows > 1 && gcpi_held_even(w->from, w->rows)) {
-        gcpi_array_load(g->halves, gcpi_array_at(s->x, w->from[0]), w->from[1] - w->from[0], s->rows, n, w->rows, n);
+        const gcpi_array x = gcpi_array_at(s->x, w->from[0]);
+        const ptrdiff_t pitch = w->from[1] - w->from[0];
+        if (g->v.duos) gcpi_duos_load(s->rows, n, x, pitch, 1, w->rows, n, alone);
+        else gcpi_array_load(g->halves, x, pitch, s->rows, n, w->rows, n);
         for (int i = 0; i < w->rows; i++) w->a[i] = s->rows + (ptrdiff_t)i * n;
     }
     else for (int i = 0; i < w->rows && g->v.direct; i++) gcpi_held_row(s, w, i);
@@ -168,7 +175,8 @@ GCPI_FAST static void gcpi_sweep_pixels(gcpi_sweep *s, gcpi_block part)
     const gcpi_gather *g = s->g;
     const gcpi_view *v = &g->v;
     const ptrdiff_t first =
-        s->first + s->part.y * v->dy * v->ws[1] + s->part.x * v->dx * v->ws[2] + s->part.j * v->xc;
+        s->first + s->part.y * v->dy * v->ws[1] + s->part.x * v->dx * v->ws[2] +
+        s->part.j * (v->direct ? g->each : 1) * v->xc;
     const ptrdiff_t xstep = v->sx * v->ws[2], ystep = g->ys[2];
     const int burst = !g->halves && g->simd.burst && v->direct && GCPI_ROWS * s->k.nj <= 2 * GCPI_L1_HALF;
     gcpi_rows_held w;

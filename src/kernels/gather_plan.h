@@ -18,6 +18,7 @@ typedef struct gcpi_gather {
     int windowed;                     /* x is copied, wherever it lies */
     /* set by gcpi_gather_plan */
     const gcpi_halves *halves;        /* NULL: x and y are gcp_real */
+    int each, odd;                    /* values that a term multiplies: 2 in duos, of the last 1 if odd */
     gcpi_simd simd;
     gcpi_columns columns; /* output channels; planar: pixels of a row */
     /* planar: values of packed w; shared: these, and a panel of starting values for each row of the tiles */
@@ -39,15 +40,15 @@ typedef struct gcpi_gather {
  * instead. The window is copied as [row][channel][x], so (ky, channel) is one evenly spaced run,
  * and output channels are the rows of the tile. */
 
-/* Whether it fills enough lanes to pay for transposing x and y. */
-static int gcpi_planar_pays(const gcpi_gather *g, int cols)
+/* Whether it fills enough lanes to pay for transposing x and y. It multiplies no duos. */
+static int gcpi_planar_pays(const gcpi_gather *g, int cols, int duos)
 {
     int lanes = g->simd.lanes, mr;
     gcpi_kernel_of(&g->simd, g->simd.nv, cols, &mr);
     double across = cols / ((double)gcpi_ceil(cols, lanes) * lanes);
     double along = g->v.wo / ((double)gcpi_ceil(g->v.wo, lanes) * lanes) * cols / ((double)gcpi_ceil(cols, mr) * mr);
     return g->groups == 1 && g->v.sx == 1 && g->v.xc == 1 && g->v.wo > lanes && g->v.ky * g->v.kx >= 9 &&
-           g->v.channels > 0 && cols <= GCPI_PLANAR_COLS && along > 1.05 * across;
+           g->v.channels > 0 && cols <= GCPI_PLANAR_COLS && along > (duos ? 2.1 : 1.05) * across;
 }
 
 static size_t gcpi_planar_plan(gcpi_gather *g, int cols, const gcpi_par *par)
@@ -138,7 +139,7 @@ static int gcpi_gather_place(const gcpi_gather *g, ptrdiff_t terms)
     const gcpi_view *v = &g->v;
     int few = g->simd.nv * g->simd.lanes < GCPI_NR_MAX ? GCPI_PLACE_FEW / 4 : GCPI_PLACE_FEW,
         most = gcpi_gather_crowded(g, terms) ? few : GCPI_PLACE_PIXELS;
-    return g->ws[3] == 1 && v->runs == v->kx && !g->w.half && (double)v->n * v->ho * v->wo <= most;
+    return g->ws[3] == 1 && v->runs == v->kx && !g->w.half && !v->duos && (double)v->n * v->ho * v->wo <= most;
 }
 
 /* Whether a panel of w is read in place: kernels read whole vectors. */
@@ -155,14 +156,27 @@ static void gcpi_gather_floats(gcpi_gather *g, int width)
     g->sums = gcpi_line((ptrdiff_t)(g->blocks > 1 ? v->bn * v->bh * v->bw : GCPI_ROWS) * g->panels * width);
 }
 
+/* Whether two terms at a time are multiplied. Where a window holds several taps, channels come in twos. */
+static int gcpi_gather_duos(const gcpi_gather *g, const gcpi_par *par)
+{
+    return par->duos && g->v.channels > 0 &&
+           (g->v.channels % 2 == 0 || (gcpi_gather_direct(g) && gcpi_view_inside(&g->v)));
+}
+
 /* Chooses all block sizes; returns the bytes of scratch. */
 static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
 {
     g->simd = gcpi_simd_of(par->isa);
     g->halves = par->halves ? gcpi_halves_of(par->isa) : NULL;
     if (g->halves) g->v.most = GCPI_WINDOW_WIDE;
-    g->planar = gcpi_planar_pays(g, cols);
+    g->v.duos = gcpi_gather_duos(g, par);
+    g->each = 1 + g->v.duos;
+    g->planar = gcpi_planar_pays(g, cols, g->v.duos);
+    if (g->planar) g->v.duos = 0;
     if (g->planar) return gcpi_planar_plan(g, cols, par);
+    if (g->v.duos) gcpi_simd_duos(&g->simd);
+    g->odd = g->v.duos && g->v.channels % 2;
+    g->v.channels = gcpi_ceil(g->v.channels, g->each);
     g->columns = gcpi_columns_of(cols, &g->simd);
     g->sets = 1;
     g->v.skips = !g->windowed && gcpi_gather_skips(g);

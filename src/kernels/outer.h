@@ -11,7 +11,8 @@ GCPI_FAST static const gcp_real *gcpi_outer_pack(const gcpi_outer *o, gcpi_array
         for (int r = 0; r < rows; r += GCPI_OUTER_ROWS) {
             int width = gcpi_min(GCPI_OUTER_ROWS, rows - r);
             gcp_real *to = out + r / GCPI_OUTER_ROWS * block + (ptrdiff_t)line * k->w * width;
-            if (row.half) gcpi_array_load(o->halves, gcpi_array_at(row, r), o->es[2], to, width, k->w, width);
+            if (o->duos) gcpi_duos_of(to, width, gcpi_array_at(row, r), o->epair, o->es[2], k->w, width);
+            else if (row.half) gcpi_array_load(o->halves, gcpi_array_at(row, r), o->es[2], to, width, k->w, width);
             else if (width == o->es[2]) memcpy(to, from + r, (size_t)((ptrdiff_t)k->w * width) * sizeof *to);
             else if (width >= o->simd.lanes) o->simd.copy(to, from + r, k->w, o->es[2], width);
             else for (int i = 0; i < k->w; i++) gcpi_copy(to + i * width, from + i * o->es[2] + r, width);
@@ -54,7 +55,8 @@ GCPI_FAST static void gcpi_outer_row_load(const gcpi_outer *o, gcpi_array row, p
     out += (ptrdiff_t)in.begin * p->width;
     const int n = in.end - in.begin;
     const gcp_real *from = (const gcp_real *)row.at;
-    if (row.half) gcpi_array_load(o->halves, row, step, out, p->width, n, p->cols);
+    if (o->duos) gcpi_duos_of(out, p->width, row, o->xpair, step, n, p->cols);
+    else if (row.half) gcpi_array_load(o->halves, row, step, out, p->width, n, p->cols);
     else if (p->cols == p->width) o->simd.copy(out, from, n, step, p->width);
     else for (int i = 0; i < n; i++) gcpi_copy(out + (ptrdiff_t)i * p->width, from + i * step, p->cols);
     for (int i = 0; i < n && p->cols < p->width; i++)

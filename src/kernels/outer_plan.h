@@ -10,6 +10,8 @@ typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x
     int turned;    /* d is stored as [j][row]; for one group only */
     /* set by gcpi_outer_plan */
     const gcpi_halves *halves;    /* NULL: x and e are gcp_real; else both are copied, and widened by that */
+    int duos;                    /* pixels come in twos: from one to the other so many values of x, of e */
+    ptrdiff_t xpair, epair;
     gcpi_simd simd;
     gcpi_columns columns;         /* of one run; blocked: of the channels */
     /* A panel of x's channels is copied as [pixel][panel], and read at all taps. */
@@ -155,7 +157,7 @@ static void gcpi_outer_view(gcpi_outer *o)
     int channels = v->channels, lanes = o->simd.lanes;
     /* pixels at a pitch of whole pages share few sets of a cache, and many rows read them often */
     int crowded = v->xs[2] * (ptrdiff_t)sizeof(gcp_real) % 4096 == 0 && o->rows > 512;
-    o->blocked = gcpi_outer_fills(o);
+    o->blocked = o->duos || gcpi_outer_fills(o);
     o->near = o->blocked && gcpi_view_inside(v) &&
               (channels <= GCPI_OUTER_NEAR ||
                (channels <= 2 * GCPI_OUTER_NEAR && (int64_t)o->rows * channels <= GCPI_OUTER_SMALL));
@@ -200,6 +202,21 @@ static int gcpi_outer_splits(const gcpi_outer *o)
     return gcpi_max(1, most);
 }
 
+/* Pixels in twos, which duos hold: of two images or, where no tap but one reads them, side by side. */
+static int gcpi_outer_pairs(gcpi_outer *o)
+{
+    gcpi_view *v = &o->v;
+    if (v->n % 2 == 0) {
+        o->xpair = v->xs[0], o->epair = o->es[0];
+        v->xs[0] *= 2, o->es[0] *= 2, v->n /= 2;
+        return 1;
+    }
+    if (v->wo % 2 || v->ky * v->kx > 1 || !gcpi_view_inside(v)) return 0;
+    o->xpair = v->sx * v->xs[2], o->epair = o->es[2];
+    v->sx *= 2, o->es[2] *= 2, v->wo /= 2;
+    return 1;
+}
+
 static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
 {
     o->simd = gcpi_simd_of(par->isa);
@@ -207,6 +224,8 @@ static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
     o->splits = GCPI_TASKS;
     o->swapped = gcpi_outer_swaps(o);
     if (o->swapped) return gcpi_swapped_plan(o, par);
+    o->duos = par->duos && o->v.channels >= o->simd.lanes && gcpi_outer_pairs(o);
+    if (o->duos) gcpi_simd_duos(&o->simd);
     gcpi_outer_view(o);
     o->columns = gcpi_columns_of(o->blocked ? o->v.channels : o->v.len, &o->simd);
     if (o->blocked) gcpi_outer_block_plan(o);

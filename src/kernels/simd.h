@@ -5,6 +5,7 @@ typedef struct gcpi_par {
     void (*parallel_for)(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg);
     int isa;
     int halves; /* operands may be bfloat16: scratch has room for floats (halves.h) */
+    int duos;  /* and are multiplied two at a time where channels allow it (duos.h) */
 } gcpi_par;
 
 
@@ -130,16 +131,16 @@ typedef void gcpi_stripper(const gcpi_strip *s);
  * runs at a quarter of the speed. Few terms (32, 64) leave little to hide what stands around the sum: so one row of
  * starting values is loaded once, a sum of one run pays nothing for the loops around it, and the addresses of a tile
  * that prefetches nothing stay in registers, too. */
-#define GCPI_TERMS(VEC, MR, NV, FETCH)                                                                                 \
+#define GCPI_TERMS(VEC, MR, NV, FETCH, SUM)                                                                            \
     for (ptrdiff_t k = n, o = 0; k > 0; k--, o += as, at += bs) {                                                      \
         VEC row[NV];                                                                                                   \
         FETCH                                                                                                          \
         GCPI_UNROLL for (int v = 0; v < NV; v++) row[v] = *(const VEC *)(at + v * lanes);                              \
-        GCPI_UNROLL for (int i = 0; i < MR; i++)                                                                       \
-            GCPI_UNROLL for (int v = 0; v < NV; v++) acc[i][v] += a[i][o] * row[v];                                    \
+        GCPI_UNROLL for (int i = 0; i < MR; i++) { SUM(VEC, NV) }                                                      \
     }
+#define GCPI_SUM_REALS(VEC, NV) GCPI_UNROLL for (int v = 0; v < NV; v++) acc[i][v] += a[i][o] * row[v];
 
-#define GCPI_KERNEL(NAME, TARGET, VEC, MR, NV)                                                                         \
+#define GCPI_KERNEL(NAME, TARGET, VEC, MR, NV, SUM)                                                                    \
     TARGET static void NAME(const gcpi_tile *t)                                                                        \
     {                                                                                                                  \
         const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real));                                           \
@@ -163,8 +164,8 @@ typedef void gcpi_stripper(const gcpi_strip *s);
         for (;;) {                                                                                                     \
             const gcp_real *a[MR], *at = b;                                                                            \
             GCPI_UNROLL for (int i = 0; i < MR; i++) a[i] = t->a[i] + from;                                            \
-            if (t->pace) GCPI_TERMS(VEC, MR, NV, GCPI_PREFETCH_L2(ahead); ahead += t->pace;)                           \
-            else GCPI_TERMS(VEC, MR, NV, )                                                                             \
+            if (t->pace) GCPI_TERMS(VEC, MR, NV, GCPI_PREFETCH_L2(ahead); ahead += t->pace;, SUM)                      \
+            else GCPI_TERMS(VEC, MR, NV, , SUM)                                                                        \
             if (--runs <= 0) break;                                                                                    \
             const int whole = inner == 0;                                                                              \
             from += whole ? afar : t->as[1];                                                                           \
@@ -324,28 +325,28 @@ typedef gcp_real gcpi_v16 __attribute__((vector_size(16), aligned(sizeof(gcp_rea
 typedef gcp_real gcpi_v32 __attribute__((vector_size(32), aligned(sizeof(gcp_real)), may_alias));
 typedef gcp_real gcpi_v64 __attribute__((vector_size(64), aligned(sizeof(gcp_real)), may_alias));
 GCPI_VECTOR(gcpi_v128, GCPI_PLAIN, gcpi_v16)
-GCPI_KERNEL(gcpi_v128_12x1, GCPI_PLAIN, gcpi_v16, 12, 1)
-GCPI_KERNEL(gcpi_v128_6x2, GCPI_PLAIN, gcpi_v16, 6, 2)
-GCPI_KERNEL(gcpi_v128_4x3, GCPI_PLAIN, gcpi_v16, 4, 3)
+GCPI_KERNEL(gcpi_v128_12x1, GCPI_PLAIN, gcpi_v16, 12, 1, GCPI_SUM_REALS)
+GCPI_KERNEL(gcpi_v128_6x2, GCPI_PLAIN, gcpi_v16, 6, 2, GCPI_SUM_REALS)
+GCPI_KERNEL(gcpi_v128_4x3, GCPI_PLAIN, gcpi_v16, 4, 3, GCPI_SUM_REALS)
 #endif
 #if GCPI_X86
 #define GCPI_AVX2 __attribute__((target("avx2,fma")))
 #define GCPI_AVX512 __attribute__((target("avx512f,avx512vl,avx512bw,fma")))
 GCPI_VECTOR(gcpi_avx2, GCPI_HOT GCPI_AVX2, gcpi_v32)
-GCPI_KERNEL(gcpi_avx2_12x1, GCPI_HOT GCPI_AVX2, gcpi_v32, 12, 1)
-GCPI_KERNEL(gcpi_avx2_6x2, GCPI_HOT GCPI_AVX2, gcpi_v32, 6, 2)
-GCPI_KERNEL(gcpi_avx2_4x3, GCPI_HOT GCPI_AVX2, gcpi_v32, 4, 3)
+GCPI_KERNEL(gcpi_avx2_12x1, GCPI_HOT GCPI_AVX2, gcpi_v32, 12, 1, GCPI_SUM_REALS)
+GCPI_KERNEL(gcpi_avx2_6x2, GCPI_HOT GCPI_AVX2, gcpi_v32, 6, 2, GCPI_SUM_REALS)
+GCPI_KERNEL(gcpi_avx2_4x3, GCPI_HOT GCPI_AVX2, gcpi_v32, 4, 3, GCPI_SUM_REALS)
 GCPI_VECTOR(gcpi_avx512, GCPI_HOT GCPI_AVX512, gcpi_v64)
-GCPI_KERNEL(gcpi_avx512_8x1, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 1)
-GCPI_KERNEL(gcpi_avx512_8x2, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 2)
-GCPI_KERNEL(gcpi_avx512_8x3, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 3)
-GCPI_KERNEL(gcpi_avx512_5x4, GCPI_HOT GCPI_AVX512, gcpi_v64, 5, 4)
-GCPI_KERNEL(gcpi_avx512_6x4, GCPI_HOT GCPI_AVX512, gcpi_v64, 6, 4)
+GCPI_KERNEL(gcpi_avx512_8x1, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 1, GCPI_SUM_REALS)
+GCPI_KERNEL(gcpi_avx512_8x2, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 2, GCPI_SUM_REALS)
+GCPI_KERNEL(gcpi_avx512_8x3, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 3, GCPI_SUM_REALS)
+GCPI_KERNEL(gcpi_avx512_5x4, GCPI_HOT GCPI_AVX512, gcpi_v64, 5, 4, GCPI_SUM_REALS)
+GCPI_KERNEL(gcpi_avx512_6x4, GCPI_HOT GCPI_AVX512, gcpi_v64, 6, 4, GCPI_SUM_REALS)
 #endif
 GCPI_VECTOR(gcpi_scalar, GCPI_PLAIN, gcp_real)
-GCPI_KERNEL(gcpi_scalar_12x1, GCPI_PLAIN, gcp_real, 12, 1)
-GCPI_KERNEL(gcpi_scalar_6x2, GCPI_PLAIN, gcp_real, 6, 2)
-GCPI_KERNEL(gcpi_scalar_4x3, GCPI_PLAIN, gcp_real, 4, 3)
+GCPI_KERNEL(gcpi_scalar_12x1, GCPI_PLAIN, gcp_real, 12, 1, GCPI_SUM_REALS)
+GCPI_KERNEL(gcpi_scalar_6x2, GCPI_PLAIN, gcp_real, 6, 2, GCPI_SUM_REALS)
+GCPI_KERNEL(gcpi_scalar_4x3, GCPI_PLAIN, gcp_real, 4, 3, GCPI_SUM_REALS)
 
 typedef struct gcpi_simd {
     int lanes, nv; /* values per vector; most vectors in a tile's row */
@@ -386,7 +387,7 @@ static const gcpi_simd *gcpi_simd_table(int isa)
         { gcpi_avx512_8x1, gcpi_avx512_8x2, gcpi_avx512_8x3, gcpi_avx512_6x4 },
         gcpi_avx512_copy, gcpi_avx512_turn, GCPI_STRIPPERS(gcpi_avx512), gcpi_avx512_5x4, 0 };
     static const gcpi_simd avx2 = GCPI_SIMD(gcpi_avx2, 32);
-    if (isa == GCP_ISA_AVX512) return &avx512;
+    if (isa >= GCP_ISA_AVX512) return &avx512;
     if (isa == GCP_ISA_AVX2) return &avx2;
 #endif
 #if GCPI_VECTORS
@@ -410,7 +411,7 @@ static int gcpi_isa_best(void)
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("fma"))
-        return GCP_ISA_AVX512;
+        return __builtin_cpu_supports("avx512bf16") ? GCP_ISA_AVX512_BF16 : GCP_ISA_AVX512;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return GCP_ISA_AVX2;
 #endif
     return GCPI_VECTORS ? GCP_ISA_V128 : GCP_ISA_SCALAR;

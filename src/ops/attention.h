@@ -8,7 +8,7 @@ typedef struct gcpi_attention_job {
     const gcp_call *call;
     gcpi_attention a;
     gcpi_attention_room room;
-    gcpi_par par;                          /* of products: one thread */
+    gcpi_attention_pars pars;
     int blocks;                            /* of rows, or of keys */
 } gcpi_attention_job;
 
@@ -20,7 +20,7 @@ static gcpi_attention_job gcpi_attention_job_of(const gcp_call *c, int backward)
     j.call = c;
     j.a = gcpi_attention_of(gcpi_attr(c->attributes), in);
     j.room = gcpi_attention_room_of(&j.a, c->target, c->store, backward);
-    j.par = gcpi_serial_par(c->target, c->store);
+    j.pars = gcpi_attention_pars_of(c->target, c->store);
     j.blocks = 0;
     return j;
 }
@@ -81,7 +81,7 @@ static void gcpi_attention_scores(const gcpi_attention_job *j, const gcpi_attent
     const gcp_view *q = &j->call->in[0], *k = &j->call->in[1];
     gcpi_gemm(0, 1, b->rows, b->keys, a->d, gcpi_head(q, sample, b->first, head, a->d), q->pitch,
               gcpi_head(k, sample, b->from, head / a->group, a->d), k->pitch, NULL, gcpi_reals(b->scores), b->pitch, 0,
-              scratch, &j->par);
+              scratch, &j->pars.par);
 }
 
 /* Rows of from, times scale, are stored or added. */
@@ -96,7 +96,7 @@ GCPI_LOOP void gcpi_attention_scale(gcp_real *to, ptrdiff_t pitch, int accumulat
 static void gcpi_attention_store(const gcpi_attention_job *j, gcpi_array to, ptrdiff_t pitch, int accumulate,
                                  const gcp_real *from, int rows, int width, gcp_real scale)
 {
-    const gcpi_halves *h = gcpi_halves_of(j->par.isa);
+    const gcpi_halves *h = gcpi_halves_of(j->pars.par.isa);
     gcp_real part[GCPI_PIECE];
     if (!to.half) gcpi_attention_scale((gcp_real *)to.at, pitch, accumulate, from, rows, width, scale);
     for (int r = 0; to.half && r < rows; r++)
@@ -128,7 +128,7 @@ static void gcpi_attention_task(void *arg, int index, int worker)
         gcpi_attention_weigh(&b);
         gcpi_gemm(0, 0, rows, a->e, b.keys, gcpi_reals(b.scores), b.pitch,
                   gcpi_head(&c->in[2], sample, key, head / a->group, a->e), c->in[2].pitch, NULL, gcpi_reals(result),
-                  a->e, 1, room, &j->par);
+                  a->e, 1, room, &j->pars.inner);
     }
     for (int r = 0; r < rows; r++) {
         const gcp_real share = sum[r] > 0 || sum[r] != sum[r] ? (gcp_real)(1 / sum[r]) : 0;
@@ -153,7 +153,7 @@ static const gcp_real *gcpi_attention_rows(const gcpi_attention_job *j, const gc
     const gcpi_array rows = gcpi_head(v, sample, b->first, head, j->a.e);
     *pitch = rows.half ? j->a.e : v->pitch;
     if (!rows.half) return (const gcp_real *)rows.at;
-    gcpi_array_load(gcpi_halves_of(j->par.isa), rows, v->pitch, (gcp_real *)room, j->a.e, b->rows, j->a.e);
+    gcpi_array_load(gcpi_halves_of(j->pars.par.isa), rows, v->pitch, (gcp_real *)room, j->a.e, b->rows, j->a.e);
     return (const gcp_real *)room;
 }
 
@@ -172,7 +172,7 @@ static gcpi_attention_block gcpi_attention_back(const gcpi_attention_job *j, int
     gcpi_attention_scores(j, &b, sample, head, room);
     gcpi_gemm(0, 1, b.rows, b.keys, a->e, gcpi_head(dy, sample, row, head, a->e), dy->pitch,
               gcpi_head(v, sample, key, head / a->group, a->e), v->pitch, NULL, gcpi_reals(b.gradients), b.pitch, 0,
-              room, &j->par);
+              room, &j->pars.par);
     gcpi_attention_again(&b);
     return b;
 }
@@ -189,7 +189,7 @@ static void gcpi_attention_rows_back(const gcpi_attention_job *j, const gcpi_att
     if (c->din[0].data)
         gcpi_gemm(0, 0, b->rows, a->d, b->keys, gcpi_reals(b->gradients), b->pitch,
                   gcpi_head(k, sample, b->from, head / a->group, a->d), k->pitch, NULL, gcpi_reals(dq), a->d,
-                  b->from > 0, scratch, &j->par);
+                  b->from > 0, scratch, &j->pars.inner);
 }
 static void gcpi_attention_dq_store(const gcpi_attention_job *j, int sample, int head, int row, int rows,
                                     const gcp_real *dq)
@@ -219,11 +219,11 @@ static void gcpi_attention_keys_back(const gcpi_attention_job *j, int sample, in
             if (c->din[2].data)
                 gcpi_gemm(1, 0, b.keys, a->e, rows, gcpi_reals(b.scores), b.pitch,
                           gcpi_head(dy, sample, row, head, a->e), dy->pitch, NULL, gcpi_reals(dv), a->e, 1, room,
-                          &j->par);
+                          &j->pars.inner);
             if (c->din[1].data)
                 gcpi_gemm(1, 0, b.keys, a->d, rows, gcpi_reals(b.gradients), b.pitch,
                           gcpi_head(q, sample, row, head, a->d), q->pitch, NULL, gcpi_reals(dk), a->d, 1, room,
-                          &j->par);
+                          &j->pars.inner);
             if (!whole) continue;
             gcpi_attention_rows_back(j, &b, sample, head, dq, room);
             gcpi_attention_dq_store(j, sample, head, row, rows, dq);

@@ -32,19 +32,31 @@ static int gcpi_attention_cuts(const gcpi_attention *a) { return a->causal && !a
 /* What a worker holds: scratch of products, scores and their gradients [rows][tile], sums of results, a value a row;
    where results may be halves, those of a block and their gradients. */
 typedef struct gcpi_attention_room { ptrdiff_t scratch, scores, sums, results, bytes; } gcpi_attention_room;
-/* Of the products of a block of m rows and n keys. */
-static size_t gcpi_attention_scratch(const gcpi_attention *a, int m, int n, int backward, const gcpi_par *par)
+/* Products are a task's own: on its thread. par: of operands; inner: of scores, which are never rounded. */
+typedef struct gcpi_attention_pars { gcpi_par par, inner; } gcpi_attention_pars;
+static gcpi_attention_pars gcpi_attention_pars_of(const gcp_target *target, gcp_store store)
 {
-    const size_t forward = GCPI_MAX(gcpi_gemm_scratch(0, 1, m, n, a->d, par), gcpi_gemm_scratch(0, 0, m, a->e, n, par));
+    gcpi_attention_pars p;
+    p.par = p.inner = gcpi_serial_par(target, store);
+    p.inner.duos = 0;
+    return p;
+}
+/* Of the products of a block of m rows and n keys. */
+static size_t gcpi_attention_scratch(const gcpi_attention *a, int m, int n, int backward, const gcpi_attention_pars *p)
+{
+    const gcpi_par *par = &p->par, *inner = &p->inner;
+    const size_t forward =
+        GCPI_MAX(gcpi_gemm_scratch(0, 1, m, n, a->d, par), gcpi_gemm_scratch(0, 0, m, a->e, n, inner));
     if (!backward) return forward;
-    const size_t rows = GCPI_MAX(gcpi_gemm_scratch(0, 1, m, n, a->e, par), gcpi_gemm_scratch(0, 0, m, a->d, n, par)),
-                 keys = GCPI_MAX(gcpi_gemm_scratch(1, 0, n, a->e, m, par), gcpi_gemm_scratch(1, 0, n, a->d, m, par));
+    const size_t rows = GCPI_MAX(gcpi_gemm_scratch(0, 1, m, n, a->e, par), gcpi_gemm_scratch(0, 0, m, a->d, n, inner)),
+                 keys = GCPI_MAX(gcpi_gemm_scratch(1, 0, n, a->e, m, inner),
+                                 gcpi_gemm_scratch(1, 0, n, a->d, m, inner));
     return GCPI_MAX(forward, GCPI_MAX(rows, keys));
 }
 static gcpi_attention_room gcpi_attention_room_of(const gcpi_attention *a, const gcp_target *target, gcp_store store,
                                                   int backward)
 {
-    const gcpi_par par = gcpi_serial_par(target, store);
+    const gcpi_attention_pars pars = gcpi_attention_pars_of(target, store);
     const int step = GCPI_ATTENTION_ROWS, r = GCPI_MIN(a->rows, step), last = (a->rows - 1) % r + 1,
               k = backward ? a->tile : GCPI_MIN(a->keys, (int)GCPI_ATTENTION_KEYS);
     const size_t values = sizeof(gcp_real);
@@ -52,10 +64,10 @@ static gcpi_attention_room gcpi_attention_room_of(const gcpi_attention *a, const
     size_t most = 0;
     /* the last rows and keys are fewer, causal blocks may be, and a smaller product may ask for more */
     for (int m = last;; m = r) {
-        most = GCPI_MAX(most, gcpi_attention_scratch(a, m, k, backward, &par));
-        most = GCPI_MAX(most, gcpi_attention_scratch(a, m, (a->keys - 1) % k + 1, backward, &par));
+        most = GCPI_MAX(most, gcpi_attention_scratch(a, m, k, backward, &pars));
+        most = GCPI_MAX(most, gcpi_attention_scratch(a, m, (a->keys - 1) % k + 1, backward, &pars));
         for (int n = step; gcpi_attention_cuts(a) && n < k; n += step)
-            most = GCPI_MAX(most, gcpi_attention_scratch(a, m, n, backward, &par));
+            most = GCPI_MAX(most, gcpi_attention_scratch(a, m, n, backward, &pars));
         if (m == r) break;
     }
     room.scratch = (ptrdiff_t)gcpi_round(most, 64);

@@ -36,7 +36,7 @@
     static void NAME PARAMETERS                                                                             \
     {                                                                                                       \
         int isa = (TARGET)->isa;                                                                            \
-        (isa == GCP_ISA_AVX512 ? NAME##_avx512 : isa == GCP_ISA_AVX2 ? NAME##_avx2 : NAME##_any) ARGUMENTS; \
+        (isa >= GCP_ISA_AVX512 ? NAME##_avx512 : isa == GCP_ISA_AVX2 ? NAME##_avx2 : NAME##_any) ARGUMENTS; \
     }
 #else
 #define GCPI_EACH_SET(NAME, PARAMETERS, ARGUMENTS, TARGET, ANY, FUSED) GCPI_LOOP void NAME PARAMETERS { ANY; }
@@ -84,6 +84,7 @@ static gcpi_par gcpi_par_of(const gcp_target *target, gcp_store store)
     par.threads = target->threads;
     par.isa = target->isa;
     par.halves = store == GCP_STORE_BF16;
+    par.duos = par.halves && target->isa == GCP_ISA_AVX512_BF16;
     return par;
 }
 
@@ -187,6 +188,9 @@ static int gcpi_trouble(gcp_tape *t, const gcp_target *target, gcp_at at, const 
     return text != NULL;
 }
 
+/* By how much an instruction that multiplies bfloat16 does more than one that multiplies floats (duos.h). */
+static double gcpi_bf16_gain(const gcp_target *t) { return !t->device && t->isa == GCP_ISA_AVX512_BF16 ? 2 : 1; }
+
 /* Puts the defaults where a target holds zeros. */
 static gcp_target gcpi_target_of(const gcp_target *given)
 {
@@ -197,7 +201,7 @@ static gcp_target gcpi_target_of(const gcp_target *given)
     if (!t.align) t.align = 64;
     if (t.isa == GCP_ISA_BEST) t.isa = gcpi_isa_best();
     if (t.flops_per_second <= 0) t.flops_per_second = 1e11;
-    if (t.bf16_flops_per_second <= 0) t.bf16_flops_per_second = t.flops_per_second;
+    if (t.bf16_flops_per_second <= 0) t.bf16_flops_per_second = t.flops_per_second * gcpi_bf16_gain(&t);
     if (t.bytes_per_second <= 0) t.bytes_per_second = 1e10;
     if (t.far_bytes_per_second <= 0) t.far_bytes_per_second = 1e10;
     if (!t.parallel_for) t.threads = GCPI_OPENMP ? (t.threads > 0 ? t.threads : gcpi_threads()) : 1;

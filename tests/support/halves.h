@@ -19,7 +19,7 @@ static inline int instructions(unsigned seed, void *scratch, size_t size)
     if (!best) {
         gcp_tape *t = gcp_tape_make(&arena, .ops = 4);
         gcp_tensor y = gcp_relu(gcp_input(t, "x", GCP_SHAPE(2)));
-        for (int isa = GCP_ISA_AVX512; !best; isa--) {
+        for (int isa = GCP_ISA_AVX512_BF16; !best; isa--) {
             const gcp_target target = { .isa = isa };
             gcp_plan plan = gcp_plan_make(y, .inference = 1, .target = &target);
             if (gcp_plan_ok(&plan)) best = isa;
