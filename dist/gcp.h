@@ -3325,6 +3325,8 @@ GCPI_BODY gcp_real gcpi_half_rounded(gcp_real x)
 /* Element i of an operand, in a loop for halves or one for gcp_real: half is a literal. */
 #define GCPI_AT(half, p, i) \
     ((half) ? gcpi_half_value(((const gcpi_half *)(p))[i]) : ((const gcp_real *)(p))[i])
+/* An operand from element i on. */
+#define GCPI_FROM(half, p, i) ((half) ? (void *)((gcpi_half *)(void *)(p) + (i)) : (void *)((gcp_real *)(void *)(p) + (i)))
 #define GCPI_PUT(half, p, i, value)                                        \
     {                                                                      \
         if (half) ((gcpi_half *)(p))[i] = gcpi_half_of(value);             \
@@ -6555,7 +6557,7 @@ static void gcpi_map_task(void *arg, int index, int worker)
 }
 static size_t gcpi_map_chunk(size_t width) { return (GCPI_MAX((size_t)1, GCPI_CHUNK / width) + 7) / 8 * 8; }
 
-/* typed: the loop takes halves, too, where there is no mask. */
+/* typed: the loop takes halves, too. */
 static gcpi_map_job gcpi_map_job_of(const gcp_call *call, gcpi_span_fn fn, int typed, const gcp_view *const *views,
                                     int count, int out, unsigned char *mask, int accumulate)
 {
@@ -6564,7 +6566,7 @@ static gcpi_map_job gcpi_map_job_of(const gcp_call *call, gcpi_span_fn fn, int t
     job.call = call; job.fn = fn; job.mask = mask; job.dense = 1; job.out = out; job.accumulate = accumulate;
     job.pixels = gcpi_pixels(views[0]->shape);
     job.width = (size_t)views[0]->shape.d[3];
-    job.typed = typed && !mask;
+    job.typed = typed;
     for (int v = 0; v < count; v++) {
         job.view[v] = *views[v];
         if (!views[v]->data) continue;
@@ -7365,12 +7367,13 @@ GCPI_BODY gcp_real gcpi_bounded(const gcpi_rectifier *r, gcp_real x)
 /* Of x or of y: both are inside, or none is. */
 GCPI_BODY int gcpi_within(const gcpi_rectifier *r, gcp_real x) { return (x > r->low) & (x <= r->last); }
 
-static void gcpi_mask_write(const gcpi_rectifier *r, unsigned char *mask, const gcp_real *x, size_t index, size_t n)
+GCPI_BODY void gcpi_mask_write(const gcpi_rectifier *r, unsigned char *mask, const void *x, size_t index, size_t first,
+                               size_t n, const int half)
 {
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = first; i < n; i++) {
         size_t k = index + i;
         if ((k & 7) == 0) mask[k >> 3] = 0;
-        mask[k >> 3] = (unsigned char)(mask[k >> 3] | gcpi_within(r, x[i]) << (k & 7));
+        mask[k >> 3] = (unsigned char)(mask[k >> 3] | gcpi_within(r, GCPI_AT(half, x, i)) << (k & 7));
     }
 }
 
@@ -7418,62 +7421,68 @@ GCPI_BODY size_t gcpi_mask_words(const gcpi_rectifier *r, unsigned char *mask, c
 #endif
 
 /* Whole bytes of the mask at a time where the span begins at one. */
-GCPI_BODY void gcpi_mask_span(const gcpi_rectifier *r, unsigned char *mask, const gcp_real *x, size_t index, size_t n)
+GCPI_BODY void gcpi_mask_span(const gcpi_rectifier *r, unsigned char *mask, const void *x, size_t index, size_t n,
+                              const int half)
 {
     enum { RUN = 64 };
     const int above = !((double)r->last < HUGE_VAL);             /* one comparison is enough */
     unsigned char on[RUN];
-    size_t done = (index & 7) == 0 ? gcpi_mask_words(r, mask + index / 8, x, n) : 0;
+    size_t done = !half && (index & 7) == 0 ? gcpi_mask_words(r, mask + index / 8, (const gcp_real *)x, n) : 0;
     for (; (index & 7) == 0 && done + RUN <= n; done += RUN) {
-        if (above) for (int i = 0; i < RUN; i++) on[i] = x[done + (size_t)i] > r->low;
-        else for (int i = 0; i < RUN; i++) on[i] = (unsigned char)gcpi_within(r, x[done + (size_t)i]);
+        if (above) for (size_t i = 0; i < RUN; i++) on[i] = GCPI_AT(half, x, done + i) > r->low;
+        else for (size_t i = 0; i < RUN; i++) on[i] = (unsigned char)gcpi_within(r, GCPI_AT(half, x, done + i));
         for (size_t b = 0; b < RUN / 8; b++) mask[(index + done) / 8 + b] = gcpi_bits(on + 8 * b);
     }
     for (; (index & 7) == 0 && done + 8 <= n; done += 8) {
-        for (int i = 0; i < 8; i++) on[i] = (unsigned char)gcpi_within(r, x[done + (size_t)i]);
+        for (size_t i = 0; i < 8; i++) on[i] = (unsigned char)gcpi_within(r, GCPI_AT(half, x, done + i));
         mask[(index + done) / 8] = gcpi_bits(on);
     }
-    gcpi_mask_write(r, mask, x + done, index + done, n - done);
+    gcpi_mask_write(r, mask, x, index, done, n, half);
 }
 
-GCPI_BODY void gcpi_rectify_span_body(const gcpi_span *s)
+/* p: x, y. Halves come without a slope. */
+GCPI_BODY void gcpi_rectify_loop(const gcpi_span *s, const int half)
 {
     const gcpi_rectifier r = gcpi_rectifier_of(gcpi_attr(s->call->attributes), s->call->store);
     enum { PART = 1024 };                                   /* x is still in L1 when it is read again */
-    if (s->half) {
-        const gcp_real *x = s->p[0];
-        gcp_real *y = s->p[1];
-        GCPI_EACH for (size_t i = 0; i < s->n; i++) GCPI_PUT_SETTLED(1, y, i, gcpi_bounded(&r, GCPI_AT(1, x, i)))
-        return;
-    }
     for (size_t first = 0, n; first < s->n; first += n) {
-        const gcp_real *x = s->p[0] + first;
-        gcp_real *y = s->p[1] + first;
+        const void *x = GCPI_FROM(half, s->p[0], first);
+        void *y = GCPI_FROM(half, s->p[1], first);
         n = GCPI_MIN((size_t)PART, s->n - first);
-        if (s->mask) gcpi_mask_span(&r, s->mask, x, s->index + first, n);
-        GCPI_EACH for (size_t i = 0; i < n; i++) y[i] = gcpi_rectified(&r, x[i]);
+        if (s->mask) gcpi_mask_span(&r, s->mask, x, s->index + first, n, half);
+        if (half) GCPI_EACH for (size_t i = 0; i < n; i++) GCPI_PUT_SETTLED(1, y, i, gcpi_bounded(&r, GCPI_AT(1, x, i)))
+        else GCPI_EACH for (size_t i = 0; i < n; i++) GCPI_PUT(0, y, i, gcpi_rectified(&r, GCPI_AT(0, x, i)))
     }
+}
+GCPI_BODY void gcpi_rectify_span_body(const gcpi_span *s)
+{
+    if (s->half) gcpi_rectify_loop(s, 1);
+    else gcpi_rectify_loop(s, 0);
 }
 GCPI_WIDE_SPAN(gcpi_rectify_span)
 
-/* By the mask: eight values at a time for whole bytes, the rest bit by bit. accumulate is a literal. */
-GCPI_BODY void gcpi_rectify_mask_back(const gcpi_span *s, gcp_real *dx, const gcp_real *dy, gcp_real slope,
-                                      const int accumulate)
+/* By the mask: sixteen values at a time for whole bytes, the rest bit by bit. accumulate and half are literals. */
+GCPI_BODY void gcpi_rectify_mask_back(const gcpi_span *s, gcp_real slope, const int accumulate, const int half)
 {
-    static const unsigned bit[8] = { 1, 2, 4, 8, 16, 32, 64, 128 };
-    size_t bytes = (s->index & 7) == 0 ? s->n / 8 : 0;
+    static const unsigned bit[16] = { 1,    1 << 1, 1 << 2,  1 << 3,  1 << 4,  1 << 5,  1 << 6,  1 << 7,
+                                      1 << 8, 1 << 9, 1 << 10, 1 << 11, 1 << 12, 1 << 13, 1 << 14, 1 << 15 };
+    const size_t twos = (s->index & 7) == 0 ? s->n / 16 : 0;
     const unsigned char *mask = s->mask + s->index / 8;
-    for (size_t b = 0; b < bytes; b++, mask++) {
-        unsigned on = *mask;
-        gcp_real *to = dx + 8 * b;
-        const gcp_real *from = dy + 8 * b;
-        if (accumulate) GCPI_EIGHT for (int i = 0; i < 8; i++) to[i] += on & bit[i] ? from[i] : slope * from[i];
-        else GCPI_EIGHT for (int i = 0; i < 8; i++) to[i] = on & bit[i] ? from[i] : slope * from[i];
+    for (size_t b = 0; b < twos; b++, mask += 2) {
+        const unsigned on = mask[0] | (unsigned)mask[1] << 8;
+        void *to = GCPI_FROM(half, s->p[0], 16 * b);
+        const void *from = GCPI_FROM(half, s->p[1], 16 * b);
+        GCPI_EIGHT for (int i = 0; i < 16; i++) {
+            const gcp_real d = GCPI_AT(half, from, i), g = on & bit[i] ? d : slope * d;
+            if (accumulate) GCPI_PUT(half, to, i, GCPI_AT(half, to, i) + g)
+            else GCPI_PUT_SETTLED(half, to, i, g)
+        }
     }
-    for (size_t i = 8 * bytes; i < s->n; i++) {
-        size_t k = s->index + i;
-        gcp_real g = s->mask[k >> 3] & bit[k & 7] ? dy[i] : slope * dy[i];
-        dx[i] = accumulate ? dx[i] + g : g;
+    for (size_t i = 16 * twos; i < s->n; i++) {
+        const size_t k = s->index + i;
+        const gcp_real d = GCPI_AT(half, s->p[1], i), g = s->mask[k >> 3] & bit[k & 7] ? d : slope * d;
+        if (accumulate) GCPI_PUT(half, s->p[0], i, GCPI_AT(half, s->p[0], i) + g)
+        else GCPI_PUT_SETTLED(half, s->p[0], i, g)
     }
 }
 
@@ -7495,9 +7504,11 @@ GCPI_BODY void gcpi_rectify_span_back_body(const gcpi_span *s)
     gcp_real *dx = s->p[0];
     const gcpi_rectifier r = gcpi_rectifier_of(gcpi_attr(s->call->attributes), s->call->store);
     const gcp_real *dy = s->p[1], *y = s->p[3], slope = r.slope;
-    if (s->half) { gcpi_rectify_halves_back(s, &r); return; }
-    if (s->mask && s->accumulate) gcpi_rectify_mask_back(s, dx, dy, slope, 1);
-    else if (s->mask) gcpi_rectify_mask_back(s, dx, dy, slope, 0);
+    if (s->mask && s->half && s->accumulate) gcpi_rectify_mask_back(s, slope, 1, 1);
+    else if (s->mask && s->half) gcpi_rectify_mask_back(s, slope, 0, 1);
+    else if (s->mask && s->accumulate) gcpi_rectify_mask_back(s, slope, 1, 0);
+    else if (s->mask) gcpi_rectify_mask_back(s, slope, 0, 0);
+    else if (s->half) gcpi_rectify_halves_back(s, &r);
     else if (s->accumulate)
         GCPI_EACH for (size_t i = 0; i < s->n; i++) dx[i] += gcpi_within(&r, y[i]) ? dy[i] : slope * dy[i];
     else GCPI_EACH for (size_t i = 0; i < s->n; i++) dx[i] = gcpi_within(&r, y[i]) ? dy[i] : slope * dy[i];
@@ -8350,28 +8361,50 @@ typedef struct gcpi_apply_span { size_t pixel, pixels; int first, count; ptrdiff
 GCPI_BODY void gcpi_apply_run(const gcpi_norm_values *v, const void *x, const void *other, void *y, int channel,
                               int count, const int norm, const int add, const int half)
 {
+    /* halves come without a slope: a bound is one of them, too */
     GCPI_EACH for (int i = 0; i < count; i++) {
         gcp_real z = GCPI_AT(half, x, i);
         if (norm) z = GCPI_SETTLED(half, gcpi_norm_value(v, channel + i, z));
         if (add) z = GCPI_SETTLED(half, z + GCPI_AT(half, other, i));
-        /* halves come without a slope: a bound is one of them, too */
         GCPI_PUT_SETTLED(half, y, i, half ? gcpi_bounded(&v->rectifier, z) : gcpi_rectified(&v->rectifier, z))
     }
 }
 static int gcpi_dense_rows(const gcp_view *v, int width) { return !v->data || v->pitch == width; }
 
-/* Where rows are dense and nothing depends on the channel, several pixels go together: about so many values, which stay
-   in L1, and a multiple of 8 pixels, for whole bytes of a mask. */
-enum { GCPI_TOGETHER = 1024 };
+/* Where rows are dense several pixels go together: of those that depend on no channel about so many values, which stay
+   in L1; of few channels so many, for which a channel's values are repeated. A multiple of 8 pixels, for whole bytes of
+   a mask. */
+enum { GCPI_TOGETHER = 1024, GCPI_REPEATED = 512, GCPI_REPEATED_CHANNELS = 64 };
+static size_t gcpi_pixels_together(int width, int dense, int norm)
+{
+    if (!dense || (norm && width > GCPI_REPEATED_CHANNELS)) return 1;
+    return norm ? (size_t)(GCPI_REPEATED / width / 8 * 8) : (size_t)(GCPI_TOGETHER / width + 8) / 8 * 8;
+}
+/* The values of `width` channels, for so many pixels; room: GCPI_REPEATED values. */
+static const gcp_real *gcpi_repeated(const gcp_real *values, int width, size_t pixels, gcp_real *room)
+{
+    for (size_t p = 0; values && pixels > 1 && p < pixels; p++)
+        memcpy(room + p * (size_t)width, values, (size_t)width * sizeof *room);
+    return pixels > 1 ? room : values;
+}
+static void gcpi_norm_repeat(gcpi_norm_values *v, int width, size_t pixels, gcp_real (*room)[GCPI_REPEATED])
+{
+    v->mean = gcpi_repeated(v->mean, width, pixels, room[0]);
+    v->scale = gcpi_repeated(v->scale, width, pixels, room[1]);
+    v->gamma = gcpi_repeated(v->gamma, width, pixels, room[2]);
+    v->beta = gcpi_repeated(v->beta, width, pixels, room[3]);
+}
 GCPI_BODY void gcpi_apply_loop(const gcp_call *c, const gcpi_apply_span *s, const int norm, const int add,
                                const int half)
 {
     const int masked = c->attributes && c->out[1].data;
-    const gcpi_norm_values v = gcpi_norm_values_of(c->in + 2, masked ? NULL : gcpi_attr(c->attributes), c->store);
-    const int width = c->out[0].shape.d[3];
-    int flat = !norm && s->count == width && gcpi_dense_rows(&c->in[0], width) && gcpi_dense_rows(&c->in[1], width) &&
-               gcpi_dense_rows(&c->out[0], width);
-    size_t together = flat ? (size_t)(GCPI_TOGETHER / width + 8) / 8 * 8 : 1, end = s->pixel + s->pixels;
+    gcpi_norm_values v = gcpi_norm_values_of(c->in + 2, masked ? NULL : gcpi_attr(c->attributes), c->store);
+    const int width = c->out[0].shape.d[3],
+              dense = s->count == width && gcpi_dense_rows(&c->in[0], width) && gcpi_dense_rows(&c->in[1], width) &&
+                      gcpi_dense_rows(&c->out[0], width);
+    const size_t together = gcpi_pixels_together(width, dense, norm), end = s->pixel + s->pixels;
+    gcp_real room[4][GCPI_REPEATED];
+    if (norm) gcpi_norm_repeat(&v, width, together, room);
     for (size_t p = s->pixel, n; p < end; p += n) {
         n = GCPI_MIN(together, end - p);
         const int count = s->count * (int)n;
@@ -8384,7 +8417,7 @@ GCPI_BODY void gcpi_apply_loop(const gcp_call *c, const gcpi_apply_span *s, cons
         gcpi_apply_run(&v, x, other, y, s->first, count, norm, add, half);
         if (!masked) continue;
         gcpi_span span = { { (gcp_real *)y, (gcp_real *)y }, (unsigned char *)c->out[1].data, (size_t)count,
-                           p * (size_t)width + (size_t)s->first, c, 0, 0 };
+                           p * (size_t)width + (size_t)s->first, c, 0, half };
         gcpi_rectify_span(&span);
     }
 }
@@ -8453,10 +8486,10 @@ static void gcpi_apply_rounded(void *arg, int index, int worker)
 static void gcpi_apply_forward(const gcp_call *c)
 {
     static const gcpi_used used = { GCPI_USES_IN(0) | GCPI_USES_IN(1), GCPI_USES_OUT(0) | GCPI_USES_OUT(1), 1, 0 };
-    /* of halves those with a mask or slope go by blocks; several parts round in between, even where all are floats */
+    /* of halves those with a slope go by blocks; several parts round in between, even where all are floats */
     const int parts = (c->in[2].data != NULL) + (c->in[1].data != NULL) + (c->attributes != NULL),
               halves = c->out[0].dtype == GCP_DTYPE_BF16,
-              bent = c->attributes && (c->out[1].data || gcpi_attr(c->attributes)->rectifier.slope != 0),
+              bent = c->attributes && gcpi_attr(c->attributes)->rectifier.slope != 0,
               blocks = c->store && (gcpi_by_blocks(c, used) || (halves ? bent : parts > 1));
     const gcpi_norm_job job = gcpi_norm_job_of(c, c->in[0].shape);
     gcpi_rows_run(&job, c->in[0].shape.d[3], used, blocks, blocks ? gcpi_apply_rounded : gcpi_apply_task);
@@ -8614,19 +8647,27 @@ GCPI_BODY void gcpi_batch_norm_loop_back(const gcpi_norm_job *job, size_t first,
                                          const int accumulate, const int half)
 {
     const gcp_call *c = job->call;
-    const gcpi_norm_values v =
+    gcpi_norm_values v =
         gcpi_norm_values_of(c->in + 1, c->fused ? gcpi_attr(c->fused->attributes) : NULL, c->store);
     const ptrdiff_t x_far = gcpi_row_ahead(&c->in[0], GCPI_AHEAD), dy_far = gcpi_row_ahead(&c->dout[0], GCPI_AHEAD),
                     dx_far = gcpi_row_ahead(&c->din[0], GCPI_AHEAD);
-    int width = c->din[0].shape.d[3];
-    const gcp_real *dy_xhat_mean = job->means, *dy_mean = dy_xhat_mean + width;
-    for (size_t p = first; p < last; p++) {
+    const int width = c->din[0].shape.d[3], dense = gcpi_dense_rows(&c->in[0], width) &&
+                                                    gcpi_dense_rows(&c->dout[0], width) &&
+                                                    gcpi_dense_rows(&c->din[0], width);
+    const size_t together = gcpi_pixels_together(width, dense, 1);
+    gcp_real room[4][GCPI_REPEATED], more[2][GCPI_REPEATED];
+    const gcp_real *dy_xhat_mean = gcpi_repeated(job->means, width, together, more[0]),
+                   *dy_mean = gcpi_repeated(job->means + width, width, together, more[1]);
+    gcpi_norm_repeat(&v, width, together, room);
+    for (size_t p = first, n; p < last; p += n) {
+        n = GCPI_MIN(together, last - p);
+        const int count = width * (int)n;
         const void *x = gcpi_elements(&c->in[0], p, 0).at, *dy = gcpi_elements(&c->dout[0], p, 0).at;
         void *dx = gcpi_elements(&c->din[0], p, 0).at;
-        gcpi_elements_fetch(x, x_far, width, half);
-        gcpi_elements_fetch(dy, dy_far, width, half);
-        if (dx != dy) gcpi_elements_fetch(dx, dx_far, width, half);
-        GCPI_EACH for (int i = 0; i < width; i++) {
+        gcpi_elements_fetch(x, x_far, count, half);
+        gcpi_elements_fetch(dy, dy_far, count, half);
+        if (dx != dy) gcpi_elements_fetch(dx, dx_far, count, half);
+        GCPI_EACH for (int i = 0; i < count; i++) {
             const gcp_real value = GCPI_AT(half, x, i);
             gcp_real d = gcpi_norm_gradient(&v, i, value, GCPI_AT(half, dy, i), rectified, half);
             gcp_real g = v.gamma[i] * v.scale[i] *

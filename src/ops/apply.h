@@ -29,28 +29,50 @@ typedef struct gcpi_apply_span { size_t pixel, pixels; int first, count; ptrdiff
 GCPI_BODY void gcpi_apply_run(const gcpi_norm_values *v, const void *x, const void *other, void *y, int channel,
                               int count, const int norm, const int add, const int half)
 {
+    /* halves come without a slope: a bound is one of them, too */
     GCPI_EACH for (int i = 0; i < count; i++) {
         gcp_real z = GCPI_AT(half, x, i);
         if (norm) z = GCPI_SETTLED(half, gcpi_norm_value(v, channel + i, z));
         if (add) z = GCPI_SETTLED(half, z + GCPI_AT(half, other, i));
-        /* halves come without a slope: a bound is one of them, too */
         GCPI_PUT_SETTLED(half, y, i, half ? gcpi_bounded(&v->rectifier, z) : gcpi_rectified(&v->rectifier, z))
     }
 }
 static int gcpi_dense_rows(const gcp_view *v, int width) { return !v->data || v->pitch == width; }
 
-/* Where rows are dense and nothing depends on the channel, several pixels go together: about so many values, which stay
-   in L1, and a multiple of 8 pixels, for whole bytes of a mask. */
-enum { GCPI_TOGETHER = 1024 };
+/* Where rows are dense several pixels go together: of those that depend on no channel about so many values, which stay
+   in L1; of few channels so many, for which a channel's values are repeated. A multiple of 8 pixels, for whole bytes of
+   a mask. */
+enum { GCPI_TOGETHER = 1024, GCPI_REPEATED = 512, GCPI_REPEATED_CHANNELS = 64 };
+static size_t gcpi_pixels_together(int width, int dense, int norm)
+{
+    if (!dense || (norm && width > GCPI_REPEATED_CHANNELS)) return 1;
+    return norm ? (size_t)(GCPI_REPEATED / width / 8 * 8) : (size_t)(GCPI_TOGETHER / width + 8) / 8 * 8;
+}
+/* The values of `width` channels, for so many pixels; room: GCPI_REPEATED values. */
+static const gcp_real *gcpi_repeated(const gcp_real *values, int width, size_t pixels, gcp_real *room)
+{
+    for (size_t p = 0; values && pixels > 1 && p < pixels; p++)
+        memcpy(room + p * (size_t)width, values, (size_t)width * sizeof *room);
+    return pixels > 1 ? room : values;
+}
+static void gcpi_norm_repeat(gcpi_norm_values *v, int width, size_t pixels, gcp_real (*room)[GCPI_REPEATED])
+{
+    v->mean = gcpi_repeated(v->mean, width, pixels, room[0]);
+    v->scale = gcpi_repeated(v->scale, width, pixels, room[1]);
+    v->gamma = gcpi_repeated(v->gamma, width, pixels, room[2]);
+    v->beta = gcpi_repeated(v->beta, width, pixels, room[3]);
+}
 GCPI_BODY void gcpi_apply_loop(const gcp_call *c, const gcpi_apply_span *s, const int norm, const int add,
                                const int half)
 {
     const int masked = c->attributes && c->out[1].data;
-    const gcpi_norm_values v = gcpi_norm_values_of(c->in + 2, masked ? NULL : gcpi_attr(c->attributes), c->store);
-    const int width = c->out[0].shape.d[3];
-    int flat = !norm && s->count == width && gcpi_dense_rows(&c->in[0], width) && gcpi_dense_rows(&c->in[1], width) &&
-               gcpi_dense_rows(&c->out[0], width);
-    size_t together = flat ? (size_t)(GCPI_TOGETHER / width + 8) / 8 * 8 : 1, end = s->pixel + s->pixels;
+    gcpi_norm_values v = gcpi_norm_values_of(c->in + 2, masked ? NULL : gcpi_attr(c->attributes), c->store);
+    const int width = c->out[0].shape.d[3],
+              dense = s->count == width && gcpi_dense_rows(&c->in[0], width) && gcpi_dense_rows(&c->in[1], width) &&
+                      gcpi_dense_rows(&c->out[0], width);
+    const size_t together = gcpi_pixels_together(width, dense, norm), end = s->pixel + s->pixels;
+    gcp_real room[4][GCPI_REPEATED];
+    if (norm) gcpi_norm_repeat(&v, width, together, room);
     for (size_t p = s->pixel, n; p < end; p += n) {
         n = GCPI_MIN(together, end - p);
         const int count = s->count * (int)n;
@@ -63,7 +85,7 @@ GCPI_BODY void gcpi_apply_loop(const gcp_call *c, const gcpi_apply_span *s, cons
         gcpi_apply_run(&v, x, other, y, s->first, count, norm, add, half);
         if (!masked) continue;
         gcpi_span span = { { (gcp_real *)y, (gcp_real *)y }, (unsigned char *)c->out[1].data, (size_t)count,
-                           p * (size_t)width + (size_t)s->first, c, 0, 0 };
+                           p * (size_t)width + (size_t)s->first, c, 0, half };
         gcpi_rectify_span(&span);
     }
 }
@@ -132,10 +154,10 @@ static void gcpi_apply_rounded(void *arg, int index, int worker)
 static void gcpi_apply_forward(const gcp_call *c)
 {
     static const gcpi_used used = { GCPI_USES_IN(0) | GCPI_USES_IN(1), GCPI_USES_OUT(0) | GCPI_USES_OUT(1), 1, 0 };
-    /* of halves those with a mask or slope go by blocks; several parts round in between, even where all are floats */
+    /* of halves those with a slope go by blocks; several parts round in between, even where all are floats */
     const int parts = (c->in[2].data != NULL) + (c->in[1].data != NULL) + (c->attributes != NULL),
               halves = c->out[0].dtype == GCP_DTYPE_BF16,
-              bent = c->attributes && (c->out[1].data || gcpi_attr(c->attributes)->rectifier.slope != 0),
+              bent = c->attributes && gcpi_attr(c->attributes)->rectifier.slope != 0,
               blocks = c->store && (gcpi_by_blocks(c, used) || (halves ? bent : parts > 1));
     const gcpi_norm_job job = gcpi_norm_job_of(c, c->in[0].shape);
     gcpi_rows_run(&job, c->in[0].shape.d[3], used, blocks, blocks ? gcpi_apply_rounded : gcpi_apply_task);

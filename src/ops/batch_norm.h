@@ -139,19 +139,27 @@ GCPI_BODY void gcpi_batch_norm_loop_back(const gcpi_norm_job *job, size_t first,
                                          const int accumulate, const int half)
 {
     const gcp_call *c = job->call;
-    const gcpi_norm_values v =
+    gcpi_norm_values v =
         gcpi_norm_values_of(c->in + 1, c->fused ? gcpi_attr(c->fused->attributes) : NULL, c->store);
     const ptrdiff_t x_far = gcpi_row_ahead(&c->in[0], GCPI_AHEAD), dy_far = gcpi_row_ahead(&c->dout[0], GCPI_AHEAD),
                     dx_far = gcpi_row_ahead(&c->din[0], GCPI_AHEAD);
-    int width = c->din[0].shape.d[3];
-    const gcp_real *dy_xhat_mean = job->means, *dy_mean = dy_xhat_mean + width;
-    for (size_t p = first; p < last; p++) {
+    const int width = c->din[0].shape.d[3], dense = gcpi_dense_rows(&c->in[0], width) &&
+                                                    gcpi_dense_rows(&c->dout[0], width) &&
+                                                    gcpi_dense_rows(&c->din[0], width);
+    const size_t together = gcpi_pixels_together(width, dense, 1);
+    gcp_real room[4][GCPI_REPEATED], more[2][GCPI_REPEATED];
+    const gcp_real *dy_xhat_mean = gcpi_repeated(job->means, width, together, more[0]),
+                   *dy_mean = gcpi_repeated(job->means + width, width, together, more[1]);
+    gcpi_norm_repeat(&v, width, together, room);
+    for (size_t p = first, n; p < last; p += n) {
+        n = GCPI_MIN(together, last - p);
+        const int count = width * (int)n;
         const void *x = gcpi_elements(&c->in[0], p, 0).at, *dy = gcpi_elements(&c->dout[0], p, 0).at;
         void *dx = gcpi_elements(&c->din[0], p, 0).at;
-        gcpi_elements_fetch(x, x_far, width, half);
-        gcpi_elements_fetch(dy, dy_far, width, half);
-        if (dx != dy) gcpi_elements_fetch(dx, dx_far, width, half);
-        GCPI_EACH for (int i = 0; i < width; i++) {
+        gcpi_elements_fetch(x, x_far, count, half);
+        gcpi_elements_fetch(dy, dy_far, count, half);
+        if (dx != dy) gcpi_elements_fetch(dx, dx_far, count, half);
+        GCPI_EACH for (int i = 0; i < count; i++) {
             const gcp_real value = GCPI_AT(half, x, i);
             gcp_real d = gcpi_norm_gradient(&v, i, value, GCPI_AT(half, dy, i), rectified, half);
             gcp_real g = v.gamma[i] * v.scale[i] *

@@ -143,7 +143,7 @@ static void gcpi_map_task(void *arg, int index, int worker)
 }
 static size_t gcpi_map_chunk(size_t width) { return (GCPI_MAX((size_t)1, GCPI_CHUNK / width) + 7) / 8 * 8; }
 
-/* typed: the loop takes halves, too, where there is no mask. */
+/* typed: the loop takes halves, too. */
 static gcpi_map_job gcpi_map_job_of(const gcp_call *call, gcpi_span_fn fn, int typed, const gcp_view *const *views,
                                     int count, int out, unsigned char *mask, int accumulate)
 {
@@ -152,7 +152,7 @@ static gcpi_map_job gcpi_map_job_of(const gcp_call *call, gcpi_span_fn fn, int t
     job.call = call; job.fn = fn; job.mask = mask; job.dense = 1; job.out = out; job.accumulate = accumulate;
     job.pixels = gcpi_pixels(views[0]->shape);
     job.width = (size_t)views[0]->shape.d[3];
-    job.typed = typed && !mask;
+    job.typed = typed;
     for (int v = 0; v < count; v++) {
         job.view[v] = *views[v];
         if (!views[v]->data) continue;

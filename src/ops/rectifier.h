@@ -33,12 +33,13 @@ GCPI_BODY gcp_real gcpi_bounded(const gcpi_rectifier *r, gcp_real x)
 /* Of x or of y: both are inside, or none is. */
 GCPI_BODY int gcpi_within(const gcpi_rectifier *r, gcp_real x) { return (x > r->low) & (x <= r->last); }
 
-static void gcpi_mask_write(const gcpi_rectifier *r, unsigned char *mask, const gcp_real *x, size_t index, size_t n)
+GCPI_BODY void gcpi_mask_write(const gcpi_rectifier *r, unsigned char *mask, const void *x, size_t index, size_t first,
+                               size_t n, const int half)
 {
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = first; i < n; i++) {
         size_t k = index + i;
         if ((k & 7) == 0) mask[k >> 3] = 0;
-        mask[k >> 3] = (unsigned char)(mask[k >> 3] | gcpi_within(r, x[i]) << (k & 7));
+        mask[k >> 3] = (unsigned char)(mask[k >> 3] | gcpi_within(r, GCPI_AT(half, x, i)) << (k & 7));
     }
 }
 
@@ -86,62 +87,68 @@ GCPI_BODY size_t gcpi_mask_words(const gcpi_rectifier *r, unsigned char *mask, c
 #endif
 
 /* Whole bytes of the mask at a time where the span begins at one. */
-GCPI_BODY void gcpi_mask_span(const gcpi_rectifier *r, unsigned char *mask, const gcp_real *x, size_t index, size_t n)
+GCPI_BODY void gcpi_mask_span(const gcpi_rectifier *r, unsigned char *mask, const void *x, size_t index, size_t n,
+                              const int half)
 {
     enum { RUN = 64 };
     const int above = !((double)r->last < HUGE_VAL);             /* one comparison is enough */
     unsigned char on[RUN];
-    size_t done = (index & 7) == 0 ? gcpi_mask_words(r, mask + index / 8, x, n) : 0;
+    size_t done = !half && (index & 7) == 0 ? gcpi_mask_words(r, mask + index / 8, (const gcp_real *)x, n) : 0;
     for (; (index & 7) == 0 && done + RUN <= n; done += RUN) {
-        if (above) for (int i = 0; i < RUN; i++) on[i] = x[done + (size_t)i] > r->low;
-        else for (int i = 0; i < RUN; i++) on[i] = (unsigned char)gcpi_within(r, x[done + (size_t)i]);
+        if (above) for (size_t i = 0; i < RUN; i++) on[i] = GCPI_AT(half, x, done + i) > r->low;
+        else for (size_t i = 0; i < RUN; i++) on[i] = (unsigned char)gcpi_within(r, GCPI_AT(half, x, done + i));
         for (size_t b = 0; b < RUN / 8; b++) mask[(index + done) / 8 + b] = gcpi_bits(on + 8 * b);
     }
     for (; (index & 7) == 0 && done + 8 <= n; done += 8) {
-        for (int i = 0; i < 8; i++) on[i] = (unsigned char)gcpi_within(r, x[done + (size_t)i]);
+        for (size_t i = 0; i < 8; i++) on[i] = (unsigned char)gcpi_within(r, GCPI_AT(half, x, done + i));
         mask[(index + done) / 8] = gcpi_bits(on);
     }
-    gcpi_mask_write(r, mask, x + done, index + done, n - done);
+    gcpi_mask_write(r, mask, x, index, done, n, half);
 }
 
-GCPI_BODY void gcpi_rectify_span_body(const gcpi_span *s)
+/* p: x, y. Halves come without a slope. */
+GCPI_BODY void gcpi_rectify_loop(const gcpi_span *s, const int half)
 {
     const gcpi_rectifier r = gcpi_rectifier_of(gcpi_attr(s->call->attributes), s->call->store);
     enum { PART = 1024 };                                   /* x is still in L1 when it is read again */
-    if (s->half) {
-        const gcp_real *x = s->p[0];
-        gcp_real *y = s->p[1];
-        GCPI_EACH for (size_t i = 0; i < s->n; i++) GCPI_PUT_SETTLED(1, y, i, gcpi_bounded(&r, GCPI_AT(1, x, i)))
-        return;
-    }
     for (size_t first = 0, n; first < s->n; first += n) {
-        const gcp_real *x = s->p[0] + first;
-        gcp_real *y = s->p[1] + first;
+        const void *x = GCPI_FROM(half, s->p[0], first);
+        void *y = GCPI_FROM(half, s->p[1], first);
         n = GCPI_MIN((size_t)PART, s->n - first);
-        if (s->mask) gcpi_mask_span(&r, s->mask, x, s->index + first, n);
-        GCPI_EACH for (size_t i = 0; i < n; i++) y[i] = gcpi_rectified(&r, x[i]);
+        if (s->mask) gcpi_mask_span(&r, s->mask, x, s->index + first, n, half);
+        if (half) GCPI_EACH for (size_t i = 0; i < n; i++) GCPI_PUT_SETTLED(1, y, i, gcpi_bounded(&r, GCPI_AT(1, x, i)))
+        else GCPI_EACH for (size_t i = 0; i < n; i++) GCPI_PUT(0, y, i, gcpi_rectified(&r, GCPI_AT(0, x, i)))
     }
+}
+GCPI_BODY void gcpi_rectify_span_body(const gcpi_span *s)
+{
+    if (s->half) gcpi_rectify_loop(s, 1);
+    else gcpi_rectify_loop(s, 0);
 }
 GCPI_WIDE_SPAN(gcpi_rectify_span)
 
-/* By the mask: eight values at a time for whole bytes, the rest bit by bit. accumulate is a literal. */
-GCPI_BODY void gcpi_rectify_mask_back(const gcpi_span *s, gcp_real *dx, const gcp_real *dy, gcp_real slope,
-                                      const int accumulate)
+/* By the mask: sixteen values at a time for whole bytes, the rest bit by bit. accumulate and half are literals. */
+GCPI_BODY void gcpi_rectify_mask_back(const gcpi_span *s, gcp_real slope, const int accumulate, const int half)
 {
-    static const unsigned bit[8] = { 1, 2, 4, 8, 16, 32, 64, 128 };
-    size_t bytes = (s->index & 7) == 0 ? s->n / 8 : 0;
+    static const unsigned bit[16] = { 1,    1 << 1, 1 << 2,  1 << 3,  1 << 4,  1 << 5,  1 << 6,  1 << 7,
+                                      1 << 8, 1 << 9, 1 << 10, 1 << 11, 1 << 12, 1 << 13, 1 << 14, 1 << 15 };
+    const size_t twos = (s->index & 7) == 0 ? s->n / 16 : 0;
     const unsigned char *mask = s->mask + s->index / 8;
-    for (size_t b = 0; b < bytes; b++, mask++) {
-        unsigned on = *mask;
-        gcp_real *to = dx + 8 * b;
-        const gcp_real *from = dy + 8 * b;
-        if (accumulate) GCPI_EIGHT for (int i = 0; i < 8; i++) to[i] += on & bit[i] ? from[i] : slope * from[i];
-        else GCPI_EIGHT for (int i = 0; i < 8; i++) to[i] = on & bit[i] ? from[i] : slope * from[i];
+    for (size_t b = 0; b < twos; b++, mask += 2) {
+        const unsigned on = mask[0] | (unsigned)mask[1] << 8;
+        void *to = GCPI_FROM(half, s->p[0], 16 * b);
+        const void *from = GCPI_FROM(half, s->p[1], 16 * b);
+        GCPI_EIGHT for (int i = 0; i < 16; i++) {
+            const gcp_real d = GCPI_AT(half, from, i), g = on & bit[i] ? d : slope * d;
+            if (accumulate) GCPI_PUT(half, to, i, GCPI_AT(half, to, i) + g)
+            else GCPI_PUT_SETTLED(half, to, i, g)
+        }
     }
-    for (size_t i = 8 * bytes; i < s->n; i++) {
-        size_t k = s->index + i;
-        gcp_real g = s->mask[k >> 3] & bit[k & 7] ? dy[i] : slope * dy[i];
-        dx[i] = accumulate ? dx[i] + g : g;
+    for (size_t i = 16 * twos; i < s->n; i++) {
+        const size_t k = s->index + i;
+        const gcp_real d = GCPI_AT(half, s->p[1], i), g = s->mask[k >> 3] & bit[k & 7] ? d : slope * d;
+        if (accumulate) GCPI_PUT(half, s->p[0], i, GCPI_AT(half, s->p[0], i) + g)
+        else GCPI_PUT_SETTLED(half, s->p[0], i, g)
     }
 }
 
@@ -163,9 +170,11 @@ GCPI_BODY void gcpi_rectify_span_back_body(const gcpi_span *s)
     gcp_real *dx = s->p[0];
     const gcpi_rectifier r = gcpi_rectifier_of(gcpi_attr(s->call->attributes), s->call->store);
     const gcp_real *dy = s->p[1], *y = s->p[3], slope = r.slope;
-    if (s->half) { gcpi_rectify_halves_back(s, &r); return; }
-    if (s->mask && s->accumulate) gcpi_rectify_mask_back(s, dx, dy, slope, 1);
-    else if (s->mask) gcpi_rectify_mask_back(s, dx, dy, slope, 0);
+    if (s->mask && s->half && s->accumulate) gcpi_rectify_mask_back(s, slope, 1, 1);
+    else if (s->mask && s->half) gcpi_rectify_mask_back(s, slope, 0, 1);
+    else if (s->mask && s->accumulate) gcpi_rectify_mask_back(s, slope, 1, 0);
+    else if (s->mask) gcpi_rectify_mask_back(s, slope, 0, 0);
+    else if (s->half) gcpi_rectify_halves_back(s, &r);
     else if (s->accumulate)
         GCPI_EACH for (size_t i = 0; i < s->n; i++) dx[i] += gcpi_within(&r, y[i]) ? dy[i] : slope * dy[i];
     else GCPI_EACH for (size_t i = 0; i < s->n; i++) dx[i] = gcpi_within(&r, y[i]) ? dy[i] : slope * dy[i];
