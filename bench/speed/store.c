@@ -1,11 +1,12 @@
 /* store.c - whole training steps with activations in two bytes (GCP_STORE_BF16) beside float, a step in turn: time, the
    plan's bytes, and the activations among them.
 
-       store [--threads N] [--only TEXT] [--rounds 7] [--ops 0] [--out FOLDER]
+       store [--threads N] [--isa N] [--only TEXT] [--rounds 7] [--ops 0] [--out FOLDER]
 
    Both keep all. Activations: values and their gradients at the peak, with masks and indices, as the plan's split has
-   them. Then float in the bytes that bfloat16 takes for all: what it must run again, and how long a step is. --ops N:
-   the N tasks that lose most by bfloat16 and the N that gain most, from a profile of each. Writes store.csv:
+   them. Then float in the bytes that bfloat16 takes for all: what it must run again, and how long a step is. --isa: an
+   instruction set by its number (4, GCP_ISA_AVX512, multiplies no bfloat16). --ops N: the N tasks that lose most by
+   bfloat16 and the N that gain most, from a profile of each. Writes store.csv:
    network,batch,plan,ms_median,ms_min,bytes,activation_bytes. */
 #define _POSIX_C_SOURCE 200809L
 #define GCP_STATIC
@@ -210,11 +211,12 @@ int main(int argc, char **argv)
     char path[512];
     for (int i = 1; i + 1 < argc; i += 2) {
         if (!strcmp(argv[i], "--threads")) target.threads = atoi(argv[i + 1]);
+        else if (!strcmp(argv[i], "--isa")) target.isa = atoi(argv[i + 1]);
         else if (!strcmp(argv[i], "--only")) only = argv[i + 1];
         else if (!strcmp(argv[i], "--rounds")) rounds = GCPI_MAX(1, GCPI_MIN(atoi(argv[i + 1]), (int)MOST_ROUNDS));
         else if (!strcmp(argv[i], "--ops")) ops = atoi(argv[i + 1]);
         else if (!strcmp(argv[i], "--out")) folder = argv[i + 1];
-        else fail("store [--threads N] [--only TEXT] [--rounds 7] [--ops 0] [--out FOLDER]");
+        else fail("store [--threads N] [--isa N] [--only TEXT] [--rounds 7] [--ops 0] [--out FOLDER]");
     }
     if (folder) {
         snprintf(path, sizeof path, "%s/store.csv", folder);
