@@ -3326,7 +3326,8 @@ GCPI_BODY gcp_real gcpi_half_rounded(gcp_real x)
 #define GCPI_AT(half, p, i) \
     ((half) ? gcpi_half_value(((const gcpi_half *)(p))[i]) : ((const gcp_real *)(p))[i])
 /* An operand from element i on. */
-#define GCPI_FROM(half, p, i) ((half) ? (void *)((gcpi_half *)(void *)(p) + (i)) : (void *)((gcp_real *)(void *)(p) + (i)))
+#define GCPI_FROM(half, p, i) \
+    ((half) ? (void *)((gcpi_half *)(void *)(p) + (i)) : (void *)((gcp_real *)(void *)(p) + (i)))
 #define GCPI_PUT(half, p, i, value)                                        \
     {                                                                      \
         if (half) ((gcpi_half *)(p))[i] = gcpi_half_of(value);             \
@@ -9452,21 +9453,35 @@ static size_t gcpi_max_pixel(const gcpi_max_job *job, size_t u, size_t i)
     }
     return at;
 }
+/* xh, yh: whether x, y are halves. Literals, but where one of them is. */
+GCPI_BODY void gcpi_max_units(const gcpi_max_job *job, size_t first, size_t last, const int xh, const int yh)
+{
+    const gcp_call *c = job->call;
+    const int n = c->in[0].shape.d[3], across = job->axes >> 3 & 1;
+    for (size_t u = first; u < last; u++) {
+        void *y = gcpi_elements(&c->out[0], u, 0).at;
+        for (size_t i = 0; i < job->each; i++) {
+            const void *x = gcpi_elements(&c->in[0], gcpi_max_pixel(job, u, i), 0).at;
+            for (int k = 0; k < (across ? 1 : n) && i == 0; k++) GCPI_PUT_SETTLED(yh, y, k, GCPI_AT(xh, x, k))
+            if (across) for (int k = 0; k < n; k++) {
+                const gcp_real v = GCPI_AT(xh, x, k);
+                if (v > GCPI_AT(yh, y, 0) || v != v) GCPI_PUT_SETTLED(yh, y, 0, v)
+            }
+            else GCPI_EACH for (int k = 0; k < n; k++) {
+                const gcp_real v = GCPI_AT(xh, x, k), most = GCPI_AT(yh, y, k);
+                GCPI_PUT_SETTLED(yh, y, k, v > most || v != v ? v : most)
+            }
+        }
+    }
+}
 GCPI_BODY void gcpi_max_task_body(void *arg, int index, int worker)
 {
     const gcpi_max_job *job = (const gcpi_max_job *)arg;
-    const gcp_call *c = job->call;
     const size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->units);
-    const int n = c->in[0].shape.d[3], across = job->axes >> 3 & 1;
-    for (size_t u = first; u < last; u++) {
-        gcp_real *y = gcpi_row_out(&c->out[0], u);
-        for (size_t i = 0; i < job->each; i++) {
-            const gcp_real *x = gcpi_row(&c->in[0], gcpi_max_pixel(job, u, i));
-            if (i == 0) memcpy(y, x, (size_t)(across ? 1 : n) * sizeof *y);
-            if (across) for (int k = 0; k < n; k++) y[0] = x[k] > y[0] || x[k] != x[k] ? x[k] : y[0];
-            else GCPI_EACH for (int k = 0; k < n; k++) y[k] = x[k] > y[k] || x[k] != x[k] ? x[k] : y[k];
-        }
-    }
+    const int xh = job->call->in[0].dtype == GCP_DTYPE_BF16, yh = job->call->out[0].dtype == GCP_DTYPE_BF16;
+    if (xh && yh) gcpi_max_units(job, first, last, 1, 1);
+    else if (!xh && !yh) gcpi_max_units(job, first, last, 0, 0);
+    else gcpi_max_units(job, first, last, xh, yh);
     (void)worker;
 }
 GCPI_WIDE_TASK(gcpi_max_task, gcpi_max_job)
@@ -9474,18 +9489,18 @@ GCPI_WIDE_TASK(gcpi_max_task, gcpi_max_job)
 static void gcpi_max_run_back(const gcpi_max_job *job, size_t u, int from, int to)
 {
     const gcp_call *c = job->call;
-    const gcp_view *d = &c->din[0];
-    const gcp_real *y = gcpi_row(&c->out[0], u), *dy = gcpi_row(&c->dout[0], u);
-    const int across = job->axes >> 3 & 1;
+    const gcpi_array y = gcpi_elements(&c->out[0], u, 0), dy = gcpi_elements(&c->dout[0], u, 0);
+    const int across = job->axes >> 3 & 1, adds = c->din[0].accumulate;
     unsigned char taken[GCPI_MAX_RUN] = { 0 };
     for (size_t i = 0; i < job->each; i++) {
         const size_t pixel = gcpi_max_pixel(job, u, i);
-        const gcp_real *x = gcpi_row(&c->in[0], pixel);
-        gcp_real *dx = gcpi_row_out(d, pixel);
+        const gcpi_array x = gcpi_elements(&c->in[0], pixel, 0), dx = gcpi_elements(&c->din[0], pixel, 0);
         for (int k = from; k < to; k++) {
-            const int at = across ? 0 : k, slot = across ? 0 : k - from, hit = !taken[slot] && x[k] == y[at];
+            const int at = across ? 0 : k, slot = across ? 0 : k - from,
+                      hit = !taken[slot] && GCPI_AT(x.half, x.at, k) == GCPI_AT(y.half, y.at, at);
+            const gcp_real d = hit ? GCPI_AT(dy.half, dy.at, at) : 0;
             taken[slot] |= (unsigned char)hit;
-            dx[k] = (d->accumulate ? dx[k] : 0) + (hit ? dy[at] : 0);
+            GCPI_PUT(dx.half, dx.at, k, (adds ? GCPI_AT(dx.half, dx.at, k) : 0) + d)
         }
     }
 }
@@ -9534,7 +9549,7 @@ static const gcpi_op_row gcpi_sum_row = {
 };
 static const gcpi_op_row gcpi_max_row = {
     GCP_OP_MAX,
-    { "max", gcpi_reduce_shape, gcpi_max_forward, gcpi_max_backward, NULL, GCPI_IN(0), GCPI_OUT(0), 0, 1,
+    { "max", gcpi_reduce_shape, gcpi_max_forward, gcpi_max_backward, NULL, GCPI_IN(0), GCPI_OUT(0), GCP_FLAG_BF16, 1,
       NULL },
     gcpi_reduce_facts
 };
@@ -11826,6 +11841,8 @@ static void gcpi_pad_facts(const gcpi_op *op, gcpi_facts *f)
     f->call = gcpi_pad_call;
     f->apart = op->attributes.pad.axis != 0;
     f->channels = op->attributes.pad.axis != 3 ? GCPI_CHANNELS_SAME : GCPI_CHANNELS_UNKNOWN;
+    /* gradients of a side are added to x's one after another: a sum that is rounded once */
+    f->floats = op->attributes.pad.mode == GCP_PAD_ZEROS ? 0 : GCPI_IN(0);
 }
 static void gcpi_transpose_facts(const gcpi_op *op, gcpi_facts *f)
 {
@@ -11837,14 +11854,9 @@ static void gcpi_transpose_facts(const gcpi_op *op, gcpi_facts *f)
     static const gcpi_op_row gcpi_##name##_row = {                                                                  \
         GCP_OP_##NAME,                                                                                              \
         { word, gcpi_##name##_shape, gcpi_##name##_forward, gcpi_##name##_backward, NULL, 0, 0,                     \
-          GCPI_AXES_FLAGS_##NAME, 1, NULL },                                                                        \
+          GCP_FLAG_BF16, 1, NULL },                                                                                 \
         facts                                                                                                       \
     };
-/* Where a padding is added to several times, in pieces, its sums are floats. */
-#define GCPI_AXES_FLAGS_JOIN GCP_FLAG_BF16
-#define GCPI_AXES_FLAGS_CUT GCP_FLAG_BF16
-#define GCPI_AXES_FLAGS_PAD 0
-#define GCPI_AXES_FLAGS_TRANSPOSE GCP_FLAG_BF16
 GCPI_AXES_ROW(JOIN, join, "concat", gcpi_join_facts)
 GCPI_AXES_ROW(CUT, cut, "slice", gcpi_join_facts)
 GCPI_AXES_ROW(PAD, pad, "pad", gcpi_pad_facts)

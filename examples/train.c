@@ -224,13 +224,13 @@ static int defaults(options *o, int argc, char **argv)
 int main(int argc, char **argv)
 {
     static unsigned char tape_memory[GCP_MB(64)];
-    options o = { .epochs = 10, .batch = 50, .segments = 4, .checkpoints = 4, .blocks = 3 };
+    options o = { .epochs = 10, .batch = 50, .segments = 4, .checkpoints = 4, .blocks = 3, .seed = 1 };
     samples s = { 0 };
     run r = { 0 };
     for (int i = 1; i < argc; i++) if (!strcmp(argv[i], "--help")) return usage(stdout, 0);
     if (!defaults(&o, argc, argv)) return 2;
     gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
-    loop l = { .net = gcp_tape_make(&arena, .ops = 8192, .seed = 1), .batch = o.batch };
+    loop l = { .net = gcp_tape_make(&arena, .ops = 8192, .seed = (uint64_t)o.seed), .batch = o.batch };
     if (!device_open("train", o.device, &l.target)) return 2;
     if (o.task == CIFAR) l.change = (augment) { .shift = 4, .mirror = 1 };
     signal(SIGINT, interrupt);

@@ -21,7 +21,7 @@ typedef struct options {
     gcp_optimizer optimizer;
     gcp_store store;
     schedule schedule;
-    int segments, checkpoints, replay, epochs, batch, steps, blocks, warmup, patience;
+    int segments, checkpoints, replay, epochs, batch, steps, blocks, warmup, patience, seed;
     size_t budget;
     double lr, average;
     char *data, *device, *resume, *save, *load, *freeze;
@@ -61,6 +61,7 @@ static int usage(FILE *f, int status)
         "  --patience N     ends after N epochs without a better result (default: never)\n"
         "  --epochs N (default 10)   --batch N (default 50)   --steps N at most in an epoch\n"
         "  --blocks N       residual blocks a stage for CIFAR-10 (default 3: 20 layers)\n"
+        "  --seed N         of weights and draws (default 1)\n"
         "  --data DIR       where the digits are\n"
         "  --device D       cpu (default) or cuda\n",
         f);
@@ -137,7 +138,8 @@ static int option(options *o, const char *name, char *value)
     const struct { const char *name; int least, *to; } wholes[] = {
         { "--segments", 1, &o->segments }, { "--checkpoints", 0, &o->checkpoints }, { "--replay", 0, &o->replay },
         { "--epochs", 1, &o->epochs }, { "--batch", 1, &o->batch }, { "--steps", 0, &o->steps },
-        { "--blocks", 1, &o->blocks }, { "--warmup", 0, &o->warmup }, { "--patience", 0, &o->patience } };
+        { "--blocks", 1, &o->blocks }, { "--warmup", 0, &o->warmup }, { "--patience", 0, &o->patience },
+        { "--seed", 0, &o->seed } };
     const struct { const char *name; char **to; } texts[] = {
         { "--data", &o->data }, { "--device", &o->device }, { "--resume", &o->resume }, { "--save", &o->save },
         { "--load", &o->load }, { "--freeze", &o->freeze } };

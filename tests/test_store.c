@@ -68,6 +68,17 @@ static gcp_tensor op_pad(gcp_tensor x)
 {
     return gcp_pad(gcp_relu(x), .before = 2, .after = 1, .axis = GCP_AXIS_HEIGHT, .mode = GCP_PAD_EDGE);
 }
+static gcp_tensor op_pad_zeros(gcp_tensor x)
+{
+    gcp_tensor y = gcp_tanh(x);
+    return gcp_mul(gcp_pad(y, .before = 1, .after = 2, .axis = GCP_AXIS_WIDTH),
+                   gcp_pad(gcp_tanh(y), .before = 3, .axis = GCP_AXIS_WIDTH));
+}
+static gcp_tensor op_largest(gcp_tensor x)
+{
+    gcp_tensor y = gcp_tanh(x);
+    return gcp_add(gcp_reduce(y, .by = GCP_REDUCE_MAX, .height = 1), gcp_reduce(y, .by = GCP_REDUCE_MAX, .width = 1));
+}
 static gcp_tensor op_transpose(gcp_tensor x) { return gcp_transpose(gcp_tanh(x), 0, 3, 1, 2); }
 static gcp_tensor op_reshape(gcp_tensor x)
 {
@@ -166,6 +177,8 @@ static const struct {
             OP(cut),
             OP(slice),
             OP(pad),
+            OP(pad_zeros),
+            OP(largest),
             OP(transpose),
             OP(reshape),
             OP(reduce),

@@ -24,7 +24,8 @@ GCPI_BODY gcp_real gcpi_half_rounded(gcp_real x)
 #define GCPI_AT(half, p, i) \
     ((half) ? gcpi_half_value(((const gcpi_half *)(p))[i]) : ((const gcp_real *)(p))[i])
 /* An operand from element i on. */
-#define GCPI_FROM(half, p, i) ((half) ? (void *)((gcpi_half *)(void *)(p) + (i)) : (void *)((gcp_real *)(void *)(p) + (i)))
+#define GCPI_FROM(half, p, i) \
+    ((half) ? (void *)((gcpi_half *)(void *)(p) + (i)) : (void *)((gcp_real *)(void *)(p) + (i)))
 #define GCPI_PUT(half, p, i, value)                                        \
     {                                                                      \
         if (half) ((gcpi_half *)(p))[i] = gcpi_half_of(value);             \

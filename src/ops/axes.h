@@ -310,6 +310,8 @@ static void gcpi_pad_facts(const gcpi_op *op, gcpi_facts *f)
     f->call = gcpi_pad_call;
     f->apart = op->attributes.pad.axis != 0;
     f->channels = op->attributes.pad.axis != 3 ? GCPI_CHANNELS_SAME : GCPI_CHANNELS_UNKNOWN;
+    /* gradients of a side are added to x's one after another: a sum that is rounded once */
+    f->floats = op->attributes.pad.mode == GCP_PAD_ZEROS ? 0 : GCPI_IN(0);
 }
 static void gcpi_transpose_facts(const gcpi_op *op, gcpi_facts *f)
 {
@@ -321,14 +323,9 @@ static void gcpi_transpose_facts(const gcpi_op *op, gcpi_facts *f)
     static const gcpi_op_row gcpi_##name##_row = {                                                                  \
         GCP_OP_##NAME,                                                                                              \
         { word, gcpi_##name##_shape, gcpi_##name##_forward, gcpi_##name##_backward, NULL, 0, 0,                     \
-          GCPI_AXES_FLAGS_##NAME, 1, NULL },                                                                        \
+          GCP_FLAG_BF16, 1, NULL },                                                                                 \
         facts                                                                                                       \
     };
-/* Where a padding is added to several times, in pieces, its sums are floats. */
-#define GCPI_AXES_FLAGS_JOIN GCP_FLAG_BF16
-#define GCPI_AXES_FLAGS_CUT GCP_FLAG_BF16
-#define GCPI_AXES_FLAGS_PAD 0
-#define GCPI_AXES_FLAGS_TRANSPOSE GCP_FLAG_BF16
 GCPI_AXES_ROW(JOIN, join, "concat", gcpi_join_facts)
 GCPI_AXES_ROW(CUT, cut, "slice", gcpi_join_facts)
 GCPI_AXES_ROW(PAD, pad, "pad", gcpi_pad_facts)

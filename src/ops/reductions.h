@@ -68,21 +68,35 @@ static size_t gcpi_max_pixel(const gcpi_max_job *job, size_t u, size_t i)
     }
     return at;
 }
+/* xh, yh: whether x, y are halves. Literals, but where one of them is. */
+GCPI_BODY void gcpi_max_units(const gcpi_max_job *job, size_t first, size_t last, const int xh, const int yh)
+{
+    const gcp_call *c = job->call;
+    const int n = c->in[0].shape.d[3], across = job->axes >> 3 & 1;
+    for (size_t u = first; u < last; u++) {
+        void *y = gcpi_elements(&c->out[0], u, 0).at;
+        for (size_t i = 0; i < job->each; i++) {
+            const void *x = gcpi_elements(&c->in[0], gcpi_max_pixel(job, u, i), 0).at;
+            for (int k = 0; k < (across ? 1 : n) && i == 0; k++) GCPI_PUT_SETTLED(yh, y, k, GCPI_AT(xh, x, k))
+            if (across) for (int k = 0; k < n; k++) {
+                const gcp_real v = GCPI_AT(xh, x, k);
+                if (v > GCPI_AT(yh, y, 0) || v != v) GCPI_PUT_SETTLED(yh, y, 0, v)
+            }
+            else GCPI_EACH for (int k = 0; k < n; k++) {
+                const gcp_real v = GCPI_AT(xh, x, k), most = GCPI_AT(yh, y, k);
+                GCPI_PUT_SETTLED(yh, y, k, v > most || v != v ? v : most)
+            }
+        }
+    }
+}
 GCPI_BODY void gcpi_max_task_body(void *arg, int index, int worker)
 {
     const gcpi_max_job *job = (const gcpi_max_job *)arg;
-    const gcp_call *c = job->call;
     const size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->units);
-    const int n = c->in[0].shape.d[3], across = job->axes >> 3 & 1;
-    for (size_t u = first; u < last; u++) {
-        gcp_real *y = gcpi_row_out(&c->out[0], u);
-        for (size_t i = 0; i < job->each; i++) {
-            const gcp_real *x = gcpi_row(&c->in[0], gcpi_max_pixel(job, u, i));
-            if (i == 0) memcpy(y, x, (size_t)(across ? 1 : n) * sizeof *y);
-            if (across) for (int k = 0; k < n; k++) y[0] = x[k] > y[0] || x[k] != x[k] ? x[k] : y[0];
-            else GCPI_EACH for (int k = 0; k < n; k++) y[k] = x[k] > y[k] || x[k] != x[k] ? x[k] : y[k];
-        }
-    }
+    const int xh = job->call->in[0].dtype == GCP_DTYPE_BF16, yh = job->call->out[0].dtype == GCP_DTYPE_BF16;
+    if (xh && yh) gcpi_max_units(job, first, last, 1, 1);
+    else if (!xh && !yh) gcpi_max_units(job, first, last, 0, 0);
+    else gcpi_max_units(job, first, last, xh, yh);
     (void)worker;
 }
 GCPI_WIDE_TASK(gcpi_max_task, gcpi_max_job)
@@ -90,18 +104,18 @@ GCPI_WIDE_TASK(gcpi_max_task, gcpi_max_job)
 static void gcpi_max_run_back(const gcpi_max_job *job, size_t u, int from, int to)
 {
     const gcp_call *c = job->call;
-    const gcp_view *d = &c->din[0];
-    const gcp_real *y = gcpi_row(&c->out[0], u), *dy = gcpi_row(&c->dout[0], u);
-    const int across = job->axes >> 3 & 1;
+    const gcpi_array y = gcpi_elements(&c->out[0], u, 0), dy = gcpi_elements(&c->dout[0], u, 0);
+    const int across = job->axes >> 3 & 1, adds = c->din[0].accumulate;
     unsigned char taken[GCPI_MAX_RUN] = { 0 };
     for (size_t i = 0; i < job->each; i++) {
         const size_t pixel = gcpi_max_pixel(job, u, i);
-        const gcp_real *x = gcpi_row(&c->in[0], pixel);
-        gcp_real *dx = gcpi_row_out(d, pixel);
+        const gcpi_array x = gcpi_elements(&c->in[0], pixel, 0), dx = gcpi_elements(&c->din[0], pixel, 0);
         for (int k = from; k < to; k++) {
-            const int at = across ? 0 : k, slot = across ? 0 : k - from, hit = !taken[slot] && x[k] == y[at];
+            const int at = across ? 0 : k, slot = across ? 0 : k - from,
+                      hit = !taken[slot] && GCPI_AT(x.half, x.at, k) == GCPI_AT(y.half, y.at, at);
+            const gcp_real d = hit ? GCPI_AT(dy.half, dy.at, at) : 0;
             taken[slot] |= (unsigned char)hit;
-            dx[k] = (d->accumulate ? dx[k] : 0) + (hit ? dy[at] : 0);
+            GCPI_PUT(dx.half, dx.at, k, (adds ? GCPI_AT(dx.half, dx.at, k) : 0) + d)
         }
     }
 }
@@ -150,7 +164,7 @@ static const gcpi_op_row gcpi_sum_row = {
 };
 static const gcpi_op_row gcpi_max_row = {
     GCP_OP_MAX,
-    { "max", gcpi_reduce_shape, gcpi_max_forward, gcpi_max_backward, NULL, GCPI_IN(0), GCPI_OUT(0), 0, 1,
+    { "max", gcpi_reduce_shape, gcpi_max_forward, gcpi_max_backward, NULL, GCPI_IN(0), GCPI_OUT(0), GCP_FLAG_BF16, 1,
       NULL },
     gcpi_reduce_facts
 };
