@@ -404,7 +404,8 @@ struct gcp_target {
     const gcp_op *kernels;              /* GCP_ROW_COUNT rows whose forward, backward, cost and GCP_FLAG_FUSED replace
                                            those of gcp_cpu_kernels; src/cuda/ is an example */
     const gcp_device *device;           /* NULL: the CPU reads and writes this target's memory */
-    int    threads, isa;                /* isa: 0 the best; GCP_ISA_... forces one, for tests */
+    int    threads, isa;                /* isa: 0 the best; GCP_ISA_... forces one: for tests, or for the bytes and
+                                           bits of a machine that has no more */
     size_t align;                       /* of every tensor; a power of two from 8 on, default 64 */
     size_t row_align;                   /* rows of a multiple of so many bytes begin at one, also where a tensor lies in
                                            the rows of a concat: else it is a copy. 0: any */
@@ -1172,7 +1173,7 @@ GCP_API gcp_code gcp_average_swap_at(gcp_tape *tape, void *memory, gcp_at at);
    would show) with a pattern, runs a step there on copies of state and inputs (written or not), then the same with
    the pattern's complement; returns the bytes up to the last that changed: plan->bytes. (A few less, under one row
    of a concat, where the slab ends with a concat that is recomputed in part.) NULL, 0: the target's allocate gives
-   the memory. .lr may be left out. A custom op sees these steps with .commit 0, and its side effects in memory of
+   the memory; it is not the plan's own. .lr may be left out. A custom op sees these steps with .commit 0, and its side effects in memory of
    its own happen in both all the same. */
 GCP_API size_t gcp_measure_at(gcp_plan *plan, void *memory, size_t size, gcp_step_opts opts);
 

@@ -503,7 +503,8 @@ struct gcp_target {
     const gcp_op *kernels;              /* GCP_ROW_COUNT rows whose forward, backward, cost and GCP_FLAG_FUSED replace
                                            those of gcp_cpu_kernels; src/cuda/ is an example */
     const gcp_device *device;           /* NULL: the CPU reads and writes this target's memory */
-    int    threads, isa;                /* isa: 0 the best; GCP_ISA_... forces one, for tests */
+    int    threads, isa;                /* isa: 0 the best; GCP_ISA_... forces one: for tests, or for the bytes and
+                                           bits of a machine that has no more */
     size_t align;                       /* of every tensor; a power of two from 8 on, default 64 */
     size_t row_align;                   /* rows of a multiple of so many bytes begin at one, also where a tensor lies in
                                            the rows of a concat: else it is a copy. 0: any */
@@ -1271,7 +1272,7 @@ GCP_API gcp_code gcp_average_swap_at(gcp_tape *tape, void *memory, gcp_at at);
    would show) with a pattern, runs a step there on copies of state and inputs (written or not), then the same with
    the pattern's complement; returns the bytes up to the last that changed: plan->bytes. (A few less, under one row
    of a concat, where the slab ends with a concat that is recomputed in part.) NULL, 0: the target's allocate gives
-   the memory. .lr may be left out. A custom op sees these steps with .commit 0, and its side effects in memory of
+   the memory; it is not the plan's own. .lr may be left out. A custom op sees these steps with .commit 0, and its side effects in memory of
    its own happen in both all the same. */
 GCP_API size_t gcp_measure_at(gcp_plan *plan, void *memory, size_t size, gcp_step_opts opts);
 
@@ -22135,9 +22136,10 @@ static int gcpi_target_ok(gcp_tape *t, const gcp_plan_opts *o)
     if (o->store && g->kernels && d && !(g->kernels[GCP_ROW_APPLY].flags & GCP_FLAG_BF16))
         return gcpi_plan_bad(t, o, ".store = GCP_STORE_BF16: the target's kernels take no bfloat16 (a GPU's "
                                    "do from compute capability 8.0 on)");
-    if (g->isa < 0 || g->isa > gcpi_isa_best())
-        return gcpi_plan_bad(t, o, "this machine does not have the target's .isa");
-    return 1;
+    if (g->isa >= 0 && g->isa <= gcpi_isa_best()) return 1;
+    gcpi_fail(t, GCP_E_PLAN, o->at, t->planning,
+              "the target's .isa: found %d, expected 0 (the best) or one of GCP_ISA_... that this machine has", g->isa);
+    return 0;
 }
 
 /* Whether updates are fused, and why: GCPI_FUSED_ITSELF where nothing can tell. */
@@ -26571,6 +26573,13 @@ static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
         gcpi_say(w, "the peak is inside a segment that is run again: more, shorter segments would lower it\n");
 }
 
+/* What the CPU multiplies where activations are rounded. */
+static const char *gcpi_products_of(const gcp_target *t)
+{
+    if (t->device) return "";
+    return t->isa == GCP_ISA_AVX512_BF16 ? "; products multiply bfloat16 (AVX512-BF16)" : "; products multiply floats";
+}
+
 /* What lies in two bytes at the peak; and what does not, because of an op. */
 static void gcpi_why_store(const gcp_plan *plan, gcp_writer w)
 {
@@ -26586,8 +26595,8 @@ static void gcpi_why_store(const gcp_plan *plan, gcp_writer w)
         *(item->width == (int)sizeof(uint16_t) ? &halves : &floats) += x->bytes;
         if (item->width != (int)sizeof(uint16_t) && x->bytes > most) { most = x->bytes; largest = x->item; }
     }
-    gcpi_say(w, "%.3f MiB of the peak are activations in bfloat16: floats would take as much again\n",
-             gcpi_mib(halves));
+    gcpi_say(w, "%.3f MiB of the peak are activations in bfloat16: floats would take as much again%s\n",
+             gcpi_mib(halves), gcpi_products_of(&core->p.target));
     if (!floats) return;
     gcpi_item_name(&core->p, largest, name, sizeof name);
     gcpi_say(w, "%.3f MiB of the peak are rounded, but lie in floats, most of it %s: %s takes no bfloat16 there\n",

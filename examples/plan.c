@@ -69,7 +69,8 @@ static const char help_options[] =
     "  --dot FILE      the network as a graph, for Graphviz (dot -Tsvg)\n\n"
     "What it prints: a time of 1.08 is 1.08 times that of the step that keeps everything. A bound is a time that\n"
     "no schedule in these bytes can beat: it says how much a better one could win at most. Times are by a model:\n"
-    "the larger of FLOPs at 100 GFLOP/s and bytes at 10 GB/s, or the costs in the graph's file.\n"
+    "the larger of FLOPs at 100 GFLOP/s (twice that where the CPU multiplies bfloat16) and bytes at 10 GB/s, or the\n"
+    "costs in the graph's file.\n"
     "docs/reading-a-plan.md explains each line.\n";
 
 static int usage(FILE *f, int status)
@@ -120,11 +121,11 @@ static int options_read(options *o, int argc, char **argv)
             for (int k = 0; k < NETWORK_NAMES; k++)
                 if (!strcmp(argv[i], network_names[k].name)) o->net = &network_names[k];
             if (o->net && !strcmp(argv[i], o->net->name)) continue;
-            fprintf(stderr, "plan: no network '%s'\n", argv[i]);
+            fprintf(stderr, "plan: no network '%s'; --help lists them\n", argv[i]);
             return 0;
         }
         if (i + 1 >= argc || !option(o, argv[i], argv[i + 1])) {
-            fprintf(stderr, "plan: %s: wrong or without a value\n", argv[i]);
+            fprintf(stderr, "plan: %s: wrong or without a value; --help says which it takes\n", argv[i]);
             return 0;
         }
         i++;

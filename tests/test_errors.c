@@ -870,7 +870,8 @@ static void plan_targets(void)
     PLAN(GCP_E_PLAN, "GCP_POLICY_BUDGET needs .budget (bytes)", gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET));
     PLAN_OK(gcp_plan_make(loss, .policy = GCP_POLICY_CHECKPOINTS, .checkpoints = GCP_ZERO));
     PLAN(GCP_E_PLAN, "the target's .align is below 8", gcp_plan_make(loss, .target = &low));
-    PLAN(GCP_E_PLAN, "this machine does not have the target's .isa", gcp_plan_make(loss, .target = &isa));
+    PLAN(GCP_E_PLAN, "the target's .isa: found 99, expected 0 (the best) or one of GCP_ISA_... that this machine has",
+         gcp_plan_make(loss, .target = &isa));
     PLAN_OK(gcp_plan_make(loss, .target = &good));
     begin();
     gcp_tensor old = loss;

@@ -209,6 +209,7 @@ int main(int argc, char **argv)
 {
     const char *only = NULL, *folder = NULL;
     char path[512];
+    if (argc % 2 == 0) fail("an option has a value (see the head of store.c)");
     for (int i = 1; i + 1 < argc; i += 2) {
         if (!strcmp(argv[i], "--threads")) target.threads = atoi(argv[i + 1]);
         else if (!strcmp(argv[i], "--isa")) target.isa = atoi(argv[i + 1]);

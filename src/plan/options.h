@@ -113,9 +113,10 @@ static int gcpi_target_ok(gcp_tape *t, const gcp_plan_opts *o)
     if (o->store && g->kernels && d && !(g->kernels[GCP_ROW_APPLY].flags & GCP_FLAG_BF16))
         return gcpi_plan_bad(t, o, ".store = GCP_STORE_BF16: the target's kernels take no bfloat16 (a GPU's "
                                    "do from compute capability 8.0 on)");
-    if (g->isa < 0 || g->isa > gcpi_isa_best())
-        return gcpi_plan_bad(t, o, "this machine does not have the target's .isa");
-    return 1;
+    if (g->isa >= 0 && g->isa <= gcpi_isa_best()) return 1;
+    gcpi_fail(t, GCP_E_PLAN, o->at, t->planning,
+              "the target's .isa: found %d, expected 0 (the best) or one of GCP_ISA_... that this machine has", g->isa);
+    return 0;
 }
 
 /* Whether updates are fused, and why: GCPI_FUSED_ITSELF where nothing can tell. */

@@ -259,6 +259,13 @@ static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
         gcpi_say(w, "the peak is inside a segment that is run again: more, shorter segments would lower it\n");
 }
 
+/* What the CPU multiplies where activations are rounded. */
+static const char *gcpi_products_of(const gcp_target *t)
+{
+    if (t->device) return "";
+    return t->isa == GCP_ISA_AVX512_BF16 ? "; products multiply bfloat16 (AVX512-BF16)" : "; products multiply floats";
+}
+
 /* What lies in two bytes at the peak; and what does not, because of an op. */
 static void gcpi_why_store(const gcp_plan *plan, gcp_writer w)
 {
@@ -274,8 +281,8 @@ static void gcpi_why_store(const gcp_plan *plan, gcp_writer w)
         *(item->width == (int)sizeof(uint16_t) ? &halves : &floats) += x->bytes;
         if (item->width != (int)sizeof(uint16_t) && x->bytes > most) { most = x->bytes; largest = x->item; }
     }
-    gcpi_say(w, "%.3f MiB of the peak are activations in bfloat16: floats would take as much again\n",
-             gcpi_mib(halves));
+    gcpi_say(w, "%.3f MiB of the peak are activations in bfloat16: floats would take as much again%s\n",
+             gcpi_mib(halves), gcpi_products_of(&core->p.target));
     if (!floats) return;
     gcpi_item_name(&core->p, largest, name, sizeof name);
     gcpi_say(w, "%.3f MiB of the peak are rounded, but lie in floats, most of it %s: %s takes no bfloat16 there\n",
