@@ -1173,8 +1173,8 @@ GCP_API gcp_code gcp_average_swap_at(gcp_tape *tape, void *memory, gcp_at at);
    would show) with a pattern, runs a step there on copies of state and inputs (written or not), then the same with
    the pattern's complement; returns the bytes up to the last that changed: plan->bytes. (A few less, under one row
    of a concat, where the slab ends with a concat that is recomputed in part.) NULL, 0: the target's allocate gives
-   the memory; it is not the plan's own. .lr may be left out. A custom op sees these steps with .commit 0, and its side effects in memory of
-   its own happen in both all the same. */
+   the memory; it is not the plan's own. .lr may be left out. A custom op sees these steps with .commit 0, and its side
+   effects in memory of its own happen in both all the same. */
 GCP_API size_t gcp_measure_at(gcp_plan *plan, void *memory, size_t size, gcp_step_opts opts);
 
 /* Fills rows, GCP_ROW_COUNT of them, with the CPU's: to wrap their functions for a gcp_target of your own (to trace
