@@ -427,9 +427,9 @@ struct gcp_target {
     void  (*release)(void *context, void *memory, size_t size);
 };
 enum { GCP_COPIES = 32 };
-/* AVX512_BF16: as AVX512, but in plans with GCP_STORE_BF16 convolutions and products multiply bfloat16, two channels an
-   instruction: all but depthwise ones, and kernels of several taps over an odd number of channels. Their weights are
-   rounded for that, and denormals are 0. */
+/* AVX512_BF16: as AVX512, but in plans with GCP_STORE_BF16 convolutions (not depthwise) and products round their
+   weights, and multiply bfloat16, two channels an instruction (floats still where a kernel of several taps has an odd
+   number of channels, or a wide image few output channels). Denormals are 0. */
 enum { GCP_ISA_BEST, GCP_ISA_SCALAR, GCP_ISA_V128, GCP_ISA_AVX2, GCP_ISA_AVX512, GCP_ISA_AVX512_BF16 };
 
 /* A report goes through a writer; gcp_file(stdout) is one. */

@@ -526,9 +526,9 @@ struct gcp_target {
     void  (*release)(void *context, void *memory, size_t size);
 };
 enum { GCP_COPIES = 32 };
-/* AVX512_BF16: as AVX512, but in plans with GCP_STORE_BF16 convolutions and products multiply bfloat16, two channels an
-   instruction: all but depthwise ones, and kernels of several taps over an odd number of channels. Their weights are
-   rounded for that, and denormals are 0. */
+/* AVX512_BF16: as AVX512, but in plans with GCP_STORE_BF16 convolutions (not depthwise) and products round their
+   weights, and multiply bfloat16, two channels an instruction (floats still where a kernel of several taps has an odd
+   number of channels, or a wide image few output channels). Denormals are 0. */
 enum { GCP_ISA_BEST, GCP_ISA_SCALAR, GCP_ISA_V128, GCP_ISA_AVX2, GCP_ISA_AVX512, GCP_ISA_AVX512_BF16 };
 
 /* A report goes through a writer; gcp_file(stdout) is one. */
@@ -2076,6 +2076,9 @@ static gcp_shape gcpi_by_samples(gcp_shape s)
     return s;
 }
 
+/* Whether a tensor has one value a sample: those are never rounded. */
+static int gcpi_one_a_sample(gcp_shape s) { return gcpi_count(s) == (size_t)gcpi_by_samples(s).d[0]; }
+
 static size_t gcpi_row_bytes(gcp_dtype type, size_t elements)
 {
     switch (type) {
@@ -3498,18 +3501,20 @@ GCPI_DUOS void gcpi_duos_turned(gcpi_duo *GCPI_RESTRICT to, ptrdiff_t to_pitch, 
         GCPI_HALVES_LOOP(n, at, to[i] = at[i] << 16 | at[i] >> 16, GCPI_PREFETCH_READ)
     }
 }
-/* n duos of an upper half alone: the lower is 0. */
-GCPI_FAST static void gcpi_duos_alone(gcp_real *to, ptrdiff_t to_pitch, gcpi_array from, ptrdiff_t pitch, ptrdiff_t n)
+/* n duos of an upper half alone: the lower is 0, or -0 of one of the two that are multiplied, so that what is added is
+   -0, which changes no sum. */
+GCPI_FAST static void gcpi_duos_alone(gcp_real *to, ptrdiff_t to_pitch, gcpi_array from, ptrdiff_t pitch, ptrdiff_t n,
+                                      gcp_real zero)
 {
     for (ptrdiff_t i = 0; i < n; i++)
-        ((gcpi_duo *)to)[i * to_pitch] = gcpi_duo_of(GCPI_AT(from.half, from.at, i * pitch), 0);
+        ((gcpi_duo *)to)[i * to_pitch] = gcpi_duo_of(GCPI_AT(from.half, from.at, i * pitch), zero);
 }
-/* alone: the last duo of a row has no lower half. */
+/* alone: the last duo of a row has no lower half but `zero`. */
 GCPI_FAST static void gcpi_duos_load(gcp_real *to, ptrdiff_t to_pitch, gcpi_array from, ptrdiff_t pitch, ptrdiff_t step,
-                                     ptrdiff_t rows, ptrdiff_t n, int alone)
+                                     ptrdiff_t rows, ptrdiff_t n, int alone, gcp_real zero)
 {
     n -= alone;
-    if (alone) gcpi_duos_alone(to + n, to_pitch, gcpi_array_at(from, 2 * n * step), pitch, rows);
+    if (alone) gcpi_duos_alone(to + n, to_pitch, gcpi_array_at(from, 2 * n * step), pitch, rows, zero);
     if (from.half && step == 1) {
         gcpi_duos_turned((gcpi_duo *)to, to_pitch, (const gcpi_half *)from.at, pitch, rows, n);
         return;
@@ -3733,11 +3738,13 @@ GCPI_FAST static void gcpi_pack_duos(const gcpi_simd *simd, gcp_real *out, int w
         n = gcpi_min(rows - r, GCPI_PACK_ROWS);
         const int last = alone && r + n == rows, pairs = n - last;
         if (cs != 1) {
-            gcpi_duos_load(turned, n, from, cs, rs, cols, n, last);
+            gcpi_duos_load(turned, n, from, cs, rs, cols, n, last, (gcp_real)-0.0);
             simd->turn(out, width, n, cols, turned, n);
         } else {
             gcpi_duos_of(out, width, from, rs, 2 * rs, pairs, cols);
-            if (last) gcpi_duos_alone(out + (ptrdiff_t)pairs * width, 1, gcpi_array_at(from, 2 * pairs * rs), 1, cols);
+            if (last)
+                gcpi_duos_alone(out + (ptrdiff_t)pairs * width, 1, gcpi_array_at(from, 2 * pairs * rs), 1, cols,
+                                (gcp_real)-0.0);
         }
         gcpi_pad_rows(out, width, cols, n);
     }
@@ -3866,7 +3873,7 @@ GCPI_FAST static void gcpi_view_row(const gcpi_view *v, const gcpi_halves *halve
     memset(out + end * c, 0, (size_t)((v->ww - end) * c) * sizeof *out);
     if (end == left) return;
     x = gcpi_array_at(x, (first + left) * v->xs[2]);
-    if (v->duos) gcpi_duos_load(out + left * c, c, x, v->xs[2], 1, end - left, c, 0);
+    if (v->duos) gcpi_duos_load(out + left * c, c, x, v->xs[2], 1, end - left, c, 0, 0);
     else if (v->xs[2] == c) gcpi_array_load(halves, x, 0, out + left * c, 0, 1, (end - left) * c);
     else gcpi_array_load(halves, x, v->xs[2], out + left * c, c, end - left, c);
 }
@@ -3920,6 +3927,7 @@ typedef struct gcpi_gather {
     /* set by gcpi_gather_plan */
     const gcpi_halves *halves;        /* NULL: x and y are gcp_real */
     int each, odd;                    /* values that a term multiplies: 2 in duos, of the last 1 if odd */
+    int settles;                      /* w is rounded as for duos */
     gcpi_simd simd;
     gcpi_columns columns; /* output channels; planar: pixels of a row */
     /* planar: values of packed w; shared: these, and a panel of starting values for each row of the tiles */
@@ -4040,7 +4048,8 @@ static int gcpi_gather_place(const gcpi_gather *g, ptrdiff_t terms)
     const gcpi_view *v = &g->v;
     int few = g->simd.nv * g->simd.lanes < GCPI_NR_MAX ? GCPI_PLACE_FEW / 4 : GCPI_PLACE_FEW,
         most = gcpi_gather_crowded(g, terms) ? few : GCPI_PLACE_PIXELS;
-    return g->ws[3] == 1 && v->runs == v->kx && !g->w.half && !v->duos && (double)v->n * v->ho * v->wo <= most;
+    return g->ws[3] == 1 && v->runs == v->kx && !g->w.half && !v->duos && !g->settles &&
+           (double)v->n * v->ho * v->wo <= most;
 }
 
 /* Whether a panel of w is read in place: kernels read whole vectors. */
@@ -4071,16 +4080,16 @@ static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     g->halves = par->halves ? gcpi_halves_of(par->isa) : NULL;
     if (g->halves) g->v.most = GCPI_WINDOW_WIDE;
     g->v.duos = gcpi_gather_duos(g, par);
-    g->each = 1 + g->v.duos;
     g->planar = gcpi_planar_pays(g, cols, g->v.duos);
-    if (g->planar) g->v.duos = 0;
+    g->v.duos &= !g->planar;
+    g->settles = par->duos && !g->v.duos;
+    g->each = 1 + g->v.duos, g->odd = g->v.duos && g->v.channels % 2;
     if (g->planar) return gcpi_planar_plan(g, cols, par);
     if (g->v.duos) gcpi_simd_duos(&g->simd);
-    g->odd = g->v.duos && g->v.channels % 2;
-    g->v.channels = gcpi_ceil(g->v.channels, g->each);
     g->columns = gcpi_columns_of(cols, &g->simd);
     g->sets = 1;
-    g->v.skips = !g->windowed && gcpi_gather_skips(g);
+    g->v.skips = !g->windowed && gcpi_gather_skips(g);       /* by channels: as floats do */
+    g->v.channels = gcpi_ceil(g->v.channels, g->each);
     gcpi_gather_cut(g, par);
     ptrdiff_t row = (ptrdiff_t)g->v.runs * g->v.len, all = g->v.ky * row;
     int width = gcpi_ceil(g->columns.vectors, g->columns.panels) * g->simd.lanes;
@@ -4215,6 +4224,7 @@ static void gcpi_planar_run(gcpi_gather *g, const gcpi_par *par)
                                first * g->ws[3],
                            g->v.channels, g->ws[2], g->ws[3]);
     }
+    if (g->settles) g->halves->settle(g->scratch, out - g->scratch);
     out = g->scratch + g->weights;
     for (ptrdiff_t i = 0; i < g->shared - g->weights; i++)
         out[i] = g->bias && i / GCPI_NR_MAX < g->cols ? g->bias[i / GCPI_NR_MAX] : 0;
@@ -4240,6 +4250,7 @@ static void gcpi_gather_pack(const gcpi_gather *g, gcpi_array w, const gcpi_kblo
                 rows = gcpi_min(end - j, channels - j % channels);
                 gcpi_array from = gcpi_array_at(w, y * g->ws[0] + j / channels * g->ws[1] +
                                                      j % channels * g->each * g->ws[2] + p->first * g->ws[3]);
+                gcp_real *packed = out;
                 if (g->v.duos)
                     gcpi_pack_duos(&g->simd, out, p->width, p->cols, from, rows, g->ws[2], g->ws[3], room,
                                    g->odd && j + rows == channels);
@@ -4249,6 +4260,7 @@ static void gcpi_gather_pack(const gcpi_gather *g, gcpi_array w, const gcpi_kblo
                     gcpi_pack_rows(&g->simd, out, p->width, p->cols, (const gcp_real *)from.at, rows, g->ws[2],
                                    g->ws[3]);
                 out += (ptrdiff_t)rows * p->width;
+                if (g->settles) g->halves->settle(packed, out - packed);
             }
 }
 
@@ -4335,7 +4347,7 @@ GCPI_FAST static void gcpi_held_row(const gcpi_sweep *s, gcpi_rows_held *w, int 
     const int n = s->part.nj, alone = g->odd && s->part.j + n == g->v.channels;
     gcp_real *to = s->rows + (ptrdiff_t)i * n;
     gcpi_array x = gcpi_array_at(s->x, w->from[i]);
-    if (g->v.duos) gcpi_duos_load(to, 0, x, 0, g->v.xc, 1, n, alone);
+    if (g->v.duos) gcpi_duos_load(to, 0, x, 0, g->v.xc, 1, n, alone, 0);
     else if (g->v.xc == 1) gcpi_array_load(g->halves, x, 0, to, 0, 1, n);
     else gcpi_array_load(g->halves, x, g->v.xc, to, 1, n, 1);
     w->a[i] = to;
@@ -4354,7 +4366,7 @@ GCPI_FAST static void gcpi_held_load(const gcpi_sweep *s, gcpi_rows_held *w)
     if (g->v.direct && g->v.xc == 1 && w->rows > 1 && gcpi_held_even(w->from, w->rows)) {
         const gcpi_array x = gcpi_array_at(s->x, w->from[0]);
         const ptrdiff_t pitch = w->from[1] - w->from[0];
-        if (g->v.duos) gcpi_duos_load(s->rows, n, x, pitch, 1, w->rows, n, alone);
+        if (g->v.duos) gcpi_duos_load(s->rows, n, x, pitch, 1, w->rows, n, alone, 0);
         else gcpi_array_load(g->halves, x, pitch, s->rows, n, w->rows, n);
         for (int i = 0; i < w->rows; i++) w->a[i] = s->rows + (ptrdiff_t)i * n;
     }
@@ -4553,8 +4565,8 @@ typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x
     int turned;    /* d is stored as [j][row]; for one group only */
     /* set by gcpi_outer_plan */
     const gcpi_halves *halves;    /* NULL: x and e are gcp_real; else both are copied, and widened by that */
-    int duos;                    /* pixels come in twos: from one to the other so many values of x, of e */
-    ptrdiff_t xpair, epair;
+    int duos;                    /* pixels come in twos: from one to the other so many values of x, of e, rows of x */
+    ptrdiff_t xpair, epair, ypair;
     gcpi_simd simd;
     gcpi_columns columns;         /* of one run; blocked: of the channels */
     /* A panel of x's channels is copied as [pixel][panel], and read at all taps. */
@@ -4745,18 +4757,20 @@ static int gcpi_outer_splits(const gcpi_outer *o)
     return gcpi_max(1, most);
 }
 
-/* Pixels in twos, which duos hold: of two images or, where no tap but one reads them, side by side. */
+/* Pixels in twos, which duos hold: of two images, two rows or, where no tap but one reads them, side by side. */
 static int gcpi_outer_pairs(gcpi_outer *o)
 {
     gcpi_view *v = &o->v;
     if (v->n % 2 == 0) {
         o->xpair = v->xs[0], o->epair = o->es[0];
         v->xs[0] *= 2, o->es[0] *= 2, v->n /= 2;
-        return 1;
-    }
-    if (v->wo % 2 || v->ky * v->kx > 1 || !gcpi_view_inside(v)) return 0;
-    o->xpair = v->sx * v->xs[2], o->epair = o->es[2];
-    v->sx *= 2, o->es[2] *= 2, v->wo /= 2;
+    } else if (v->ho % 2 == 0 && v->sy <= INT32_MAX / 2) {
+        o->xpair = v->sy * v->xs[1], o->epair = o->es[1], o->ypair = v->sy;
+        v->sy *= 2, o->es[1] *= 2, v->ho /= 2;
+    } else if (v->wo % 2 == 0 && v->ky * v->kx == 1 && gcpi_view_inside(v)) {
+        o->xpair = v->sx * v->xs[2], o->epair = o->es[2];
+        v->sx *= 2, o->es[2] *= 2, v->wo /= 2;
+    } else return 0;
     return 1;
 }
 
@@ -4831,10 +4845,33 @@ static gcpi_source gcpi_outer_run_source(const gcpi_outer *o, const gcp_real *x,
     return s;
 }
 
+/* n rows of duos whose halves lie `lower` values apart; of which but those of `there` are 0. */
+GCPI_FAST static void gcpi_outer_duos(const gcpi_panel *p, gcpi_array row, ptrdiff_t lower, uint32_t there,
+                                      ptrdiff_t step, int n, gcp_real *out)
+{
+    gcpi_duos_of(out, p->width, row, lower, step, n, p->cols);
+    for (ptrdiff_t i = 0; there != UINT32_MAX && i < (ptrdiff_t)n * p->width; i++) ((gcpi_duo *)out)[i] &= there;
+}
+
+/* A row of x, and of a duo's values what is there: see gcpi_outer_duos. */
+typedef struct gcpi_outer_from { gcpi_array row; ptrdiff_t lower; uint32_t there; } gcpi_outer_from;
+static gcpi_outer_from gcpi_outer_from_at(const gcpi_outer *o, gcpi_array x, ptrdiff_t y)
+{
+    const gcpi_view *v = &o->v;
+    const int upper = y >= 0 && y < v->h, lower = y + o->ypair >= 0 && y + o->ypair < v->h;
+    gcpi_outer_from s;
+    s.row = gcpi_array_at(x, y * v->xs[1] + (upper ? 0 : o->xpair));
+    s.lower = upper && lower ? o->xpair : 0;
+    s.there = upper && lower ? UINT32_MAX : upper ? 0xffff0000u : 0xffffu;
+    if (!upper && !lower) s.row.at = NULL;
+    return s;
+}
+
 /* Copies one row of the window of a panel: pixels from `first` on, o->sx apart, zeros where there are none. */
-GCPI_FAST static void gcpi_outer_row_load(const gcpi_outer *o, gcpi_array row, ptrdiff_t first, int count,
+GCPI_FAST static void gcpi_outer_row_load(const gcpi_outer *o, const gcpi_outer_from *s, ptrdiff_t first, int count,
                                           const gcpi_panel *p, gcp_real *out)
 {
+    gcpi_array row = s->row;
     const gcpi_view *v = &o->v;
     ptrdiff_t step = o->sx * v->xs[2];
     gcpi_range in = gcpi_inside(first, o->sx, count, row.at ? v->w : 0);
@@ -4845,7 +4882,7 @@ GCPI_FAST static void gcpi_outer_row_load(const gcpi_outer *o, gcpi_array row, p
     out += (ptrdiff_t)in.begin * p->width;
     const int n = in.end - in.begin;
     const gcp_real *from = (const gcp_real *)row.at;
-    if (o->duos) gcpi_duos_of(out, p->width, row, o->xpair, step, n, p->cols);
+    if (o->duos) gcpi_outer_duos(p, row, s->lower, s->there, step, n, out);
     else if (row.half) gcpi_array_load(o->halves, row, step, out, p->width, n, p->cols);
     else if (p->cols == p->width) o->simd.copy(out, from, n, step, p->width);
     else for (int i = 0; i < n; i++) gcpi_copy(out + (ptrdiff_t)i * p->width, from + i * step, p->cols);
@@ -4863,10 +4900,9 @@ GCPI_FAST static void gcpi_outer_load(const gcpi_outer *o, gcpi_array x, const g
     ptrdiff_t y0 = v->oy + (ptrdiff_t)k->y * v->sy, x0 = v->ox + (ptrdiff_t)k->x * v->sx;
     for (int b = 0; b < k->n; b++)
         for (int r = 0; r < rows; r++, window += (ptrdiff_t)pixels * p->width) {
-            ptrdiff_t y = y0 + (ptrdiff_t)r * o->sy;
-            gcpi_array row = gcpi_array_at(x, (k->b + b) * v->xs[0] + y * v->xs[1] + p->first);
-            if (y < 0 || y >= v->h) row.at = NULL;
-            gcpi_outer_row_load(o, row, x0, pixels, p, window);
+            const gcpi_outer_from s = gcpi_outer_from_at(
+                o, gcpi_array_at(x, (k->b + b) * v->xs[0] + p->first), y0 + (ptrdiff_t)r * o->sy);
+            gcpi_outer_row_load(o, &s, x0, pixels, p, window);
         }
 }
 
@@ -5913,6 +5949,14 @@ static gcpi_par gcpi_par_of(const gcp_target *target, gcp_store store)
     par.isa = target->isa;
     par.halves = store == GCP_STORE_BF16;
     par.duos = par.halves && target->isa == GCP_ISA_AVX512_BF16;
+    return par;
+}
+
+/* Of a product that makes y of x, and of its gradients. Values that are never rounded are multiplied as floats. */
+static gcpi_par gcpi_product_par(const gcp_target *target, gcp_store store, gcp_shape x, gcp_shape y)
+{
+    gcpi_par par = gcpi_par_of(target, store);
+    par.duos &= !gcpi_one_a_sample(x) && !gcpi_one_a_sample(y);
     return par;
 }
 
@@ -10190,9 +10234,16 @@ static double gcpi_conv_flops(const gcpi_conv_attr *a)
     return 2.0 * a->n * a->ho * a->wo * a->co * (a->ci / a->groups) * a->kh * a->kw;
 }
 
+static gcpi_par gcpi_conv_par(const gcpi_conv_attr *a, const gcp_target *target, gcp_store store)
+{
+    gcp_shape x, y;
+    gcpi_image_out(&x, a->n, a->h, a->w, a->ci);
+    gcpi_image_out(&y, a->n, a->ho, a->wo, a->co);
+    return gcpi_product_par(target, store, x, y);
+}
 static size_t gcpi_conv_workspace(const gcpi_conv_attr *a, int pass, const gcp_target *target, gcp_store store)
 {
-    gcpi_par par = gcpi_par_of(target, store);
+    gcpi_par par = gcpi_conv_par(a, target, store);
     gcpi_conv c = gcpi_conv_of(a, a->ci, a->co);
     return gcpi_conv_scratch(&c, pass, &par);
 }
@@ -10220,7 +10271,7 @@ static void gcpi_conv_transpose2d_cost(const gcp_cost_call *c, gcp_cost *cost)
 
 static void gcpi_conv2d_run(const gcp_call *c, const gcpi_end *end)       /* end: may be NULL */
 {
-    gcpi_par par = gcpi_par_of(c->target, c->store);
+    gcpi_par par = gcpi_conv_par(&gcpi_attr(c->attributes)->conv, c->target, c->store);
     gcpi_conv d = gcpi_conv_of(&gcpi_attr(c->attributes)->conv, c->in[0].pitch, c->out[0].pitch);
     gcpi_conv_forward(&d, gcpi_elements(&c->in[0], 0, 0), (const gcp_real *)c->in[1].data,
                       c->inputs > 2 ? (const gcp_real *)c->in[2].data : NULL, gcpi_elements(&c->out[0], 0, 0), 0, end,
@@ -10264,7 +10315,7 @@ static void gcpi_conv2d_stats(const gcp_call *c, const gcp_call *stats)
 }
 static void gcpi_conv2d_backward(const gcp_call *c)
 {
-    gcpi_par par = gcpi_par_of(c->target, c->store);
+    gcpi_par par = gcpi_conv_par(&gcpi_attr(c->attributes)->conv, c->target, c->store);
     const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
     const gcpi_array dy = gcpi_elements(&c->dout[0], 0, 0), x = gcpi_elements(&c->in[0], 0, 0),
                     dx = gcpi_elements(&c->din[0], 0, 0);
@@ -10310,7 +10361,7 @@ static int gcpi_conv_transpose2d_shape(gcp_shape_call *s)
 
 static void gcpi_conv_transpose2d_forward(const gcp_call *c)
 {
-    gcpi_par par = gcpi_par_of(c->target, c->store);
+    gcpi_par par = gcpi_conv_par(&gcpi_attr(c->attributes)->conv, c->target, c->store);
     gcpi_conv d = gcpi_conv_of(&gcpi_attr(c->attributes)->conv, c->out[0].pitch, c->in[0].pitch);
     gcpi_conv_backward_data(&d, gcpi_elements(&c->in[0], 0, 0), (const gcp_real *)c->in[1].data,
                             c->inputs > 2 ? (const gcp_real *)c->in[2].data : NULL, gcpi_elements(&c->out[0], 0, 0), 0,
@@ -10319,7 +10370,7 @@ static void gcpi_conv_transpose2d_forward(const gcp_call *c)
 
 static void gcpi_conv_transpose2d_backward(const gcp_call *c)
 {
-    gcpi_par par = gcpi_par_of(c->target, c->store);
+    gcpi_par par = gcpi_conv_par(&gcpi_attr(c->attributes)->conv, c->target, c->store);
     const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
     const gcpi_array dy = gcpi_elements(&c->dout[0], 0, 0), x = gcpi_elements(&c->in[0], 0, 0),
                     dx = gcpi_elements(&c->din[0], 0, 0);
@@ -10493,7 +10544,7 @@ static int gcpi_linear_shape(gcp_shape_call *s)
 /* m x k times the transpose of n x k, forward and backward. */
 static void gcpi_linear_cost(const gcp_cost_call *c, gcp_cost *cost)
 {
-    gcpi_par par = gcpi_par_of(c->target, c->store);
+    gcpi_par par = gcpi_product_par(c->target, c->store, c->in[0], c->out[0]);
     int m = (int)gcpi_pixels(c->in[0]), k = c->in[0].d[3], n = c->out[0].d[3];
     double one = 2.0 * m * k * n;
     if (!c->backward) { cost->flops = one; cost->workspace = gcpi_gemm_scratch(0, 1, m, n, k, &par); return; }
@@ -10505,7 +10556,7 @@ static void gcpi_linear_cost(const gcp_cost_call *c, gcp_cost *cost)
 
 static void gcpi_linear_forward(const gcp_call *c)
 {
-    gcpi_par par = gcpi_par_of(c->target, c->store);
+    gcpi_par par = gcpi_product_par(c->target, c->store, c->in[0].shape, c->out[0].shape);
     gcpi_gemm(0, 1, (int)gcpi_pixels(c->in[0].shape), c->out[0].shape.d[3], c->in[0].shape.d[3],
               gcpi_elements(&c->in[0], 0, 0), c->in[0].pitch, gcpi_elements(&c->in[1], 0, 0), c->in[1].pitch,
               c->inputs > 2 ? (const gcp_real *)c->in[2].data : NULL, gcpi_elements(&c->out[0], 0, 0),
@@ -10513,7 +10564,7 @@ static void gcpi_linear_forward(const gcp_call *c)
 }
 static void gcpi_linear_backward(const gcp_call *c)
 {
-    gcpi_par par = gcpi_par_of(c->target, c->store);
+    gcpi_par par = gcpi_product_par(c->target, c->store, c->in[0].shape, c->dout[0].shape);
     const gcp_view *a = &c->in[0], *b = &c->in[1], *dy = &c->dout[0];
     const gcpi_array g = gcpi_elements(dy, 0, 0);
     int m = (int)gcpi_pixels(dy->shape), n = dy->shape.d[3], k = a->shape.d[3];
@@ -10657,12 +10708,16 @@ enum { GCPI_MATMUL_TASKS = 8 };
 typedef struct gcpi_matmul_job {
     gcpi_matrices of[3];                   /* y, a, b; the result in the place of one of them */
     gcpi_matmul_side side;
-    int to, n, h;                          /* to: which is the result; n, h: the batch */
+    int to, n, h, exact;                   /* to: which is the result; n, h: the batch; exact: some is never rounded */
     gcpi_par par;
     size_t sums, scratch;                  /* bytes of a worker's: a result in floats, and behind it all scratch */
     unsigned char *workspace;
 } gcpi_matmul_job;
 
+static int gcpi_matmul_exact(gcp_shape a, gcp_shape b, gcp_shape y)
+{
+    return gcpi_one_a_sample(a) || gcpi_one_a_sample(b) || gcpi_one_a_sample(y);
+}
 static void gcpi_matmul_plan(gcpi_matmul_job *j, const gcpi_attributes *at, int to, const gcp_target *target,
                              gcp_store store)
 {
@@ -10671,6 +10726,7 @@ static void gcpi_matmul_plan(gcpi_matmul_job *j, const gcpi_attributes *at, int 
     j->n = GCPI_MAX(j->of[1].n, j->of[2].n); j->h = GCPI_MAX(j->of[1].h, j->of[2].h);
     j->par = (int64_t)y->n * y->h < GCPI_MATMUL_TASKS ? gcpi_par_of(target, store)
                                                       : gcpi_serial_par(target, store);
+    j->par.duos &= !j->exact;
     const gcpi_matrices *left = &j->of[j->side.left];
     const int several = y->n < j->n || y->h < j->h, outer = j->side.tl && !j->side.tr;
     j->sums = store && (several || outer)
@@ -10708,6 +10764,7 @@ static void gcpi_matmul_run(const gcp_call *c, int to, const gcp_view *y, const 
     j.of[GCPI_MATMUL_A] = gcpi_matrices_in(&c->in[0], at->matmul.many);
     j.of[GCPI_MATMUL_B] = gcpi_matrices_in(&c->in[1], at->matmul.many);
     j.of[to] = gcpi_matrices_in(result, at->matmul.many);
+    j.exact = gcpi_matmul_exact(c->in[0].shape, c->in[1].shape, y->shape);
     gcpi_matmul_plan(&j, at, to, c->target, c->store);
     j.workspace = (unsigned char *)c->workspace;
     const int tasks = j.of[to].n * j.of[to].h;
@@ -10726,6 +10783,7 @@ static void gcpi_matmul_cost(const gcp_cost_call *c, gcp_cost *cost)
     gcpi_matmul_job j;
     j.of[GCPI_MATMUL_Y] = gcpi_matrices_of(c->out[0], at->matmul.many);
     for (int i = 0; i < 2; i++) j.of[GCPI_MATMUL_A + i] = gcpi_matrices_of(c->in[i], at->matmul.many);
+    j.exact = gcpi_matmul_exact(c->in[0], c->in[1], c->out[0]);
     for (int to = GCPI_MATMUL_Y; to <= GCPI_MATMUL_B; to++) {
         if (c->backward ? to == GCPI_MATMUL_Y || !(c->wanted >> (to - 1) & 1) : to != GCPI_MATMUL_Y) continue;
         gcpi_matmul_plan(&j, at, to, c->target, c->store);
@@ -10822,10 +10880,12 @@ static int gcpi_attention_cuts(const gcpi_attention *a) { return a->causal && !a
 typedef struct gcpi_attention_room { ptrdiff_t scratch, scores, sums, results, bytes; } gcpi_attention_room;
 /* Products are a task's own: on its thread. par: of operands; inner: of scores, which are never rounded. */
 typedef struct gcpi_attention_pars { gcpi_par par, inner; } gcpi_attention_pars;
-static gcpi_attention_pars gcpi_attention_pars_of(const gcp_target *target, gcp_store store)
+static gcpi_attention_pars gcpi_attention_pars_of(const gcpi_attention *a, const gcp_target *target, gcp_store store)
 {
+    const int q = a->rows == 1 && a->heads == 1, k = a->keys == 1 && a->kv == 1;
     gcpi_attention_pars p;
     p.par = p.inner = gcpi_serial_par(target, store);
+    p.par.duos &= !((q || k) && a->d == 1) && !((q || k) && a->e == 1);
     p.inner.duos = 0;
     return p;
 }
@@ -10844,7 +10904,7 @@ static size_t gcpi_attention_scratch(const gcpi_attention *a, int m, int n, int 
 static gcpi_attention_room gcpi_attention_room_of(const gcpi_attention *a, const gcp_target *target, gcp_store store,
                                                   int backward)
 {
-    const gcpi_attention_pars pars = gcpi_attention_pars_of(target, store);
+    const gcpi_attention_pars pars = gcpi_attention_pars_of(a, target, store);
     const int step = GCPI_ATTENTION_ROWS, r = GCPI_MIN(a->rows, step), last = (a->rows - 1) % r + 1,
               k = backward ? a->tile : GCPI_MIN(a->keys, (int)GCPI_ATTENTION_KEYS);
     const size_t values = sizeof(gcp_real);
@@ -10968,7 +11028,7 @@ static gcpi_attention_job gcpi_attention_job_of(const gcp_call *c, int backward)
     j.call = c;
     j.a = gcpi_attention_of(gcpi_attr(c->attributes), in);
     j.room = gcpi_attention_room_of(&j.a, c->target, c->store, backward);
-    j.pars = gcpi_attention_pars_of(c->target, c->store);
+    j.pars = gcpi_attention_pars_of(&j.a, c->target, c->store);
     j.blocks = 0;
     return j;
 }
@@ -13318,7 +13378,7 @@ static int gcpi_is_exact(const gcp_tape *t, int tensor)
 {
     const gcpi_tensor *e = &t->tensors[tensor];
     const gcpi_op *op = e->producer < 0 ? NULL : &t->ops[e->producer];
-    if (e->dtype != GCP_DTYPE_REAL || gcpi_count(e->shape) == (size_t)gcpi_by_samples(e->shape).d[0]) return 1;
+    if (e->dtype != GCP_DTYPE_REAL || gcpi_one_a_sample(e->shape)) return 1;
     if (!op) return 0;
     return op->row->flags & (GCP_FLAG_LOSS | GCP_FLAG_ONCE) || gcpi_facts_of(op).exact >> (tensor - op->out) & 1;
 }

@@ -433,6 +433,34 @@ static void weights_rounded(void)
 }
 
 /* Blocks of rows in floats: all tasks on the last worker, whose share of a workspace ends where the workspace does. */
+/* One value a sample is never rounded, nor what is multiplied by it: a head of one output, an input of one value. */
+static void exact_products(void)
+{
+    static gcp_arena arena;
+    float in[8], y[8], first[2][2];
+    for (int i = 0; i < 8; i++) in[i] = (float)(997 + i);
+    for (int k = 0; k < 2; k++) {
+        const gcp_target target = { .isa = k && has_duos() ? GCP_ISA_AVX512_BF16 : GCP_ISA_SCALAR };
+        arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+        net = gcp_tape_make(&arena, .ops = 64, .seed = 3);
+        gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(8, 1)), wide = gcp_linear(x, .out = 12);
+        gcp_tensor head = gcp_linear(gcp_tanh(gcp_scale(wide, .by = 0.001)), .out = 1),
+                   loss = gcp_mean(gcp_square(head));
+        gcp_plan plan = gcp_plan_make(loss, .store = GCP_STORE_BF16, .target = &target);
+        gcp_bind(&plan, memory, sizeof memory);
+        gcp_write(&plan, x, in);
+        gcp_step(&plan);
+        CHECK(gcp_read(&plan, x, y) == GCP_OK && !memcmp(in, y, sizeof in));
+        float gradient[12];
+        CHECK(gcp_grad(&plan, gcp_nth_parameter(net, 2), gradient) == GCP_OK);
+        first[k][0] = gradient[0];
+        CHECK(gcp_grad(&plan, gcp_nth_parameter(net, 0), gradient) == GCP_OK);
+        first[k][1] = gradient[0];
+        CHECK(!gcp_error(net));
+    }
+    for (int i = 0; i < 2; i++) CHECK_NEAR(first[0][i], first[1][i], 2e-6 * fabs((double)first[0][i]));
+}
+
 static void on_last(void *context, int n, void (*task)(void *, int, int), void *argument)
 {
     (void)context;
@@ -634,6 +662,7 @@ int main(void)
     bytes();
     rates();
     weights_rounded();
+    exact_products();
     for (int width = 3; width <= 1500; width = width * 2 + 3) blocks(width);
     goes_on();
     custom();

@@ -182,11 +182,13 @@ GCPI_FAST static void gcpi_pack_duos(const gcpi_simd *simd, gcp_real *out, int w
         n = gcpi_min(rows - r, GCPI_PACK_ROWS);
         const int last = alone && r + n == rows, pairs = n - last;
         if (cs != 1) {
-            gcpi_duos_load(turned, n, from, cs, rs, cols, n, last);
+            gcpi_duos_load(turned, n, from, cs, rs, cols, n, last, (gcp_real)-0.0);
             simd->turn(out, width, n, cols, turned, n);
         } else {
             gcpi_duos_of(out, width, from, rs, 2 * rs, pairs, cols);
-            if (last) gcpi_duos_alone(out + (ptrdiff_t)pairs * width, 1, gcpi_array_at(from, 2 * pairs * rs), 1, cols);
+            if (last)
+                gcpi_duos_alone(out + (ptrdiff_t)pairs * width, 1, gcpi_array_at(from, 2 * pairs * rs), 1, cols,
+                                (gcp_real)-0.0);
         }
         gcpi_pad_rows(out, width, cols, n);
     }
@@ -315,7 +317,7 @@ GCPI_FAST static void gcpi_view_row(const gcpi_view *v, const gcpi_halves *halve
     memset(out + end * c, 0, (size_t)((v->ww - end) * c) * sizeof *out);
     if (end == left) return;
     x = gcpi_array_at(x, (first + left) * v->xs[2]);
-    if (v->duos) gcpi_duos_load(out + left * c, c, x, v->xs[2], 1, end - left, c, 0);
+    if (v->duos) gcpi_duos_load(out + left * c, c, x, v->xs[2], 1, end - left, c, 0, 0);
     else if (v->xs[2] == c) gcpi_array_load(halves, x, 0, out + left * c, 0, 1, (end - left) * c);
     else gcpi_array_load(halves, x, v->xs[2], out + left * c, c, end - left, c);
 }

@@ -58,18 +58,20 @@ GCPI_DUOS void gcpi_duos_turned(gcpi_duo *GCPI_RESTRICT to, ptrdiff_t to_pitch, 
         GCPI_HALVES_LOOP(n, at, to[i] = at[i] << 16 | at[i] >> 16, GCPI_PREFETCH_READ)
     }
 }
-/* n duos of an upper half alone: the lower is 0. */
-GCPI_FAST static void gcpi_duos_alone(gcp_real *to, ptrdiff_t to_pitch, gcpi_array from, ptrdiff_t pitch, ptrdiff_t n)
+/* n duos of an upper half alone: the lower is 0, or -0 of one of the two that are multiplied, so that what is added is
+   -0, which changes no sum. */
+GCPI_FAST static void gcpi_duos_alone(gcp_real *to, ptrdiff_t to_pitch, gcpi_array from, ptrdiff_t pitch, ptrdiff_t n,
+                                      gcp_real zero)
 {
     for (ptrdiff_t i = 0; i < n; i++)
-        ((gcpi_duo *)to)[i * to_pitch] = gcpi_duo_of(GCPI_AT(from.half, from.at, i * pitch), 0);
+        ((gcpi_duo *)to)[i * to_pitch] = gcpi_duo_of(GCPI_AT(from.half, from.at, i * pitch), zero);
 }
-/* alone: the last duo of a row has no lower half. */
+/* alone: the last duo of a row has no lower half but `zero`. */
 GCPI_FAST static void gcpi_duos_load(gcp_real *to, ptrdiff_t to_pitch, gcpi_array from, ptrdiff_t pitch, ptrdiff_t step,
-                                     ptrdiff_t rows, ptrdiff_t n, int alone)
+                                     ptrdiff_t rows, ptrdiff_t n, int alone, gcp_real zero)
 {
     n -= alone;
-    if (alone) gcpi_duos_alone(to + n, to_pitch, gcpi_array_at(from, 2 * n * step), pitch, rows);
+    if (alone) gcpi_duos_alone(to + n, to_pitch, gcpi_array_at(from, 2 * n * step), pitch, rows, zero);
     if (from.half && step == 1) {
         gcpi_duos_turned((gcpi_duo *)to, to_pitch, (const gcpi_half *)from.at, pitch, rows, n);
         return;

@@ -15,6 +15,7 @@ static void gcpi_gather_pack(const gcpi_gather *g, gcpi_array w, const gcpi_kblo
                 rows = gcpi_min(end - j, channels - j % channels);
                 gcpi_array from = gcpi_array_at(w, y * g->ws[0] + j / channels * g->ws[1] +
                                                      j % channels * g->each * g->ws[2] + p->first * g->ws[3]);
+                gcp_real *packed = out;
                 if (g->v.duos)
                     gcpi_pack_duos(&g->simd, out, p->width, p->cols, from, rows, g->ws[2], g->ws[3], room,
                                    g->odd && j + rows == channels);
@@ -24,6 +25,7 @@ static void gcpi_gather_pack(const gcpi_gather *g, gcpi_array w, const gcpi_kblo
                     gcpi_pack_rows(&g->simd, out, p->width, p->cols, (const gcp_real *)from.at, rows, g->ws[2],
                                    g->ws[3]);
                 out += (ptrdiff_t)rows * p->width;
+                if (g->settles) g->halves->settle(packed, out - packed);
             }
 }
 
@@ -110,7 +112,7 @@ GCPI_FAST static void gcpi_held_row(const gcpi_sweep *s, gcpi_rows_held *w, int 
     const int n = s->part.nj, alone = g->odd && s->part.j + n == g->v.channels;
     gcp_real *to = s->rows + (ptrdiff_t)i * n;
     gcpi_array x = gcpi_array_at(s->x, w->from[i]);
-    if (g->v.duos) gcpi_duos_load(to, 0, x, 0, g->v.xc, 1, n, alone);
+    if (g->v.duos) gcpi_duos_load(to, 0, x, 0, g->v.xc, 1, n, alone, 0);
     else if (g->v.xc == 1) gcpi_array_load(g->halves, x, 0, to, 0, 1, n);
     else gcpi_array_load(g->halves, x, g->v.xc, to, 1, n, 1);
     w->a[i] = to;
@@ -129,7 +131,7 @@ GCPI_FAST static void gcpi_held_load(const gcpi_sweep *s, gcpi_rows_held *w)
     if (g->v.direct && g->v.xc == 1 && w->rows > 1 && gcpi_held_even(w->from, w->rows)) {
         const gcpi_array x = gcpi_array_at(s->x, w->from[0]);
         const ptrdiff_t pitch = w->from[1] - w->from[0];
-        if (g->v.duos) gcpi_duos_load(s->rows, n, x, pitch, 1, w->rows, n, alone);
+        if (g->v.duos) gcpi_duos_load(s->rows, n, x, pitch, 1, w->rows, n, alone, 0);
         else gcpi_array_load(g->halves, x, pitch, s->rows, n, w->rows, n);
         for (int i = 0; i < w->rows; i++) w->a[i] = s->rows + (ptrdiff_t)i * n;
     }

@@ -19,6 +19,7 @@ typedef struct gcpi_gather {
     /* set by gcpi_gather_plan */
     const gcpi_halves *halves;        /* NULL: x and y are gcp_real */
     int each, odd;                    /* values that a term multiplies: 2 in duos, of the last 1 if odd */
+    int settles;                      /* w is rounded as for duos */
     gcpi_simd simd;
     gcpi_columns columns; /* output channels; planar: pixels of a row */
     /* planar: values of packed w; shared: these, and a panel of starting values for each row of the tiles */
@@ -139,7 +140,8 @@ static int gcpi_gather_place(const gcpi_gather *g, ptrdiff_t terms)
     const gcpi_view *v = &g->v;
     int few = g->simd.nv * g->simd.lanes < GCPI_NR_MAX ? GCPI_PLACE_FEW / 4 : GCPI_PLACE_FEW,
         most = gcpi_gather_crowded(g, terms) ? few : GCPI_PLACE_PIXELS;
-    return g->ws[3] == 1 && v->runs == v->kx && !g->w.half && !v->duos && (double)v->n * v->ho * v->wo <= most;
+    return g->ws[3] == 1 && v->runs == v->kx && !g->w.half && !v->duos && !g->settles &&
+           (double)v->n * v->ho * v->wo <= most;
 }
 
 /* Whether a panel of w is read in place: kernels read whole vectors. */
@@ -170,16 +172,16 @@ static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     g->halves = par->halves ? gcpi_halves_of(par->isa) : NULL;
     if (g->halves) g->v.most = GCPI_WINDOW_WIDE;
     g->v.duos = gcpi_gather_duos(g, par);
-    g->each = 1 + g->v.duos;
     g->planar = gcpi_planar_pays(g, cols, g->v.duos);
-    if (g->planar) g->v.duos = 0;
+    g->v.duos &= !g->planar;
+    g->settles = par->duos && !g->v.duos;
+    g->each = 1 + g->v.duos, g->odd = g->v.duos && g->v.channels % 2;
     if (g->planar) return gcpi_planar_plan(g, cols, par);
     if (g->v.duos) gcpi_simd_duos(&g->simd);
-    g->odd = g->v.duos && g->v.channels % 2;
-    g->v.channels = gcpi_ceil(g->v.channels, g->each);
     g->columns = gcpi_columns_of(cols, &g->simd);
     g->sets = 1;
-    g->v.skips = !g->windowed && gcpi_gather_skips(g);
+    g->v.skips = !g->windowed && gcpi_gather_skips(g);       /* by channels: as floats do */
+    g->v.channels = gcpi_ceil(g->v.channels, g->each);
     gcpi_gather_cut(g, par);
     ptrdiff_t row = (ptrdiff_t)g->v.runs * g->v.len, all = g->v.ky * row;
     int width = gcpi_ceil(g->columns.vectors, g->columns.panels) * g->simd.lanes;

@@ -41,10 +41,33 @@ static gcpi_source gcpi_outer_run_source(const gcpi_outer *o, const gcp_real *x,
     return s;
 }
 
+/* n rows of duos whose halves lie `lower` values apart; of which but those of `there` are 0. */
+GCPI_FAST static void gcpi_outer_duos(const gcpi_panel *p, gcpi_array row, ptrdiff_t lower, uint32_t there,
+                                      ptrdiff_t step, int n, gcp_real *out)
+{
+    gcpi_duos_of(out, p->width, row, lower, step, n, p->cols);
+    for (ptrdiff_t i = 0; there != UINT32_MAX && i < (ptrdiff_t)n * p->width; i++) ((gcpi_duo *)out)[i] &= there;
+}
+
+/* A row of x, and of a duo's values what is there: see gcpi_outer_duos. */
+typedef struct gcpi_outer_from { gcpi_array row; ptrdiff_t lower; uint32_t there; } gcpi_outer_from;
+static gcpi_outer_from gcpi_outer_from_at(const gcpi_outer *o, gcpi_array x, ptrdiff_t y)
+{
+    const gcpi_view *v = &o->v;
+    const int upper = y >= 0 && y < v->h, lower = y + o->ypair >= 0 && y + o->ypair < v->h;
+    gcpi_outer_from s;
+    s.row = gcpi_array_at(x, y * v->xs[1] + (upper ? 0 : o->xpair));
+    s.lower = upper && lower ? o->xpair : 0;
+    s.there = upper && lower ? UINT32_MAX : upper ? 0xffff0000u : 0xffffu;
+    if (!upper && !lower) s.row.at = NULL;
+    return s;
+}
+
 /* Copies one row of the window of a panel: pixels from `first` on, o->sx apart, zeros where there are none. */
-GCPI_FAST static void gcpi_outer_row_load(const gcpi_outer *o, gcpi_array row, ptrdiff_t first, int count,
+GCPI_FAST static void gcpi_outer_row_load(const gcpi_outer *o, const gcpi_outer_from *s, ptrdiff_t first, int count,
                                           const gcpi_panel *p, gcp_real *out)
 {
+    gcpi_array row = s->row;
     const gcpi_view *v = &o->v;
     ptrdiff_t step = o->sx * v->xs[2];
     gcpi_range in = gcpi_inside(first, o->sx, count, row.at ? v->w : 0);
@@ -55,7 +78,7 @@ GCPI_FAST static void gcpi_outer_row_load(const gcpi_outer *o, gcpi_array row, p
     out += (ptrdiff_t)in.begin * p->width;
     const int n = in.end - in.begin;
     const gcp_real *from = (const gcp_real *)row.at;
-    if (o->duos) gcpi_duos_of(out, p->width, row, o->xpair, step, n, p->cols);
+    if (o->duos) gcpi_outer_duos(p, row, s->lower, s->there, step, n, out);
     else if (row.half) gcpi_array_load(o->halves, row, step, out, p->width, n, p->cols);
     else if (p->cols == p->width) o->simd.copy(out, from, n, step, p->width);
     else for (int i = 0; i < n; i++) gcpi_copy(out + (ptrdiff_t)i * p->width, from + i * step, p->cols);
@@ -73,10 +96,9 @@ GCPI_FAST static void gcpi_outer_load(const gcpi_outer *o, gcpi_array x, const g
     ptrdiff_t y0 = v->oy + (ptrdiff_t)k->y * v->sy, x0 = v->ox + (ptrdiff_t)k->x * v->sx;
     for (int b = 0; b < k->n; b++)
         for (int r = 0; r < rows; r++, window += (ptrdiff_t)pixels * p->width) {
-            ptrdiff_t y = y0 + (ptrdiff_t)r * o->sy;
-            gcpi_array row = gcpi_array_at(x, (k->b + b) * v->xs[0] + y * v->xs[1] + p->first);
-            if (y < 0 || y >= v->h) row.at = NULL;
-            gcpi_outer_row_load(o, row, x0, pixels, p, window);
+            const gcpi_outer_from s = gcpi_outer_from_at(
+                o, gcpi_array_at(x, (k->b + b) * v->xs[0] + p->first), y0 + (ptrdiff_t)r * o->sy);
+            gcpi_outer_row_load(o, &s, x0, pixels, p, window);
         }
 }
 

@@ -10,8 +10,8 @@ typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x
     int turned;    /* d is stored as [j][row]; for one group only */
     /* set by gcpi_outer_plan */
     const gcpi_halves *halves;    /* NULL: x and e are gcp_real; else both are copied, and widened by that */
-    int duos;                    /* pixels come in twos: from one to the other so many values of x, of e */
-    ptrdiff_t xpair, epair;
+    int duos;                    /* pixels come in twos: from one to the other so many values of x, of e, rows of x */
+    ptrdiff_t xpair, epair, ypair;
     gcpi_simd simd;
     gcpi_columns columns;         /* of one run; blocked: of the channels */
     /* A panel of x's channels is copied as [pixel][panel], and read at all taps. */
@@ -202,18 +202,20 @@ static int gcpi_outer_splits(const gcpi_outer *o)
     return gcpi_max(1, most);
 }
 
-/* Pixels in twos, which duos hold: of two images or, where no tap but one reads them, side by side. */
+/* Pixels in twos, which duos hold: of two images, two rows or, where no tap but one reads them, side by side. */
 static int gcpi_outer_pairs(gcpi_outer *o)
 {
     gcpi_view *v = &o->v;
     if (v->n % 2 == 0) {
         o->xpair = v->xs[0], o->epair = o->es[0];
         v->xs[0] *= 2, o->es[0] *= 2, v->n /= 2;
-        return 1;
-    }
-    if (v->wo % 2 || v->ky * v->kx > 1 || !gcpi_view_inside(v)) return 0;
-    o->xpair = v->sx * v->xs[2], o->epair = o->es[2];
-    v->sx *= 2, o->es[2] *= 2, v->wo /= 2;
+    } else if (v->ho % 2 == 0 && v->sy <= INT32_MAX / 2) {
+        o->xpair = v->sy * v->xs[1], o->epair = o->es[1], o->ypair = v->sy;
+        v->sy *= 2, o->es[1] *= 2, v->ho /= 2;
+    } else if (v->wo % 2 == 0 && v->ky * v->kx == 1 && gcpi_view_inside(v)) {
+        o->xpair = v->sx * v->xs[2], o->epair = o->es[2];
+        v->sx *= 2, o->es[2] *= 2, v->wo /= 2;
+    } else return 0;
     return 1;
 }
 

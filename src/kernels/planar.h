@@ -108,6 +108,7 @@ static void gcpi_planar_run(gcpi_gather *g, const gcpi_par *par)
                                first * g->ws[3],
                            g->v.channels, g->ws[2], g->ws[3]);
     }
+    if (g->settles) g->halves->settle(g->scratch, out - g->scratch);
     out = g->scratch + g->weights;
     for (ptrdiff_t i = 0; i < g->shared - g->weights; i++)
         out[i] = g->bias && i / GCPI_NR_MAX < g->cols ? g->bias[i / GCPI_NR_MAX] : 0;

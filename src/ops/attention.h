@@ -20,7 +20,7 @@ static gcpi_attention_job gcpi_attention_job_of(const gcp_call *c, int backward)
     j.call = c;
     j.a = gcpi_attention_of(gcpi_attr(c->attributes), in);
     j.room = gcpi_attention_room_of(&j.a, c->target, c->store, backward);
-    j.pars = gcpi_attention_pars_of(c->target, c->store);
+    j.pars = gcpi_attention_pars_of(&j.a, c->target, c->store);
     j.blocks = 0;
     return j;
 }

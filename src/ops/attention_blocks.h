@@ -34,10 +34,12 @@ static int gcpi_attention_cuts(const gcpi_attention *a) { return a->causal && !a
 typedef struct gcpi_attention_room { ptrdiff_t scratch, scores, sums, results, bytes; } gcpi_attention_room;
 /* Products are a task's own: on its thread. par: of operands; inner: of scores, which are never rounded. */
 typedef struct gcpi_attention_pars { gcpi_par par, inner; } gcpi_attention_pars;
-static gcpi_attention_pars gcpi_attention_pars_of(const gcp_target *target, gcp_store store)
+static gcpi_attention_pars gcpi_attention_pars_of(const gcpi_attention *a, const gcp_target *target, gcp_store store)
 {
+    const int q = a->rows == 1 && a->heads == 1, k = a->keys == 1 && a->kv == 1;
     gcpi_attention_pars p;
     p.par = p.inner = gcpi_serial_par(target, store);
+    p.par.duos &= !((q || k) && a->d == 1) && !((q || k) && a->e == 1);
     p.inner.duos = 0;
     return p;
 }
@@ -56,7 +58,7 @@ static size_t gcpi_attention_scratch(const gcpi_attention *a, int m, int n, int 
 static gcpi_attention_room gcpi_attention_room_of(const gcpi_attention *a, const gcp_target *target, gcp_store store,
                                                   int backward)
 {
-    const gcpi_attention_pars pars = gcpi_attention_pars_of(target, store);
+    const gcpi_attention_pars pars = gcpi_attention_pars_of(a, target, store);
     const int step = GCPI_ATTENTION_ROWS, r = GCPI_MIN(a->rows, step), last = (a->rows - 1) % r + 1,
               k = backward ? a->tile : GCPI_MIN(a->keys, (int)GCPI_ATTENTION_KEYS);
     const size_t values = sizeof(gcp_real);

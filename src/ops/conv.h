@@ -53,9 +53,16 @@ static double gcpi_conv_flops(const gcpi_conv_attr *a)
     return 2.0 * a->n * a->ho * a->wo * a->co * (a->ci / a->groups) * a->kh * a->kw;
 }
 
+static gcpi_par gcpi_conv_par(const gcpi_conv_attr *a, const gcp_target *target, gcp_store store)
+{
+    gcp_shape x, y;
+    gcpi_image_out(&x, a->n, a->h, a->w, a->ci);
+    gcpi_image_out(&y, a->n, a->ho, a->wo, a->co);
+    return gcpi_product_par(target, store, x, y);
+}
 static size_t gcpi_conv_workspace(const gcpi_conv_attr *a, int pass, const gcp_target *target, gcp_store store)
 {
-    gcpi_par par = gcpi_par_of(target, store);
+    gcpi_par par = gcpi_conv_par(a, target, store);
     gcpi_conv c = gcpi_conv_of(a, a->ci, a->co);
     return gcpi_conv_scratch(&c, pass, &par);
 }
@@ -83,7 +90,7 @@ static void gcpi_conv_transpose2d_cost(const gcp_cost_call *c, gcp_cost *cost)
 
 static void gcpi_conv2d_run(const gcp_call *c, const gcpi_end *end)       /* end: may be NULL */
 {
-    gcpi_par par = gcpi_par_of(c->target, c->store);
+    gcpi_par par = gcpi_conv_par(&gcpi_attr(c->attributes)->conv, c->target, c->store);
     gcpi_conv d = gcpi_conv_of(&gcpi_attr(c->attributes)->conv, c->in[0].pitch, c->out[0].pitch);
     gcpi_conv_forward(&d, gcpi_elements(&c->in[0], 0, 0), (const gcp_real *)c->in[1].data,
                       c->inputs > 2 ? (const gcp_real *)c->in[2].data : NULL, gcpi_elements(&c->out[0], 0, 0), 0, end,
@@ -127,7 +134,7 @@ static void gcpi_conv2d_stats(const gcp_call *c, const gcp_call *stats)
 }
 static void gcpi_conv2d_backward(const gcp_call *c)
 {
-    gcpi_par par = gcpi_par_of(c->target, c->store);
+    gcpi_par par = gcpi_conv_par(&gcpi_attr(c->attributes)->conv, c->target, c->store);
     const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
     const gcpi_array dy = gcpi_elements(&c->dout[0], 0, 0), x = gcpi_elements(&c->in[0], 0, 0),
                     dx = gcpi_elements(&c->din[0], 0, 0);
@@ -173,7 +180,7 @@ static int gcpi_conv_transpose2d_shape(gcp_shape_call *s)
 
 static void gcpi_conv_transpose2d_forward(const gcp_call *c)
 {
-    gcpi_par par = gcpi_par_of(c->target, c->store);
+    gcpi_par par = gcpi_conv_par(&gcpi_attr(c->attributes)->conv, c->target, c->store);
     gcpi_conv d = gcpi_conv_of(&gcpi_attr(c->attributes)->conv, c->out[0].pitch, c->in[0].pitch);
     gcpi_conv_backward_data(&d, gcpi_elements(&c->in[0], 0, 0), (const gcp_real *)c->in[1].data,
                             c->inputs > 2 ? (const gcp_real *)c->in[2].data : NULL, gcpi_elements(&c->out[0], 0, 0), 0,
@@ -182,7 +189,7 @@ static void gcpi_conv_transpose2d_forward(const gcp_call *c)
 
 static void gcpi_conv_transpose2d_backward(const gcp_call *c)
 {
-    gcpi_par par = gcpi_par_of(c->target, c->store);
+    gcpi_par par = gcpi_conv_par(&gcpi_attr(c->attributes)->conv, c->target, c->store);
     const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
     const gcpi_array dy = gcpi_elements(&c->dout[0], 0, 0), x = gcpi_elements(&c->in[0], 0, 0),
                     dx = gcpi_elements(&c->din[0], 0, 0);

@@ -16,7 +16,7 @@ static int gcpi_linear_shape(gcp_shape_call *s)
 /* m x k times the transpose of n x k, forward and backward. */
 static void gcpi_linear_cost(const gcp_cost_call *c, gcp_cost *cost)
 {
-    gcpi_par par = gcpi_par_of(c->target, c->store);
+    gcpi_par par = gcpi_product_par(c->target, c->store, c->in[0], c->out[0]);
     int m = (int)gcpi_pixels(c->in[0]), k = c->in[0].d[3], n = c->out[0].d[3];
     double one = 2.0 * m * k * n;
     if (!c->backward) { cost->flops = one; cost->workspace = gcpi_gemm_scratch(0, 1, m, n, k, &par); return; }
@@ -28,7 +28,7 @@ static void gcpi_linear_cost(const gcp_cost_call *c, gcp_cost *cost)
 
 static void gcpi_linear_forward(const gcp_call *c)
 {
-    gcpi_par par = gcpi_par_of(c->target, c->store);
+    gcpi_par par = gcpi_product_par(c->target, c->store, c->in[0].shape, c->out[0].shape);
     gcpi_gemm(0, 1, (int)gcpi_pixels(c->in[0].shape), c->out[0].shape.d[3], c->in[0].shape.d[3],
               gcpi_elements(&c->in[0], 0, 0), c->in[0].pitch, gcpi_elements(&c->in[1], 0, 0), c->in[1].pitch,
               c->inputs > 2 ? (const gcp_real *)c->in[2].data : NULL, gcpi_elements(&c->out[0], 0, 0),
@@ -36,7 +36,7 @@ static void gcpi_linear_forward(const gcp_call *c)
 }
 static void gcpi_linear_backward(const gcp_call *c)
 {
-    gcpi_par par = gcpi_par_of(c->target, c->store);
+    gcpi_par par = gcpi_product_par(c->target, c->store, c->in[0].shape, c->dout[0].shape);
     const gcp_view *a = &c->in[0], *b = &c->in[1], *dy = &c->dout[0];
     const gcpi_array g = gcpi_elements(dy, 0, 0);
     int m = (int)gcpi_pixels(dy->shape), n = dy->shape.d[3], k = a->shape.d[3];

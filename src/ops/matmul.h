@@ -69,12 +69,16 @@ enum { GCPI_MATMUL_TASKS = 8 };
 typedef struct gcpi_matmul_job {
     gcpi_matrices of[3];                   /* y, a, b; the result in the place of one of them */
     gcpi_matmul_side side;
-    int to, n, h;                          /* to: which is the result; n, h: the batch */
+    int to, n, h, exact;                   /* to: which is the result; n, h: the batch; exact: some is never rounded */
     gcpi_par par;
     size_t sums, scratch;                  /* bytes of a worker's: a result in floats, and behind it all scratch */
     unsigned char *workspace;
 } gcpi_matmul_job;
 
+static int gcpi_matmul_exact(gcp_shape a, gcp_shape b, gcp_shape y)
+{
+    return gcpi_one_a_sample(a) || gcpi_one_a_sample(b) || gcpi_one_a_sample(y);
+}
 static void gcpi_matmul_plan(gcpi_matmul_job *j, const gcpi_attributes *at, int to, const gcp_target *target,
                              gcp_store store)
 {
@@ -83,6 +87,7 @@ static void gcpi_matmul_plan(gcpi_matmul_job *j, const gcpi_attributes *at, int 
     j->n = GCPI_MAX(j->of[1].n, j->of[2].n); j->h = GCPI_MAX(j->of[1].h, j->of[2].h);
     j->par = (int64_t)y->n * y->h < GCPI_MATMUL_TASKS ? gcpi_par_of(target, store)
                                                       : gcpi_serial_par(target, store);
+    j->par.duos &= !j->exact;
     const gcpi_matrices *left = &j->of[j->side.left];
     const int several = y->n < j->n || y->h < j->h, outer = j->side.tl && !j->side.tr;
     j->sums = store && (several || outer)
@@ -120,6 +125,7 @@ static void gcpi_matmul_run(const gcp_call *c, int to, const gcp_view *y, const 
     j.of[GCPI_MATMUL_A] = gcpi_matrices_in(&c->in[0], at->matmul.many);
     j.of[GCPI_MATMUL_B] = gcpi_matrices_in(&c->in[1], at->matmul.many);
     j.of[to] = gcpi_matrices_in(result, at->matmul.many);
+    j.exact = gcpi_matmul_exact(c->in[0].shape, c->in[1].shape, y->shape);
     gcpi_matmul_plan(&j, at, to, c->target, c->store);
     j.workspace = (unsigned char *)c->workspace;
     const int tasks = j.of[to].n * j.of[to].h;
@@ -138,6 +144,7 @@ static void gcpi_matmul_cost(const gcp_cost_call *c, gcp_cost *cost)
     gcpi_matmul_job j;
     j.of[GCPI_MATMUL_Y] = gcpi_matrices_of(c->out[0], at->matmul.many);
     for (int i = 0; i < 2; i++) j.of[GCPI_MATMUL_A + i] = gcpi_matrices_of(c->in[i], at->matmul.many);
+    j.exact = gcpi_matmul_exact(c->in[0], c->in[1], c->out[0]);
     for (int to = GCPI_MATMUL_Y; to <= GCPI_MATMUL_B; to++) {
         if (c->backward ? to == GCPI_MATMUL_Y || !(c->wanted >> (to - 1) & 1) : to != GCPI_MATMUL_Y) continue;
         gcpi_matmul_plan(&j, at, to, c->target, c->store);

@@ -88,6 +88,14 @@ static gcpi_par gcpi_par_of(const gcp_target *target, gcp_store store)
     return par;
 }
 
+/* Of a product that makes y of x, and of its gradients. Values that are never rounded are multiplied as floats. */
+static gcpi_par gcpi_product_par(const gcp_target *target, gcp_store store, gcp_shape x, gcp_shape y)
+{
+    gcpi_par par = gcpi_par_of(target, store);
+    par.duos &= !gcpi_one_a_sample(x) && !gcpi_one_a_sample(y);
+    return par;
+}
+
 /* For products that are a task's own: on its thread. */
 static void gcpi_serial_for(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg)
 {

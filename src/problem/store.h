@@ -18,7 +18,7 @@ static int gcpi_is_exact(const gcp_tape *t, int tensor)
 {
     const gcpi_tensor *e = &t->tensors[tensor];
     const gcpi_op *op = e->producer < 0 ? NULL : &t->ops[e->producer];
-    if (e->dtype != GCP_DTYPE_REAL || gcpi_count(e->shape) == (size_t)gcpi_by_samples(e->shape).d[0]) return 1;
+    if (e->dtype != GCP_DTYPE_REAL || gcpi_one_a_sample(e->shape)) return 1;
     if (!op) return 0;
     return op->row->flags & (GCP_FLAG_LOSS | GCP_FLAG_ONCE) || gcpi_facts_of(op).exact >> (tensor - op->out) & 1;
 }

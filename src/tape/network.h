@@ -249,6 +249,9 @@ static gcp_shape gcpi_by_samples(gcp_shape s)
     return s;
 }
 
+/* Whether a tensor has one value a sample: those are never rounded. */
+static int gcpi_one_a_sample(gcp_shape s) { return gcpi_count(s) == (size_t)gcpi_by_samples(s).d[0]; }
+
 static size_t gcpi_row_bytes(gcp_dtype type, size_t elements)
 {
     switch (type) {
