@@ -2899,6 +2899,15 @@ typedef struct gcpi_par {
 #define GCPI_X86 0
 #endif
 
+/* Compilers that know AVX512-BF16: the kernels of duos.h. */
+#ifdef __clang__
+#define GCPI_X86_DUOS (GCPI_X86 && __clang_major__ >= 10)
+#elif defined(__GNUC__)
+#define GCPI_X86_DUOS (GCPI_X86 && __GNUC__ >= 11)
+#else
+#define GCPI_X86_DUOS 0
+#endif
+
 /* Kernels run at full speed whatever flags the user builds with: gcc takes an optimisation level per function. Only the
    kernels for an x86 without AVX2 keep the user's level (GCPI_PLAIN): each function with its own level makes every
    compilation without optimisation slower. */
@@ -3282,13 +3291,19 @@ static gcpi_simd gcpi_simd_of(int isa)
     return s;
 }
 
+#if GCPI_X86_DUOS
+static int gcpi_has_duos(void) { return __builtin_cpu_supports("avx512bf16") != 0; }
+#elif GCPI_X86
+static int gcpi_has_duos(void) { return 0; }
+#endif
+
 static int gcpi_isa_best(void)
 {
 #if GCPI_X86
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("fma"))
-        return __builtin_cpu_supports("avx512bf16") ? GCP_ISA_AVX512_BF16 : GCP_ISA_AVX512;
+        return gcpi_has_duos() ? GCP_ISA_AVX512_BF16 : GCP_ISA_AVX512;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return GCP_ISA_AVX2;
 #endif
     return GCPI_VECTORS ? GCP_ISA_V128 : GCP_ISA_SCALAR;
@@ -3526,7 +3541,7 @@ GCPI_FAST static void gcpi_duos_load(gcp_real *to, ptrdiff_t to_pitch, gcpi_arra
     }
 }
 
-#if GCPI_X86
+#if GCPI_X86_DUOS
 typedef uint32_t gcpi_duo_vector __attribute__((vector_size(64), may_alias));
 #define GCPI_SUM_DUOS(VEC, NV)                                                                                         \
     const gcpi_duo_vector zero = { 0 }, x = zero + *(const gcpi_duo *)(a[i] + o);                                      \
@@ -3541,7 +3556,7 @@ GCPI_KERNEL(gcpi_duos_6x4, GCPI_HOT GCPI_AVX512, gcpi_v64, 6, 4, GCPI_SUM_DUOS)
 /* The same tiles of duos. */
 static void gcpi_simd_duos(gcpi_simd *s)
 {
-#if GCPI_X86
+#if GCPI_X86_DUOS
     s->kernel[0] = gcpi_duos_8x1;
     s->kernel[1] = gcpi_duos_8x2;
     s->kernel[2] = gcpi_duos_8x3;

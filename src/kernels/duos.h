@@ -83,7 +83,7 @@ GCPI_FAST static void gcpi_duos_load(gcp_real *to, ptrdiff_t to_pitch, gcpi_arra
     }
 }
 
-#if GCPI_X86
+#if GCPI_X86_DUOS
 typedef uint32_t gcpi_duo_vector __attribute__((vector_size(64), may_alias));
 #define GCPI_SUM_DUOS(VEC, NV)                                                                                         \
     const gcpi_duo_vector zero = { 0 }, x = zero + *(const gcpi_duo *)(a[i] + o);                                      \
@@ -98,7 +98,7 @@ GCPI_KERNEL(gcpi_duos_6x4, GCPI_HOT GCPI_AVX512, gcpi_v64, 6, 4, GCPI_SUM_DUOS)
 /* The same tiles of duos. */
 static void gcpi_simd_duos(gcpi_simd *s)
 {
-#if GCPI_X86
+#if GCPI_X86_DUOS
     s->kernel[0] = gcpi_duos_8x1;
     s->kernel[1] = gcpi_duos_8x2;
     s->kernel[2] = gcpi_duos_8x3;
