@@ -3223,11 +3223,14 @@ GCPI_KERNEL(gcpi_avx2_12x1, GCPI_HOT GCPI_AVX2, gcpi_v32, 12, 1, GCPI_SUM_REALS)
 GCPI_KERNEL(gcpi_avx2_6x2, GCPI_HOT GCPI_AVX2, gcpi_v32, 6, 2, GCPI_SUM_REALS)
 GCPI_KERNEL(gcpi_avx2_4x3, GCPI_HOT GCPI_AVX2, gcpi_v32, 4, 3, GCPI_SUM_REALS)
 GCPI_VECTOR(gcpi_avx512, GCPI_HOT GCPI_AVX512, gcpi_v64)
-GCPI_KERNEL(gcpi_avx512_8x1, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 1, GCPI_SUM_REALS)
-GCPI_KERNEL(gcpi_avx512_8x2, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 2, GCPI_SUM_REALS)
-GCPI_KERNEL(gcpi_avx512_8x3, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 3, GCPI_SUM_REALS)
-GCPI_KERNEL(gcpi_avx512_5x4, GCPI_HOT GCPI_AVX512, gcpi_v64, 5, 4, GCPI_SUM_REALS)
-GCPI_KERNEL(gcpi_avx512_6x4, GCPI_HOT GCPI_AVX512, gcpi_v64, 6, 4, GCPI_SUM_REALS)
+/* The tiles of 32 registers. */
+#define GCPI_TILES_512(NAME, SUM)                                      \
+    GCPI_KERNEL(NAME##_8x1, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 1, SUM) \
+    GCPI_KERNEL(NAME##_8x2, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 2, SUM) \
+    GCPI_KERNEL(NAME##_8x3, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 3, SUM) \
+    GCPI_KERNEL(NAME##_5x4, GCPI_HOT GCPI_AVX512, gcpi_v64, 5, 4, SUM) \
+    GCPI_KERNEL(NAME##_6x4, GCPI_HOT GCPI_AVX512, gcpi_v64, 6, 4, SUM)
+GCPI_TILES_512(gcpi_avx512, GCPI_SUM_REALS)
 #endif
 GCPI_VECTOR(gcpi_scalar, GCPI_PLAIN, gcp_real)
 GCPI_KERNEL(gcpi_scalar_12x1, GCPI_PLAIN, gcp_real, 12, 1, GCPI_SUM_REALS)
@@ -3547,11 +3550,7 @@ typedef uint32_t gcpi_duo_vector __attribute__((vector_size(64), may_alias));
     const gcpi_duo_vector zero = { 0 }, x = zero + *(const gcpi_duo *)(a[i] + o);                                      \
     GCPI_UNROLL for (int v = 0; v < NV; v++)                                                                           \
         __asm__("vdpbf16ps {%2, %1, %0|%0, %1, %2}" : "+v"(acc[i][v]) : "v"(x), "v"(row[v]));
-GCPI_KERNEL(gcpi_duos_8x1, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 1, GCPI_SUM_DUOS)
-GCPI_KERNEL(gcpi_duos_8x2, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 2, GCPI_SUM_DUOS)
-GCPI_KERNEL(gcpi_duos_8x3, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 3, GCPI_SUM_DUOS)
-GCPI_KERNEL(gcpi_duos_5x4, GCPI_HOT GCPI_AVX512, gcpi_v64, 5, 4, GCPI_SUM_DUOS)
-GCPI_KERNEL(gcpi_duos_6x4, GCPI_HOT GCPI_AVX512, gcpi_v64, 6, 4, GCPI_SUM_DUOS)
+GCPI_TILES_512(gcpi_duos, GCPI_SUM_DUOS)
 #endif
 /* The same tiles of duos. */
 static void gcpi_simd_duos(gcpi_simd *s)
@@ -10897,10 +10896,10 @@ typedef struct gcpi_attention_room { ptrdiff_t scratch, scores, sums, results, b
 typedef struct gcpi_attention_pars { gcpi_par par, inner; } gcpi_attention_pars;
 static gcpi_attention_pars gcpi_attention_pars_of(const gcpi_attention *a, const gcp_target *target, gcp_store store)
 {
-    const int q = a->rows == 1 && a->heads == 1, k = a->keys == 1 && a->kv == 1;
+    const int one = (a->rows == 1 && a->heads == 1) || (a->keys == 1 && a->kv == 1);       /* vector a sample */
     gcpi_attention_pars p;
     p.par = p.inner = gcpi_serial_par(target, store);
-    p.par.duos &= !((q || k) && a->d == 1) && !((q || k) && a->e == 1);
+    p.par.duos &= !(one && (a->d == 1 || a->e == 1));
     p.inner.duos = 0;
     return p;
 }

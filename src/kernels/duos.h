@@ -89,11 +89,7 @@ typedef uint32_t gcpi_duo_vector __attribute__((vector_size(64), may_alias));
     const gcpi_duo_vector zero = { 0 }, x = zero + *(const gcpi_duo *)(a[i] + o);                                      \
     GCPI_UNROLL for (int v = 0; v < NV; v++)                                                                           \
         __asm__("vdpbf16ps {%2, %1, %0|%0, %1, %2}" : "+v"(acc[i][v]) : "v"(x), "v"(row[v]));
-GCPI_KERNEL(gcpi_duos_8x1, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 1, GCPI_SUM_DUOS)
-GCPI_KERNEL(gcpi_duos_8x2, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 2, GCPI_SUM_DUOS)
-GCPI_KERNEL(gcpi_duos_8x3, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 3, GCPI_SUM_DUOS)
-GCPI_KERNEL(gcpi_duos_5x4, GCPI_HOT GCPI_AVX512, gcpi_v64, 5, 4, GCPI_SUM_DUOS)
-GCPI_KERNEL(gcpi_duos_6x4, GCPI_HOT GCPI_AVX512, gcpi_v64, 6, 4, GCPI_SUM_DUOS)
+GCPI_TILES_512(gcpi_duos, GCPI_SUM_DUOS)
 #endif
 /* The same tiles of duos. */
 static void gcpi_simd_duos(gcpi_simd *s)

@@ -36,10 +36,10 @@ typedef struct gcpi_attention_room { ptrdiff_t scratch, scores, sums, results, b
 typedef struct gcpi_attention_pars { gcpi_par par, inner; } gcpi_attention_pars;
 static gcpi_attention_pars gcpi_attention_pars_of(const gcpi_attention *a, const gcp_target *target, gcp_store store)
 {
-    const int q = a->rows == 1 && a->heads == 1, k = a->keys == 1 && a->kv == 1;
+    const int one = (a->rows == 1 && a->heads == 1) || (a->keys == 1 && a->kv == 1);       /* vector a sample */
     gcpi_attention_pars p;
     p.par = p.inner = gcpi_serial_par(target, store);
-    p.par.duos &= !((q || k) && a->d == 1) && !((q || k) && a->e == 1);
+    p.par.duos &= !(one && (a->d == 1 || a->e == 1));
     p.inner.duos = 0;
     return p;
 }
