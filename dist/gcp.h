@@ -3295,7 +3295,10 @@ static gcpi_simd gcpi_simd_of(int isa)
 }
 
 #if GCPI_X86_DUOS
-static int gcpi_has_duos(void) { return __builtin_cpu_supports("avx512bf16") != 0; }
+static int gcpi_has_duos(void)
+{
+    return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512dq");
+}
 #elif GCPI_X86
 static int gcpi_has_duos(void) { return 0; }
 #endif
@@ -3364,6 +3367,24 @@ GCPI_BODY gcp_real gcpi_half_rounded(gcp_real x)
 /* Rounded where the loop is for halves. */
 #define GCPI_SETTLED(half, x) ((half) ? gcpi_half_rounded(x) : (x))
 
+/* A loop that makes n elements of y: element k of `to` of element i of the operands. Halves fill vectors of a line, so
+   what n has beyond whole lines is made as a line that overlaps the one before: first, and apart, as y may lie where
+   the operands do. half is a literal. */
+enum { GCPI_HALVES_LINE = 32 };
+#define GCPI_LINES(half, n, y, to, i, k, ...)                                                                        \
+    {                                                                                                                \
+        gcpi_half line_of[GCPI_HALVES_LINE];                                                                         \
+        const int line_n = GCPI_HALVES_LINE, line_over = (half) && (n) > line_n ? (n) % line_n : 0;                  \
+        for (int line_last = line_over != 0; line_last >= 0; line_last--) {                                          \
+            const int line_from = line_last ? (n) - line_n : 0, line_count = line_last ? line_n : (n) - line_over;   \
+            void *to = line_last ? (void *)line_of : (void *)(y);                                                    \
+            GCPI_EACH for (int k = 0; k < line_count; k++) { const int i = line_from + k; __VA_ARGS__ }              \
+        }                                                                                                            \
+        if (line_over)                                                                                               \
+            memcpy((gcpi_half *)(y) + ((n) - line_over), line_of + (line_n - line_over),                             \
+                   (size_t)line_over * sizeof *line_of);                                                             \
+    }
+
 GCPI_DEF uint16_t gcp_bf16(float x) { return (uint16_t)(gcpi_rounded_bits(x) >> 16); }
 GCPI_DEF float gcp_bf16_value(uint16_t bits) { return gcpi_float_of((uint32_t)bits << 16); }
 
@@ -3378,7 +3399,7 @@ typedef struct gcpi_halves {
 } gcpi_halves;
 /* A line at a time, then a few: the last of them overlap the ones before. Between two runs of a pass other work is
    done, so that the hardware prefetches too late. */
-enum { GCPI_HALVES_LINE = 32, GCPI_HALVES_FEW = 8, GCPI_HALVES_AHEAD = 2048 };
+enum { GCPI_HALVES_FEW = 8, GCPI_HALVES_AHEAD = 2048 };
 #define GCPI_HALVES_LOOP(n, halves, convert, fetch)                                                                    \
     {                                                                                                                  \
         ptrdiff_t first = 0;                                                                                           \
@@ -3397,6 +3418,7 @@ enum { GCPI_HALVES_LINE = 32, GCPI_HALVES_FEW = 8, GCPI_HALVES_AHEAD = 2048 };
                                       const gcpi_half *GCPI_RESTRICT from, ptrdiff_t pitch, ptrdiff_t rows,            \
                                       ptrdiff_t n)                                                                     \
     {                                                                                                                  \
+        if (to_pitch == n && pitch == n) n *= rows, rows = 1;                                                          \
         for (; rows > 0; rows--, to += to_pitch, from += pitch)                                                        \
             GCPI_HALVES_LOOP(n, from, to[i] = gcpi_half_value(from[i]), GCPI_PREFETCH_READ)                            \
     }                                                                                                                  \
@@ -3404,6 +3426,7 @@ enum { GCPI_HALVES_LINE = 32, GCPI_HALVES_FEW = 8, GCPI_HALVES_AHEAD = 2048 };
                                        const gcp_real *GCPI_RESTRICT from, ptrdiff_t pitch, ptrdiff_t rows,            \
                                        ptrdiff_t n)                                                                    \
     {                                                                                                                  \
+        if (to_pitch == n && pitch == n) n *= rows, rows = 1;                                                          \
         for (; rows > 0; rows--, to += to_pitch, from += pitch)                                                        \
             GCPI_HALVES_LOOP(n, to, to[i] = gcpi_half_of(from[i]), GCPI_PREFETCH)                                      \
     }                                                                                                                  \
@@ -3418,8 +3441,51 @@ GCPI_HALVES(gcpi_avx2, GCPI_AVX2)
 GCPI_HALVES(gcpi_avx512, GCPI_AVX512)
 #endif
 
+#if GCPI_X86_DUOS
+typedef float gcpi_floats __attribute__((vector_size(64), aligned(4), may_alias));
+/* A line, rounded by one instruction. 0 where a value is denormal: the instruction makes those 0. */
+GCPI_BODY GCPI_AVX512 int gcpi_bf16_line(gcpi_half *to, const gcp_real *from)
+{
+    const gcpi_floats lower = *(const gcpi_floats *)(const void *)from,
+                      upper = *(const gcpi_floats *)(const void *)(from + GCPI_HALVES_LINE / 2);
+    uint16_t tiny, tinier;
+    gcpi_floats line;
+    __asm__("vfpclassps {$0x20, %1, %0|%0, %1, 0x20}" : "=Yk"(tiny) : "v"(lower));
+    __asm__("vfpclassps {$0x20, %1, %0|%0, %1, 0x20}" : "=Yk"(tinier) : "v"(upper));
+    __asm__("vcvtne2ps2bf16 {%2, %1, %0|%0, %1, %2}" : "=v"(line) : "v"(upper), "v"(lower));
+    *(gcpi_floats *)(void *)to = line;
+    return !(tiny | tinier);
+}
+GCPI_LOOP GCPI_AVX512 void gcpi_bf16_narrow(gcpi_half *GCPI_RESTRICT to, ptrdiff_t to_pitch,
+                                            const gcp_real *GCPI_RESTRICT from, ptrdiff_t pitch, ptrdiff_t rows,
+                                            ptrdiff_t n)
+{
+    if (to_pitch == n && pitch == n) n *= rows, rows = 1;
+    if (n < GCPI_HALVES_LINE) gcpi_avx512_narrow(to, to_pitch, from, pitch, rows, n);
+    for (; rows > 0 && n >= GCPI_HALVES_LINE; rows--, to += to_pitch, from += pitch)
+        for (ptrdiff_t i = 0, at; i < n; i += GCPI_HALVES_LINE) {
+            at = GCPI_MIN(i, n - GCPI_HALVES_LINE);
+            GCPI_PREFETCH(to + at + GCPI_HALVES_AHEAD);
+            if (!gcpi_bf16_line(to + at, from + at))
+                gcpi_avx512_narrow(to + at, 0, from + at, 0, 1, GCPI_HALVES_LINE);
+        }
+}
+GCPI_LOOP GCPI_AVX512 void gcpi_bf16_settle(gcp_real *x, ptrdiff_t n)
+{
+    gcpi_half line[GCPI_HALVES_LINE];
+    ptrdiff_t i = 0;
+    for (; i + GCPI_HALVES_LINE <= n && gcpi_bf16_line(line, x + i); i += GCPI_HALVES_LINE)
+        for (int k = 0; k < GCPI_HALVES_LINE; k++) x[i + k] = gcpi_half_value(line[k]);
+    gcpi_avx512_settle(x + i, n - i);
+}
+static const gcpi_halves gcpi_bf16_halves = { gcpi_avx512_widen, gcpi_bf16_narrow, gcpi_bf16_settle };
+#endif
+
 static const gcpi_halves *gcpi_halves_of(int isa)
 {
+#if GCPI_X86_DUOS
+    if (isa == GCP_ISA_AVX512_BF16) return &gcpi_bf16_halves;
+#endif
 #if GCPI_X86
     if (isa >= GCP_ISA_AVX512) return &gcpi_avx512_halves;
     if (isa == GCP_ISA_AVX2) return &gcpi_avx2_halves;
@@ -5928,11 +5994,30 @@ static void gcpi_gemm(int ta, int tb, int m, int n, int k, gcpi_array a, ptrdiff
     GCPI_WIDE(NAME, (const gcp_call *c, size_t first, size_t last, double *sums), (c, first, last, sums), c->target)
 #define GCPI_WIDE_TASK(NAME, JOB) \
     GCPI_WIDE(NAME, (void *arg, int index, int worker), (arg, index, worker), ((const JOB *)arg)->call->target)
+/* Where there are loops for halves, too: a body is told whether it may be given them. An x86 without AVX2 widens blocks
+   for them (row_blocks.h), so that what compiles is less. */
+enum { GCPI_TYPED_ANY = !GCPI_X86 };
+static int gcpi_loops_take_halves(const gcp_target *t) { return GCPI_TYPED_ANY || t->isa >= GCP_ISA_AVX2; }
+#define GCPI_TYPED_SUM(NAME)                                                                                     \
+    GCPI_EACH_SET(NAME, (const gcp_call *c, size_t first, size_t last, double *sums), (c, first, last, sums),    \
+                  c->target, NAME##_body(c, first, last, sums, GCPI_TYPED_ANY), NAME##_body(c, first, last, sums, 1))
 
 /* align is a power of two */
 static size_t gcpi_round(size_t n, size_t align) { return (n + align - 1) & ~(align - 1); }
 
-enum { GCPI_CHUNK = 16384 };           /* values per task of a pass */
+/* Values per task of a pass. Where no sum depends on it, and threads still have GCPI_TASKS_EACH of them, tasks are up
+   to GCPI_CHUNKS_MOST times as long: streams start less often. */
+enum { GCPI_CHUNK = 16384, GCPI_CHUNKS_MOST = 4, GCPI_TASKS_EACH = 16 };
+/* Rows of about so many values: a multiple of 8, so that no two tasks share a byte of a mask. */
+static size_t gcpi_rows_of(size_t values, size_t width)
+{
+    return (GCPI_MAX((size_t)1, values / width) + 7) / 8 * 8;
+}
+static size_t gcpi_task_rows(const gcp_target *target, size_t rows, size_t width)
+{
+    const size_t each = rows * width / GCPI_TASKS_EACH / (size_t)target->threads, least = GCPI_CHUNK;
+    return gcpi_rows_of(GCPI_MIN(GCPI_MAX(each, least), GCPI_CHUNKS_MOST * least), width);
+}
 
 /* For a target without a thread pool: OpenMP's threads, as many as context says, or only the caller's. */
 #ifdef _OPENMP
@@ -6475,8 +6560,6 @@ GCPI_WARM
 /* A pass over all elements; copies of views. A pass calls a function on one contiguous span of up to four operands
    at a time. */
 
-/* A task starts at a multiple of 8 pixels,
-   so that no two tasks share a byte of a bit mask. */
 typedef struct gcpi_span {
     gcp_real *p[4];
     unsigned char *mask;
@@ -6514,38 +6597,37 @@ GCPI_BODY gcpi_array gcpi_elements(const gcp_view *v, size_t pixel, int channel)
 }
 
 /* Where some operands lie in two bytes: in pieces that stay in L1, in floats. What is made is rounded. */
-enum { GCPI_PIECE = 1024, GCPI_ROW_LONG = 64, GCPI_ROW_LONG_HALVES = 512 };
-typedef struct gcpi_pieces_room { gcp_real of[4][GCPI_PIECE]; } gcpi_pieces_room;
-/* So many rows of n values, from a channel of a pixel on. */
-static void gcpi_map_piece(const gcpi_map_job *job, size_t pixel, size_t channel, size_t rows, size_t n,
-                           gcpi_pieces_room *room)
+enum { GCPI_PIECE = 512, GCPI_ROW_LONG = 64, GCPI_ROW_LONG_HALVES = 512 };
+/* So many rows of n values, from a channel of a pixel on; s: of the pieces, with room for each operand. */
+static void gcpi_map_piece(const gcpi_map_job *job, const gcpi_halves *h, gcpi_span *s, size_t pixel, size_t channel,
+                           size_t rows, size_t n)
 {
-    const gcpi_halves *h = gcpi_halves_of(job->call->target->isa);
-    gcpi_span s;
-    memset(&s, 0, sizeof s);
-    s.call = job->call; s.mask = job->mask; s.accumulate = job->accumulate;
-    s.n = rows * n; s.index = pixel * job->width + channel;
+    const gcp_view *to = &job->view[job->out];
+    s->n = rows * n; s->index = pixel * job->width + channel;
     for (int v = 0; v < 4; v++) {
         const gcp_view *from = &job->view[v];
-        if (!from->data) continue;
-        s.p[v] = room->of[v];
-        if (v != job->out || job->accumulate)
-            gcpi_array_load(h, gcpi_elements(from, pixel, (int)channel), from->pitch, s.p[v], (ptrdiff_t)n,
+        if (s->p[v] && (v != job->out || job->accumulate))
+            gcpi_array_load(h, gcpi_elements(from, pixel, (int)channel), from->pitch, s->p[v], (ptrdiff_t)n,
                            (ptrdiff_t)rows, (ptrdiff_t)n);
     }
-    job->fn(&s);
-    gcpi_array_store(h, gcpi_elements(&job->view[job->out], pixel, (int)channel), job->view[job->out].pitch,
-                    s.p[job->out], (ptrdiff_t)n, (ptrdiff_t)rows, (ptrdiff_t)n);
+    job->fn(s);
+    gcpi_array_store(h, gcpi_elements(to, pixel, (int)channel), to->pitch, s->p[job->out], (ptrdiff_t)n,
+                    (ptrdiff_t)rows, (ptrdiff_t)n);
 }
 static void gcpi_map_pieces(const gcpi_map_job *job, size_t first, size_t last)
 {
     const size_t most = GCPI_MAX((size_t)1, GCPI_PIECE / job->width), step = most < 8 ? most : most / 8 * 8;
-    gcpi_pieces_room room;
+    const gcpi_halves *h = gcpi_halves_of(job->call->target->isa);
+    gcp_real room[4][GCPI_PIECE];
+    gcpi_span s;
+    memset(&s, 0, sizeof s);
+    s.call = job->call; s.mask = job->mask; s.accumulate = job->accumulate;
+    for (int v = 0; v < 4; v++) s.p[v] = job->view[v].data ? room[v] : NULL;
     for (size_t pixel = first, rows; pixel < last; pixel += rows) {
         rows = GCPI_MIN(step, last - pixel);
         for (size_t channel = 0, n; channel < job->width; channel += n) {
             n = GCPI_MIN((size_t)GCPI_PIECE, job->width - channel);
-            gcpi_map_piece(job, pixel, channel, rows, n, &room);
+            gcpi_map_piece(job, h, &s, pixel, channel, rows, n);
         }
     }
 }
@@ -6615,7 +6697,6 @@ static void gcpi_map_task(void *arg, int index, int worker)
     gcpi_map_pixels(job, first, GCPI_MIN(first + job->chunk, job->pixels));
     (void)worker;
 }
-static size_t gcpi_map_chunk(size_t width) { return (GCPI_MAX((size_t)1, GCPI_CHUNK / width) + 7) / 8 * 8; }
 
 /* typed: the loop takes halves, too. */
 static gcpi_map_job gcpi_map_job_of(const gcp_call *call, gcpi_span_fn fn, int typed, const gcp_view *const *views,
@@ -6638,7 +6719,7 @@ static gcpi_map_job gcpi_map_job_of(const gcp_call *call, gcpi_span_fn fn, int t
     job.moves = !job.dense && job.width < (job.typed ? GCPI_ROW_LONG_HALVES : GCPI_ROW_LONG) && fn == gcpi_copy_span &&
                 (job.typed || !job.halves) && views[0]->data != views[1]->data;
     if (!job.dense && job.width < GCPI_ROW_LONG && fn != gcpi_copy_span) job.typed = 0;
-    job.chunk = gcpi_map_chunk(job.width);
+    job.chunk = gcpi_task_rows(call->target, job.pixels, job.width);
     return job;
 }
 static void gcpi_map(const gcp_call *call, gcpi_span_fn fn, int typed, const gcp_view *const *views, int count, int out,
@@ -6983,7 +7064,7 @@ static int gcpi_by_blocks(const gcp_call *c, gcpi_used used)
     if (!c->store) return 0;
     b.whole = c; b.used = used; b.used.singles = 0; b.slots = 0;
     gcpi_block_each(&b, gcpi_block_found);
-    return used.typed ? b.slots == 3 : b.slots & 1;
+    return used.typed && gcpi_loops_take_halves(c->target) ? b.slots == 3 : b.slots & 1;
 }
 
 /* Passes by rows, chunk by chunk: a task of a job takes the rows from index * chunk on. means: of batch-norm's
@@ -6998,8 +7079,7 @@ static gcpi_norm_job gcpi_norm_job_of(const gcp_call *c, gcp_shape shape)
 {
     gcpi_norm_job job;
     job.call = c; job.means = NULL; job.share = 0; job.pixels = gcpi_pixels(shape);
-    /* a multiple of 8: no two tasks share a byte of a mask */
-    job.chunk = (GCPI_MAX((size_t)1, GCPI_CHUNK / (size_t)shape.d[3]) + 7) / 8 * 8;
+    job.chunk = gcpi_task_rows(c->target, job.pixels, (size_t)shape.d[3]);
     return job;
 }
 
@@ -7455,10 +7535,13 @@ GCPI_BODY unsigned char gcpi_bits(const unsigned char *on)
 }
 #endif
 
-/* Floats on an x86, 32 bits of the mask at a time: the sign of each lane is a bit. Returns how many values it took. */
+/* On an x86: floats, and halves between bounds that are not negative, whose bits then have the order of the values. The
+   sign of each lane is a bit of the mask. Returns how many values it took. */
 #if GCPI_X86 && defined(__SSE2__)
 typedef float gcpi_signs __attribute__((vector_size(16)));
-GCPI_BODY size_t gcpi_mask_words(const gcpi_rectifier *r, unsigned char *mask, const gcp_real *x, size_t n)
+typedef short gcpi_words __attribute__((vector_size(16)));
+typedef uint16_t gcpi_halves_at __attribute__((vector_size(16), aligned(2), may_alias));
+GCPI_BODY size_t gcpi_mask_floats(const gcpi_rectifier *r, unsigned char *mask, const gcp_real *x, size_t n)
 {
     const gcpi_v16 zeros = { 0 }, low = zeros + r->low, last = zeros + r->last;
     size_t done = 0;
@@ -7472,8 +7555,29 @@ GCPI_BODY size_t gcpi_mask_words(const gcpi_rectifier *r, unsigned char *mask, c
     }
     return done;
 }
+/* low < h <= last, as one comparison of signed words. */
+GCPI_BODY size_t gcpi_mask_halves(const gcpi_rectifier *r, unsigned char *mask, const gcpi_half *x, size_t n)
+{
+    const uint32_t low = gcpi_half_of(r->low) & 0x7fffu, last = gcpi_bits_of((float)r->last) >> 16;
+    const gcpi_halves_at zeros = { 0 }, move = zeros + (uint16_t)(0x7fffu - low);
+    const gcpi_words end = (gcpi_words)(zeros + (uint16_t)(0x8000u + last - low));
+    size_t done = 0;
+    for (; r->low >= 0 && r->last >= r->low && done + 16 <= n; done += 16) {
+        const gcpi_halves_at *v = (const gcpi_halves_at *)(const void *)(x + done);
+        const gcpi_words on[2] = { (gcpi_words)(v[0] + move) < end, (gcpi_words)(v[1] + move) < end };
+        const int bits = __builtin_ia32_pmovmskb128(__builtin_ia32_packsswb128(on[0], on[1]));
+        const uint16_t two = (uint16_t)bits;
+        memcpy(mask + done / 8, &two, sizeof two);
+    }
+    return done;
+}
 #else
-GCPI_BODY size_t gcpi_mask_words(const gcpi_rectifier *r, unsigned char *mask, const gcp_real *x, size_t n)
+GCPI_BODY size_t gcpi_mask_floats(const gcpi_rectifier *r, unsigned char *mask, const gcp_real *x, size_t n)
+{
+    (void)r; (void)mask; (void)x; (void)n;
+    return 0;
+}
+GCPI_BODY size_t gcpi_mask_halves(const gcpi_rectifier *r, unsigned char *mask, const gcpi_half *x, size_t n)
 {
     (void)r; (void)mask; (void)x; (void)n;
     return 0;
@@ -7487,7 +7591,9 @@ GCPI_BODY void gcpi_mask_span(const gcpi_rectifier *r, unsigned char *mask, cons
     enum { RUN = 64 };
     const int above = !((double)r->last < HUGE_VAL);             /* one comparison is enough */
     unsigned char on[RUN];
-    size_t done = !half && (index & 7) == 0 ? gcpi_mask_words(r, mask + index / 8, (const gcp_real *)x, n) : 0;
+    size_t done = index & 7 ? 0
+                  : half    ? gcpi_mask_halves(r, mask + index / 8, (const gcpi_half *)x, n)
+                            : gcpi_mask_floats(r, mask + index / 8, (const gcp_real *)x, n);
     for (; (index & 7) == 0 && done + RUN <= n; done += RUN) {
         if (above) for (size_t i = 0; i < RUN; i++) on[i] = GCPI_AT(half, x, done + i) > r->low;
         else for (size_t i = 0; i < RUN; i++) on[i] = (unsigned char)gcpi_within(r, GCPI_AT(half, x, done + i));
@@ -7500,6 +7606,17 @@ GCPI_BODY void gcpi_mask_span(const gcpi_rectifier *r, unsigned char *mask, cons
     gcpi_mask_write(r, mask, x, index, done, n, half);
 }
 
+/* Halves from 0 on have the order of their bits, those below come after them, then NaN of either sign. */
+GCPI_BODY void gcpi_rectify_halves(const gcpi_rectifier *r, gcpi_half *y, const gcpi_half *x, size_t n)
+{
+    const gcpi_half least = gcpi_half_of(r->least), high = gcpi_half_of(r->high);
+    const uint16_t beyond = (uint16_t)(0x7f80 - high);
+    GCPI_EACH for (size_t i = 0; i < n; i++) {
+        const gcpi_half h = x[i], z = (uint16_t)(h - 0x8001) < 0x7f80 ? least : h;
+        y[i] = (uint16_t)(h - high - 1) < beyond ? high : z;
+    }
+}
+
 /* p: x, y. Halves come without a slope. */
 GCPI_BODY void gcpi_rectify_loop(const gcpi_span *s, const int half)
 {
@@ -7510,7 +7627,9 @@ GCPI_BODY void gcpi_rectify_loop(const gcpi_span *s, const int half)
         void *y = GCPI_FROM(half, s->p[1], first);
         n = GCPI_MIN((size_t)PART, s->n - first);
         if (s->mask) gcpi_mask_span(&r, s->mask, x, s->index + first, n, half);
-        if (half) GCPI_EACH for (size_t i = 0; i < n; i++) GCPI_PUT_SETTLED(1, y, i, gcpi_bounded(&r, GCPI_AT(1, x, i)))
+        if (half && r.low == 0) gcpi_rectify_halves(&r, (gcpi_half *)y, (const gcpi_half *)x, n);
+        else if (half)
+            GCPI_EACH for (size_t i = 0; i < n; i++) GCPI_PUT_SETTLED(1, y, i, gcpi_bounded(&r, GCPI_AT(1, x, i)))
         else GCPI_EACH for (size_t i = 0; i < n; i++) GCPI_PUT(0, y, i, gcpi_rectified(&r, GCPI_AT(0, x, i)))
     }
 }
@@ -8316,12 +8435,12 @@ GCPI_BODY void gcpi_sum_dout_loop(const gcp_call *c, size_t first, size_t last, 
         gcpi_sum_dout_pixels(c, p, GCPI_SUM_PIXELS, far, sums, half);
     for (; p < last; p++) gcpi_sum_dout_pixels(c, p, 1, far, sums, half);
 }
-GCPI_BODY void gcpi_sum_dout_body(const gcp_call *c, size_t first, size_t last, double *sums)
+GCPI_BODY void gcpi_sum_dout_body(const gcp_call *c, size_t first, size_t last, double *sums, const int typed)
 {
-    if (c->dout[0].dtype == GCP_DTYPE_BF16) gcpi_sum_dout_loop(c, first, last, sums, 1);
+    if (typed && c->dout[0].dtype == GCP_DTYPE_BF16) gcpi_sum_dout_loop(c, first, last, sums, 1);
     else gcpi_sum_dout_loop(c, first, last, sums, 0);
 }
-GCPI_WIDE_SUM(gcpi_sum_dout)
+GCPI_TYPED_SUM(gcpi_sum_dout)
 
 static void gcpi_bias_gradient(const gcp_call *c, const gcp_view *db)
 {
@@ -8415,30 +8534,52 @@ GCPI_BODY gcp_real gcpi_norm_value(const gcpi_norm_values *v, int i, gcp_real x)
    alone. in: x, other, mean, scale, gamma, beta; out: y, mask. Attributes are the rectifier's, NULL without one. y may
    be the same bytes as x or other. norm and add are literals. A rectifier with a mask runs over what the others wrote
    while that is in L1. */
-/* first, count: channels; far: how far ahead to prefetch x, other, y, 0: not at all */
+/* first, count: channels, all of them where there is a norm; far: how far ahead to prefetch x, other, y, 0: not at
+   all */
 typedef struct gcpi_apply_span { size_t pixel, pixels; int first, count; ptrdiff_t far[3]; } gcpi_apply_span;
 
-GCPI_BODY void gcpi_apply_run(const gcpi_norm_values *v, const void *x, const void *other, void *y, int channel,
-                              int count, const int norm, const int add, const int half)
+GCPI_BODY void gcpi_apply_run(const gcpi_norm_values *v, const void *x, const void *other, void *y, int count,
+                              const int norm, const int add, const int half)
 {
     /* halves come without a slope: a bound is one of them, too */
-    GCPI_EACH for (int i = 0; i < count; i++) {
+    GCPI_LINES(half, count, y, to, i, k,
         gcp_real z = GCPI_AT(half, x, i);
-        if (norm) z = GCPI_SETTLED(half, gcpi_norm_value(v, channel + i, z));
+        if (norm) z = GCPI_SETTLED(half, gcpi_norm_value(v, i, z));
         if (add) z = GCPI_SETTLED(half, z + GCPI_AT(half, other, i));
-        GCPI_PUT_SETTLED(half, y, i, half ? gcpi_bounded(&v->rectifier, z) : gcpi_rectified(&v->rectifier, z))
-    }
+        GCPI_PUT_SETTLED(half, to, k, half ? gcpi_bounded(&v->rectifier, z) : gcpi_rectified(&v->rectifier, z)))
 }
+
 static int gcpi_dense_rows(const gcp_view *v, int width) { return !v->data || v->pitch == width; }
 
-/* Where rows are dense several pixels go together: of those that depend on no channel about so many values, which stay
-   in L1; of few channels so many, for which a channel's values are repeated. A multiple of 8 pixels, for whole bytes of
-   a mask. */
+/* Several pixels go together, a multiple of 8, for whole bytes of a mask: where rows are dense, of those that depend on
+   no channel about so many values, which stay in L1; of few channels so many, for which a channel's values are
+   repeated. Halves fill vectors of a line: with other numbers of channels rows that lie apart are brought together. */
 enum { GCPI_TOGETHER = 1024, GCPI_REPEATED = 512, GCPI_REPEATED_CHANNELS = 64 };
-static size_t gcpi_pixels_together(int width, int dense, int norm)
+static size_t gcpi_pixels_together(int channels, size_t pixels, int dense, int norm, const int half)
 {
-    if (!dense || (norm && width > GCPI_REPEATED_CHANNELS)) return 1;
-    return norm ? (size_t)(GCPI_REPEATED / width / 8 * 8) : (size_t)(GCPI_TOGETHER / width + 8) / 8 * 8;
+    if (!norm) return dense ? (size_t)(GCPI_TOGETHER / channels + 8) / 8 * 8 : 1;
+    if (channels > GCPI_REPEATED_CHANNELS || !(dense || (half && channels % GCPI_HALVES_LINE))) return 1;
+    return GCPI_MIN((size_t)(GCPI_REPEATED / channels / 8 * 8), GCPI_MAX(pixels, (size_t)1));
+}
+/* Some channels of n pixels, side by side: where they lie, or brought to the room; and back from it. */
+static int gcpi_lies_dense(const gcp_view *v, int channels, size_t n) { return n == 1 || gcpi_dense_rows(v, channels); }
+GCPI_BODY void *gcpi_bring(const gcp_view *v, size_t pixel, size_t n, int first, int channels, gcp_real *room,
+                           const int half)
+{
+    const ptrdiff_t value = half ? sizeof(gcpi_half) : sizeof(gcp_real);
+    void *at = gcpi_elements(v, pixel, first).at;
+    if (gcpi_lies_dense(v, channels, n)) return at;
+    gcpi_rows_move((unsigned char *)room, channels * value, (const unsigned char *)at, v->pitch * value, n,
+                   (size_t)(channels * value));
+    return room;
+}
+GCPI_BODY void gcpi_bring_back(const gcp_view *v, size_t pixel, size_t n, int first, int channels, const void *from,
+                               const int half)
+{
+    const ptrdiff_t value = half ? sizeof(gcpi_half) : sizeof(gcp_real);
+    if (gcpi_lies_dense(v, channels, n)) return;
+    gcpi_rows_move((unsigned char *)gcpi_elements(v, pixel, first).at, v->pitch * value, (const unsigned char *)from,
+                   channels * value, n, (size_t)(channels * value));
 }
 /* The values of `width` channels, for so many pixels; room: GCPI_REPEATED values. */
 static const gcp_real *gcpi_repeated(const gcp_real *values, int width, size_t pixels, gcp_real *room)
@@ -8457,28 +8598,29 @@ static void gcpi_norm_repeat(gcpi_norm_values *v, int width, size_t pixels, gcp_
 GCPI_BODY void gcpi_apply_loop(const gcp_call *c, const gcpi_apply_span *s, const int norm, const int add,
                                const int half)
 {
-    const int masked = c->attributes && c->out[1].data;
-    gcpi_norm_values v = gcpi_norm_values_of(c->in + 2, masked ? NULL : gcpi_attr(c->attributes), c->store);
-    const int width = c->out[0].shape.d[3],
+    const int masked = c->attributes && c->out[1].data, width = c->out[0].shape.d[3],
               dense = s->count == width && gcpi_dense_rows(&c->in[0], width) && gcpi_dense_rows(&c->in[1], width) &&
                       gcpi_dense_rows(&c->out[0], width);
-    const size_t together = gcpi_pixels_together(width, dense, norm), end = s->pixel + s->pixels;
-    gcp_real room[4][GCPI_REPEATED];
-    if (norm) gcpi_norm_repeat(&v, width, together, room);
+    gcpi_norm_values v = gcpi_norm_values_of(c->in + 2, masked ? NULL : gcpi_attr(c->attributes), c->store);
+    const size_t together = gcpi_pixels_together(s->count, s->pixels, dense, norm, half), end = s->pixel + s->pixels;
+    gcp_real room[4][GCPI_REPEATED], side[3][GCPI_REPEATED];
+    if (norm) gcpi_norm_repeat(&v, s->count, together, room);
     for (size_t p = s->pixel, n; p < end; p += n) {
         n = GCPI_MIN(together, end - p);
         const int count = s->count * (int)n;
-        const void *x = gcpi_elements(&c->in[0], p, s->first).at,
-                   *other = add ? gcpi_elements(&c->in[1], p, s->first).at : x;
-        void *y = gcpi_elements(&c->out[0], p, s->first).at;
+        const void *x = gcpi_bring(&c->in[0], p, n, s->first, s->count, side[0], half),
+                   *other = add ? gcpi_bring(&c->in[1], p, n, s->first, s->count, side[1], half) : x;
+        void *y = gcpi_lies_dense(&c->out[0], s->count, n) ? gcpi_elements(&c->out[0], p, s->first).at : side[2];
         gcpi_elements_fetch(x, s->far[0], count, half);
         gcpi_elements_fetch(other, s->far[1], count, half);
         gcpi_elements_fetch(y, s->far[2], count, half);
-        gcpi_apply_run(&v, x, other, y, s->first, count, norm, add, half);
-        if (!masked) continue;
-        gcpi_span span = { { (gcp_real *)y, (gcp_real *)y }, (unsigned char *)c->out[1].data, (size_t)count,
-                           p * (size_t)width + (size_t)s->first, c, 0, half };
-        gcpi_rectify_span(&span);
+        gcpi_apply_run(&v, x, other, y, count, norm, add, half);
+        if (masked) {
+            gcpi_span span = { { (gcp_real *)y, (gcp_real *)y }, (unsigned char *)c->out[1].data, (size_t)count,
+                               p * (size_t)width + (size_t)s->first, c, 0, half };
+            gcpi_rectify_span(&span);
+        }
+        gcpi_bring_back(&c->out[0], p, n, s->first, s->count, y, half);
     }
 }
 GCPI_BODY void gcpi_apply_pixels_body(const gcp_call *c, size_t pixel, size_t pixels, int first, int count, int ahead)
@@ -8574,14 +8716,20 @@ static const gcpi_op_row gcpi_apply_row = {
    dx = gamma scale (dy - mean(dy) - xhat mean(dy xhat)); with running statistics (.frozen, .frozen_norms) it is
    gamma scale dy. */
 static int gcpi_batch_stats_shape(gcp_shape_call *s) { s->out[0] = s->out[1] = s->in[1]; return gcpi_all_real(s); }
+/* Halves fill vectors of a line. Short rows of other widths are widened first, a few pixels at a time. */
+enum { GCPI_SUM_WIDENED = 256 };
 GCPI_BODY void gcpi_sum_x_pixels(const gcp_call *c, size_t pixel, const int n, ptrdiff_t far, double *sums,
                                  const int half)
 {
     const void *x = gcpi_elements(&c->in[0], pixel, 0).at;
-    const ptrdiff_t pitch = c->in[0].pitch;
-    int width = c->in[0].shape.d[3];
+    const int width = c->in[0].shape.d[3];
+    gcp_real wide[GCPI_SUM_PIXELS * GCPI_SUM_WIDENED];
     double *squares = sums + width;
-    for (int q = 0; q < n; q++) gcpi_elements_fetch(x, far + q * pitch, width, half);
+    ptrdiff_t pitch = c->in[0].pitch;
+    if (!half && c->in[0].dtype == GCP_DTYPE_BF16) {
+        gcpi_halves_of(c->target->isa)->widen(wide, width, (const gcpi_half *)x, pitch, n, width);
+        x = wide; pitch = width;
+    } else for (int q = 0; q < n; q++) gcpi_elements_fetch(x, far + q * pitch, width, half);
     GCPI_EACH for (int i = 0; i < width; i++) {
         double sum = sums[i], square = squares[i];
         GCPI_UNROLL for (int q = 0; q < n; q++) {
@@ -8599,12 +8747,13 @@ GCPI_BODY void gcpi_sum_x_loop(const gcp_call *c, size_t first, size_t last, dou
         gcpi_sum_x_pixels(c, p, GCPI_SUM_PIXELS, far, sums, half);
     for (; p < last; p++) gcpi_sum_x_pixels(c, p, 1, far, sums, half);
 }
-GCPI_BODY void gcpi_sum_x_body(const gcp_call *c, size_t first, size_t last, double *sums)
+GCPI_BODY void gcpi_sum_x_body(const gcp_call *c, size_t first, size_t last, double *sums, const int typed)
 {
-    if (c->in[0].dtype == GCP_DTYPE_BF16) gcpi_sum_x_loop(c, first, last, sums, 1);
+    const int width = c->in[0].shape.d[3], widened = width % GCPI_HALVES_LINE && width <= GCPI_SUM_WIDENED;
+    if (typed && c->in[0].dtype == GCP_DTYPE_BF16 && !widened) gcpi_sum_x_loop(c, first, last, sums, 1);
     else gcpi_sum_x_loop(c, first, last, sums, 0);
 }
-GCPI_WIDE_SUM(gcpi_sum_x)
+GCPI_TYPED_SUM(gcpi_sum_x)
 static const gcpi_used gcpi_sums_of_x = { GCPI_USES_IN(0), 0, 1, 0 };
 static void gcpi_batch_stats_set(const gcp_call *c, const double *sums)      /* sums NULL: from the running values */
 {
@@ -8694,54 +8843,57 @@ GCPI_BODY void gcpi_sum_norm_loop(const gcp_call *c, size_t first, size_t last, 
         gcpi_sum_norm_pixels(c, &v, p, GCPI_SUM_PIXELS, rectified, far, sums, half);
     for (; p < last; p++) gcpi_sum_norm_pixels(c, &v, p, 1, rectified, far, sums, half);
 }
-GCPI_BODY void gcpi_sum_norm_body(const gcp_call *c, size_t first, size_t last, double *sums)
+GCPI_BODY void gcpi_sum_norm_body(const gcp_call *c, size_t first, size_t last, double *sums, const int typed)
 {
-    const int half = c->in[0].dtype == GCP_DTYPE_BF16;
+    const int half = typed && c->in[0].dtype == GCP_DTYPE_BF16;
     if (c->fused && half) gcpi_sum_norm_loop(c, first, last, sums, 1, 1);
     else if (half) gcpi_sum_norm_loop(c, first, last, sums, 0, 1);
     else if (c->fused) gcpi_sum_norm_loop(c, first, last, sums, 1, 0);
     else gcpi_sum_norm_loop(c, first, last, sums, 0, 0);
 }
-GCPI_WIDE_SUM(gcpi_sum_norm)
+GCPI_TYPED_SUM(gcpi_sum_norm)
 GCPI_BODY void gcpi_batch_norm_loop_back(const gcpi_norm_job *job, size_t first, size_t last, const int rectified,
                                          const int accumulate, const int half)
 {
     const gcp_call *c = job->call;
+    const int width = c->din[0].shape.d[3], dense = gcpi_dense_rows(&c->in[0], width) &&
+                                                    gcpi_dense_rows(&c->dout[0], width) &&
+                                                    gcpi_dense_rows(&c->din[0], width);
     gcpi_norm_values v =
         gcpi_norm_values_of(c->in + 1, c->fused ? gcpi_attr(c->fused->attributes) : NULL, c->store);
     const ptrdiff_t x_far = gcpi_row_ahead(&c->in[0], GCPI_AHEAD), dy_far = gcpi_row_ahead(&c->dout[0], GCPI_AHEAD),
                     dx_far = gcpi_row_ahead(&c->din[0], GCPI_AHEAD);
-    const int width = c->din[0].shape.d[3], dense = gcpi_dense_rows(&c->in[0], width) &&
-                                                    gcpi_dense_rows(&c->dout[0], width) &&
-                                                    gcpi_dense_rows(&c->din[0], width);
-    const size_t together = gcpi_pixels_together(width, dense, 1);
-    gcp_real room[4][GCPI_REPEATED], more[2][GCPI_REPEATED];
+    const size_t together = gcpi_pixels_together(width, last - first, dense, 1, half);
+    gcp_real room[4][GCPI_REPEATED], more[2][GCPI_REPEATED], side[3][GCPI_REPEATED];
     const gcp_real *dy_xhat_mean = gcpi_repeated(job->means, width, together, more[0]),
                    *dy_mean = gcpi_repeated(job->means + width, width, together, more[1]);
     gcpi_norm_repeat(&v, width, together, room);
     for (size_t p = first, n; p < last; p += n) {
         n = GCPI_MIN(together, last - p);
         const int count = width * (int)n;
-        const void *x = gcpi_elements(&c->in[0], p, 0).at, *dy = gcpi_elements(&c->dout[0], p, 0).at;
-        void *dx = gcpi_elements(&c->din[0], p, 0).at;
+        const void *x = gcpi_bring(&c->in[0], p, n, 0, width, side[0], half),
+                   *dy = gcpi_bring(&c->dout[0], p, n, 0, width, side[1], half);
+        void *dx = accumulate                              ? gcpi_bring(&c->din[0], p, n, 0, width, side[2], half)
+                   : gcpi_lies_dense(&c->din[0], width, n) ? gcpi_elements(&c->din[0], p, 0).at
+                                                           : side[2];
         gcpi_elements_fetch(x, x_far, count, half);
         gcpi_elements_fetch(dy, dy_far, count, half);
         if (dx != dy) gcpi_elements_fetch(dx, dx_far, count, half);
-        GCPI_EACH for (int i = 0; i < count; i++) {
+        GCPI_LINES(half, count, dx, to, i, k,
             const gcp_real value = GCPI_AT(half, x, i);
-            gcp_real d = gcpi_norm_gradient(&v, i, value, GCPI_AT(half, dy, i), rectified, half);
-            gcp_real g = v.gamma[i] * v.scale[i] *
-                         (d - dy_mean[i] - (value - v.mean[i]) * v.scale[i] * dy_xhat_mean[i]);
-            GCPI_PUT(half, dx, i, accumulate ? GCPI_AT(half, dx, i) + g : g)
-        }
+            const gcp_real d = gcpi_norm_gradient(&v, i, value, GCPI_AT(half, dy, i), rectified, half);
+            const gcp_real g = v.gamma[i] * v.scale[i] *
+                               (d - dy_mean[i] - (value - v.mean[i]) * v.scale[i] * dy_xhat_mean[i]);
+            GCPI_PUT(half, to, k, accumulate ? GCPI_AT(half, dx, i) + g : g))
+        gcpi_bring_back(&c->din[0], p, n, 0, width, dx, half);
     }
 }
-GCPI_BODY void gcpi_batch_norm_task_back_body(void *arg, int index, int worker)
+GCPI_BODY void gcpi_batch_norm_task_back_body(void *arg, int index, int worker, const int typed)
 {
     const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
     size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
     /* fused: dx overwrites the rectifier's gradient, so nothing is ever added to it */
-    const int half = job->call->din[0].dtype == GCP_DTYPE_BF16, adds = job->call->din[0].accumulate;
+    const int half = typed && job->call->din[0].dtype == GCP_DTYPE_BF16, adds = job->call->din[0].accumulate;
     if (job->call->fused && half) gcpi_batch_norm_loop_back(job, first, last, 1, 0, 1);
     else if (job->call->fused) gcpi_batch_norm_loop_back(job, first, last, 1, 0, 0);
     else if (adds && half) gcpi_batch_norm_loop_back(job, first, last, 0, 1, 1);
@@ -8750,7 +8902,10 @@ GCPI_BODY void gcpi_batch_norm_task_back_body(void *arg, int index, int worker)
     else gcpi_batch_norm_loop_back(job, first, last, 0, 0, 0);
     (void)worker;
 }
-GCPI_WIDE_TASK(gcpi_batch_norm_task_back, gcpi_norm_job)
+GCPI_EACH_SET(gcpi_batch_norm_task_back, (void *arg, int index, int worker), (arg, index, worker),
+              ((const gcpi_norm_job *)arg)->call->target,
+              gcpi_batch_norm_task_back_body(arg, index, worker, GCPI_TYPED_ANY),
+              gcpi_batch_norm_task_back_body(arg, index, worker, 1))
 /* Where values are rounded, the gradient through the rectifier is made first: from the rounded value of the norm, which
    is made again, and rounded, too. The call is a block's: its operands are its own, and z, the last slot, is free. */
 static void gcpi_norm_rectify_back(gcp_call *c, size_t pixels)
@@ -11447,7 +11602,7 @@ static void gcpi_parts_copy(const gcp_call *c, const gcp_view *whole, const gcp_
 {
     gcpi_parts_job job;
     job.count = 0; job.pixels = gcpi_pixels(whole->shape);
-    job.chunk = GCPI_PARTS_CHUNKS * gcpi_map_chunk((size_t)whole->shape.d[3]);
+    job.chunk = gcpi_rows_of(GCPI_PARTS_CHUNKS * GCPI_CHUNK, (size_t)whole->shape.d[3]);
     for (int i = 0, at = 0; i < c->inputs; at += c->in[i++].shape.d[3]) {
         const gcp_view there = gcpi_channels(whole, at, c->in[i].shape.d[3]), *v[2];
         const int adds = back && parts[i].accumulate;

@@ -9,6 +9,7 @@ static unsigned char tape_memory[1 << 22], probe[1 << 22];
 static _Alignas(64) unsigned char memory[1 << 23];
 static gcp_tape *net;
 static gcp_tensor image, other, labels, ids, lengths, weights; /* inputs, of which an op may take some */
+static int channels = 12;                                      /* of x */
 
 /* Values between -1.3 and 1.3. */
 static float value(size_t i, unsigned salt)
@@ -28,6 +29,11 @@ static gcp_tensor op_transposed(gcp_tensor x) { return gcp_conv_transpose2d(x, .
 static gcp_tensor op_norm(gcp_tensor x) { return gcp_batch_norm(gcp_conv2d(x, .out = 10, .k = 1, .no_bias = 1)); }
 static gcp_tensor op_norm_relu(gcp_tensor x) { return gcp_relu(gcp_batch_norm(x)); }
 static gcp_tensor op_norm_add(gcp_tensor x) { return gcp_relu6(gcp_add(gcp_tanh(x), gcp_batch_norm(x))); }
+static gcp_tensor op_norm_views(gcp_tensor x) /* of channels that lie beside others */
+{
+    gcp_tensor y = gcp_concat(GCP_TENSORS(gcp_relu(gcp_batch_norm(x)), x)), z = gcp_batch_norm(y);
+    return gcp_add(gcp_relu(gcp_batch_norm(gcp_slice(z, .first = 1, .count = channels))), gcp_relu6(gcp_batch_norm(x)));
+}
 static gcp_tensor op_norm_leaky(gcp_tensor x)
 {
     return gcp_conv2d(gcp_leaky_relu(gcp_batch_norm(x)), .out = 3, .k = 1);
@@ -156,6 +162,7 @@ static const struct {
             OP(norm),
             OP(norm_relu),
             OP(norm_add),
+            OP(norm_views),
             OP(norm_leaky),
             OP(norm_frozen),
             OP(layer_norm),
@@ -221,7 +228,7 @@ static gcp_tensor record(int op, int pointwise)
     ids = gcp_ids(net, "ids", GCP_SHAPE(2, 4));
     lengths = gcp_labels(net, "lengths", GCP_SHAPE(2));
     weights = gcp_input(net, "weights", GCP_SHAPE(2));
-    gcp_tensor x = gcp_conv2d(image, .out = 12, .kh = 2, .kw = 2, .pad_left = 1, .pad_right = 1), y;
+    gcp_tensor x = gcp_conv2d(image, .out = channels, .kh = 2, .kw = 2, .pad_left = 1, .pad_right = 1), y;
     if (op < OPS) GCP_SEGMENT(net, "op") y = ops[op].record(x);
     else y = pointwise_calls[pointwise](x);
     return loss_of(y, op + pointwise);
@@ -326,6 +333,84 @@ static void numbers(void)
     }
     CHECK_INT(gcp_bf16(3.4e38f), ==, 0x7f80);
     CHECK_INT(gcp_bf16(-INFINITY), ==, 0xff80);
+}
+
+/* Values from all over float's range: each half, or what lies between it and the next one. */
+enum { ALL = 1 << 16, ROW = 512 };
+static float range[ALL], seen[ALL];
+static void range_make(void)
+{
+    static const unsigned between[4] = { 0, 0x7fff, 0x8000, 0x8001 };
+    for (unsigned i = 0; i < ALL; i++) {
+        const unsigned bits = i << 16 | between[(i ^ i >> 1 ^ i >> 4) % 4];
+        memcpy(&range[i], &bits, sizeof bits);
+    }
+}
+static gcp_tensor range_net(gcp_tensor (*op)(gcp_tensor x), gcp_tensor *y)
+{
+    static gcp_arena arena;
+    arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    net = gcp_tape_make(&arena, .ops = 64, .seed = 3);
+    image = gcp_want_grad(gcp_input(net, "image", GCP_SHAPE(ALL / ROW, ROW)));
+    *y = op(image);
+    return gcp_mean(*y);
+}
+static gcp_tensor bent_relu(gcp_tensor x) { return gcp_keep(gcp_relu(x)); }
+static gcp_tensor bent_relu_mask(gcp_tensor x) { return gcp_relu(x); }
+static gcp_tensor bent_relu6(gcp_tensor x) { return gcp_relu6(x); }
+static gcp_tensor bent_band(gcp_tensor x) { return gcp_keep(gcp_clamp(x, .low = 0.3, .high = HUGE_VAL)); }
+static gcp_tensor bent_band_mask(gcp_tensor x) { return gcp_clamp(x, .low = 0.3, .high = 1e-3 + 2); }
+static gcp_tensor bent_below(gcp_tensor x) { return gcp_clamp(x, .low = -1.5, .high = 4); }
+/* Inputs are rounded in runs; rectifiers go by the bits. Bounds as the plan has them. */
+static const struct { gcp_tensor (*op)(gcp_tensor x); float low, high; } bents[] = {
+    { bent_relu, 0, INFINITY },       { bent_relu_mask, 0, INFINITY },  { bent_relu6, 0, 6 },
+    { bent_band, 0.3f, INFINITY },    { bent_band_mask, 0.3f, 2.001f }, { bent_below, -1.5f, 4 } };
+static void range_one(int bent, int isa)
+{
+    const gcp_target target = { .isa = isa };
+    const float low = gcp_bf16_value(gcp_bf16(bents[bent].low)), high = gcp_bf16_value(gcp_bf16(bents[bent].high));
+    gcp_tensor y, loss = range_net(bents[bent].op, &y);
+    gcp_plan plan = gcp_plan_make(loss, .store = GCP_STORE_BF16, .policy = GCP_POLICY_KEEP_ALL, .target = &target);
+    int bits = 0, values = 0, slopes = 0;
+    gcp_bind(&plan, memory, sizeof memory);
+    gcp_write(&plan, image, range);
+    CHECK(gcp_read(&plan, image, seen) == GCP_OK);
+    for (int i = 0; i < ALL; i++) bits += gcp_bf16(seen[i]) != gcp_bf16(range[i]);
+    gcp_step(&plan);
+    if (gcp_read(&plan, y, seen) == GCP_OK)
+        for (int i = 0; i < ALL; i++) {
+            const float x = gcp_bf16_value(gcp_bf16(range[i])), wanted = x < low ? low : x > high ? high : x;
+            values += memcmp(&wanted, &seen[i], sizeof wanted) != 0;
+        }
+    else gcp_error_clear(net);
+    CHECK(gcp_grad(&plan, image, seen) == GCP_OK);
+    for (int i = 0; i < ALL; i++) {
+        const float x = gcp_bf16_value(gcp_bf16(range[i]));
+        slopes += seen[i] != (x > low && (x < high || isinf(high)) ? gcp_bf16_value(gcp_bf16(1.0f / ALL)) : 0);
+    }
+    if (bits + values + slopes)
+        fprintf(stderr, "rectifier %d, instruction set %d: %d %d %d differ\n", bent, isa, bits, values, slopes);
+    CHECK_INT(bits + values + slopes, ==, 0);
+    CHECK(!gcp_error(net));
+}
+static void ranges(void)
+{
+    range_make();
+    for (int bent = 0; bent < (int)(sizeof bents / sizeof *bents); bent++)
+        for (unsigned k = 0; k < 5; k++) range_one(bent, instructions(k, probe, sizeof probe));
+}
+
+/* Batch-norm of few channels, and of some beyond whole vectors. */
+static void widths(void)
+{
+    static const int some[] = { 3, 20, 24, 40, 65, 76, 110 };
+    int views = 0;
+    while (ops[views].record != op_norm_views) views++;
+    for (unsigned i = 0; i < sizeof some / sizeof *some; i++) {
+        channels = some[i];
+        one("norm_views", views, 0, i);
+    }
+    channels = 12;
 }
 
 /* ---- bytes, values in and out ---- */
@@ -659,6 +744,8 @@ int main(void)
     for (int op = 0; op < OPS; op++)
         for (unsigned isa = 0; isa < 4; isa += 2 + (unsigned)(op % 3)) one(ops[op].name, op, 0, isa + (unsigned)op);
     for (int i = 0; i < POINTWISE_CALLS; i++) one("pointwise", OPS, i, (unsigned)i);
+    widths();
+    ranges();
     bytes();
     rates();
     weights_rounded();

@@ -251,6 +251,7 @@ static void conv_with_stats(void)
 static void norm_operands(bench_call *b, int first)
 {
     for (int i = 0; i < 4; i++) b->in[first + i].data = values[MEAN + i];
+    b->call.inputs = first + 4;
 }
 
 static void apply(void)

@@ -40,6 +40,24 @@ GCPI_BODY gcp_real gcpi_half_rounded(gcp_real x)
 /* Rounded where the loop is for halves. */
 #define GCPI_SETTLED(half, x) ((half) ? gcpi_half_rounded(x) : (x))
 
+/* A loop that makes n elements of y: element k of `to` of element i of the operands. Halves fill vectors of a line, so
+   what n has beyond whole lines is made as a line that overlaps the one before: first, and apart, as y may lie where
+   the operands do. half is a literal. */
+enum { GCPI_HALVES_LINE = 32 };
+#define GCPI_LINES(half, n, y, to, i, k, ...)                                                                        \
+    {                                                                                                                \
+        gcpi_half line_of[GCPI_HALVES_LINE];                                                                         \
+        const int line_n = GCPI_HALVES_LINE, line_over = (half) && (n) > line_n ? (n) % line_n : 0;                  \
+        for (int line_last = line_over != 0; line_last >= 0; line_last--) {                                          \
+            const int line_from = line_last ? (n) - line_n : 0, line_count = line_last ? line_n : (n) - line_over;   \
+            void *to = line_last ? (void *)line_of : (void *)(y);                                                    \
+            GCPI_EACH for (int k = 0; k < line_count; k++) { const int i = line_from + k; __VA_ARGS__ }              \
+        }                                                                                                            \
+        if (line_over)                                                                                               \
+            memcpy((gcpi_half *)(y) + ((n) - line_over), line_of + (line_n - line_over),                             \
+                   (size_t)line_over * sizeof *line_of);                                                             \
+    }
+
 GCPI_DEF uint16_t gcp_bf16(float x) { return (uint16_t)(gcpi_rounded_bits(x) >> 16); }
 GCPI_DEF float gcp_bf16_value(uint16_t bits) { return gcpi_float_of((uint32_t)bits << 16); }
 
@@ -54,7 +72,7 @@ typedef struct gcpi_halves {
 } gcpi_halves;
 /* A line at a time, then a few: the last of them overlap the ones before. Between two runs of a pass other work is
    done, so that the hardware prefetches too late. */
-enum { GCPI_HALVES_LINE = 32, GCPI_HALVES_FEW = 8, GCPI_HALVES_AHEAD = 2048 };
+enum { GCPI_HALVES_FEW = 8, GCPI_HALVES_AHEAD = 2048 };
 #define GCPI_HALVES_LOOP(n, halves, convert, fetch)                                                                    \
     {                                                                                                                  \
         ptrdiff_t first = 0;                                                                                           \
@@ -73,6 +91,7 @@ enum { GCPI_HALVES_LINE = 32, GCPI_HALVES_FEW = 8, GCPI_HALVES_AHEAD = 2048 };
                                       const gcpi_half *GCPI_RESTRICT from, ptrdiff_t pitch, ptrdiff_t rows,            \
                                       ptrdiff_t n)                                                                     \
     {                                                                                                                  \
+        if (to_pitch == n && pitch == n) n *= rows, rows = 1;                                                          \
         for (; rows > 0; rows--, to += to_pitch, from += pitch)                                                        \
             GCPI_HALVES_LOOP(n, from, to[i] = gcpi_half_value(from[i]), GCPI_PREFETCH_READ)                            \
     }                                                                                                                  \
@@ -80,6 +99,7 @@ enum { GCPI_HALVES_LINE = 32, GCPI_HALVES_FEW = 8, GCPI_HALVES_AHEAD = 2048 };
                                        const gcp_real *GCPI_RESTRICT from, ptrdiff_t pitch, ptrdiff_t rows,            \
                                        ptrdiff_t n)                                                                    \
     {                                                                                                                  \
+        if (to_pitch == n && pitch == n) n *= rows, rows = 1;                                                          \
         for (; rows > 0; rows--, to += to_pitch, from += pitch)                                                        \
             GCPI_HALVES_LOOP(n, to, to[i] = gcpi_half_of(from[i]), GCPI_PREFETCH)                                      \
     }                                                                                                                  \
@@ -94,8 +114,51 @@ GCPI_HALVES(gcpi_avx2, GCPI_AVX2)
 GCPI_HALVES(gcpi_avx512, GCPI_AVX512)
 #endif
 
+#if GCPI_X86_DUOS
+typedef float gcpi_floats __attribute__((vector_size(64), aligned(4), may_alias));
+/* A line, rounded by one instruction. 0 where a value is denormal: the instruction makes those 0. */
+GCPI_BODY GCPI_AVX512 int gcpi_bf16_line(gcpi_half *to, const gcp_real *from)
+{
+    const gcpi_floats lower = *(const gcpi_floats *)(const void *)from,
+                      upper = *(const gcpi_floats *)(const void *)(from + GCPI_HALVES_LINE / 2);
+    uint16_t tiny, tinier;
+    gcpi_floats line;
+    __asm__("vfpclassps {$0x20, %1, %0|%0, %1, 0x20}" : "=Yk"(tiny) : "v"(lower));
+    __asm__("vfpclassps {$0x20, %1, %0|%0, %1, 0x20}" : "=Yk"(tinier) : "v"(upper));
+    __asm__("vcvtne2ps2bf16 {%2, %1, %0|%0, %1, %2}" : "=v"(line) : "v"(upper), "v"(lower));
+    *(gcpi_floats *)(void *)to = line;
+    return !(tiny | tinier);
+}
+GCPI_LOOP GCPI_AVX512 void gcpi_bf16_narrow(gcpi_half *GCPI_RESTRICT to, ptrdiff_t to_pitch,
+                                            const gcp_real *GCPI_RESTRICT from, ptrdiff_t pitch, ptrdiff_t rows,
+                                            ptrdiff_t n)
+{
+    if (to_pitch == n && pitch == n) n *= rows, rows = 1;
+    if (n < GCPI_HALVES_LINE) gcpi_avx512_narrow(to, to_pitch, from, pitch, rows, n);
+    for (; rows > 0 && n >= GCPI_HALVES_LINE; rows--, to += to_pitch, from += pitch)
+        for (ptrdiff_t i = 0, at; i < n; i += GCPI_HALVES_LINE) {
+            at = GCPI_MIN(i, n - GCPI_HALVES_LINE);
+            GCPI_PREFETCH(to + at + GCPI_HALVES_AHEAD);
+            if (!gcpi_bf16_line(to + at, from + at))
+                gcpi_avx512_narrow(to + at, 0, from + at, 0, 1, GCPI_HALVES_LINE);
+        }
+}
+GCPI_LOOP GCPI_AVX512 void gcpi_bf16_settle(gcp_real *x, ptrdiff_t n)
+{
+    gcpi_half line[GCPI_HALVES_LINE];
+    ptrdiff_t i = 0;
+    for (; i + GCPI_HALVES_LINE <= n && gcpi_bf16_line(line, x + i); i += GCPI_HALVES_LINE)
+        for (int k = 0; k < GCPI_HALVES_LINE; k++) x[i + k] = gcpi_half_value(line[k]);
+    gcpi_avx512_settle(x + i, n - i);
+}
+static const gcpi_halves gcpi_bf16_halves = { gcpi_avx512_widen, gcpi_bf16_narrow, gcpi_bf16_settle };
+#endif
+
 static const gcpi_halves *gcpi_halves_of(int isa)
 {
+#if GCPI_X86_DUOS
+    if (isa == GCP_ISA_AVX512_BF16) return &gcpi_bf16_halves;
+#endif
 #if GCPI_X86
     if (isa >= GCP_ISA_AVX512) return &gcpi_avx512_halves;
     if (isa == GCP_ISA_AVX2) return &gcpi_avx2_halves;

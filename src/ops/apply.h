@@ -23,30 +23,52 @@ GCPI_BODY gcp_real gcpi_norm_value(const gcpi_norm_values *v, int i, gcp_real x)
    alone. in: x, other, mean, scale, gamma, beta; out: y, mask. Attributes are the rectifier's, NULL without one. y may
    be the same bytes as x or other. norm and add are literals. A rectifier with a mask runs over what the others wrote
    while that is in L1. */
-/* first, count: channels; far: how far ahead to prefetch x, other, y, 0: not at all */
+/* first, count: channels, all of them where there is a norm; far: how far ahead to prefetch x, other, y, 0: not at
+   all */
 typedef struct gcpi_apply_span { size_t pixel, pixels; int first, count; ptrdiff_t far[3]; } gcpi_apply_span;
 
-GCPI_BODY void gcpi_apply_run(const gcpi_norm_values *v, const void *x, const void *other, void *y, int channel,
-                              int count, const int norm, const int add, const int half)
+GCPI_BODY void gcpi_apply_run(const gcpi_norm_values *v, const void *x, const void *other, void *y, int count,
+                              const int norm, const int add, const int half)
 {
     /* halves come without a slope: a bound is one of them, too */
-    GCPI_EACH for (int i = 0; i < count; i++) {
+    GCPI_LINES(half, count, y, to, i, k,
         gcp_real z = GCPI_AT(half, x, i);
-        if (norm) z = GCPI_SETTLED(half, gcpi_norm_value(v, channel + i, z));
+        if (norm) z = GCPI_SETTLED(half, gcpi_norm_value(v, i, z));
         if (add) z = GCPI_SETTLED(half, z + GCPI_AT(half, other, i));
-        GCPI_PUT_SETTLED(half, y, i, half ? gcpi_bounded(&v->rectifier, z) : gcpi_rectified(&v->rectifier, z))
-    }
+        GCPI_PUT_SETTLED(half, to, k, half ? gcpi_bounded(&v->rectifier, z) : gcpi_rectified(&v->rectifier, z)))
 }
+
 static int gcpi_dense_rows(const gcp_view *v, int width) { return !v->data || v->pitch == width; }
 
-/* Where rows are dense several pixels go together: of those that depend on no channel about so many values, which stay
-   in L1; of few channels so many, for which a channel's values are repeated. A multiple of 8 pixels, for whole bytes of
-   a mask. */
+/* Several pixels go together, a multiple of 8, for whole bytes of a mask: where rows are dense, of those that depend on
+   no channel about so many values, which stay in L1; of few channels so many, for which a channel's values are
+   repeated. Halves fill vectors of a line: with other numbers of channels rows that lie apart are brought together. */
 enum { GCPI_TOGETHER = 1024, GCPI_REPEATED = 512, GCPI_REPEATED_CHANNELS = 64 };
-static size_t gcpi_pixels_together(int width, int dense, int norm)
+static size_t gcpi_pixels_together(int channels, size_t pixels, int dense, int norm, const int half)
 {
-    if (!dense || (norm && width > GCPI_REPEATED_CHANNELS)) return 1;
-    return norm ? (size_t)(GCPI_REPEATED / width / 8 * 8) : (size_t)(GCPI_TOGETHER / width + 8) / 8 * 8;
+    if (!norm) return dense ? (size_t)(GCPI_TOGETHER / channels + 8) / 8 * 8 : 1;
+    if (channels > GCPI_REPEATED_CHANNELS || !(dense || (half && channels % GCPI_HALVES_LINE))) return 1;
+    return GCPI_MIN((size_t)(GCPI_REPEATED / channels / 8 * 8), GCPI_MAX(pixels, (size_t)1));
+}
+/* Some channels of n pixels, side by side: where they lie, or brought to the room; and back from it. */
+static int gcpi_lies_dense(const gcp_view *v, int channels, size_t n) { return n == 1 || gcpi_dense_rows(v, channels); }
+GCPI_BODY void *gcpi_bring(const gcp_view *v, size_t pixel, size_t n, int first, int channels, gcp_real *room,
+                           const int half)
+{
+    const ptrdiff_t value = half ? sizeof(gcpi_half) : sizeof(gcp_real);
+    void *at = gcpi_elements(v, pixel, first).at;
+    if (gcpi_lies_dense(v, channels, n)) return at;
+    gcpi_rows_move((unsigned char *)room, channels * value, (const unsigned char *)at, v->pitch * value, n,
+                   (size_t)(channels * value));
+    return room;
+}
+GCPI_BODY void gcpi_bring_back(const gcp_view *v, size_t pixel, size_t n, int first, int channels, const void *from,
+                               const int half)
+{
+    const ptrdiff_t value = half ? sizeof(gcpi_half) : sizeof(gcp_real);
+    if (gcpi_lies_dense(v, channels, n)) return;
+    gcpi_rows_move((unsigned char *)gcpi_elements(v, pixel, first).at, v->pitch * value, (const unsigned char *)from,
+                   channels * value, n, (size_t)(channels * value));
 }
 /* The values of `width` channels, for so many pixels; room: GCPI_REPEATED values. */
 static const gcp_real *gcpi_repeated(const gcp_real *values, int width, size_t pixels, gcp_real *room)
@@ -65,28 +87,29 @@ static void gcpi_norm_repeat(gcpi_norm_values *v, int width, size_t pixels, gcp_
 GCPI_BODY void gcpi_apply_loop(const gcp_call *c, const gcpi_apply_span *s, const int norm, const int add,
                                const int half)
 {
-    const int masked = c->attributes && c->out[1].data;
-    gcpi_norm_values v = gcpi_norm_values_of(c->in + 2, masked ? NULL : gcpi_attr(c->attributes), c->store);
-    const int width = c->out[0].shape.d[3],
+    const int masked = c->attributes && c->out[1].data, width = c->out[0].shape.d[3],
               dense = s->count == width && gcpi_dense_rows(&c->in[0], width) && gcpi_dense_rows(&c->in[1], width) &&
                       gcpi_dense_rows(&c->out[0], width);
-    const size_t together = gcpi_pixels_together(width, dense, norm), end = s->pixel + s->pixels;
-    gcp_real room[4][GCPI_REPEATED];
-    if (norm) gcpi_norm_repeat(&v, width, together, room);
+    gcpi_norm_values v = gcpi_norm_values_of(c->in + 2, masked ? NULL : gcpi_attr(c->attributes), c->store);
+    const size_t together = gcpi_pixels_together(s->count, s->pixels, dense, norm, half), end = s->pixel + s->pixels;
+    gcp_real room[4][GCPI_REPEATED], side[3][GCPI_REPEATED];
+    if (norm) gcpi_norm_repeat(&v, s->count, together, room);
     for (size_t p = s->pixel, n; p < end; p += n) {
         n = GCPI_MIN(together, end - p);
         const int count = s->count * (int)n;
-        const void *x = gcpi_elements(&c->in[0], p, s->first).at,
-                   *other = add ? gcpi_elements(&c->in[1], p, s->first).at : x;
-        void *y = gcpi_elements(&c->out[0], p, s->first).at;
+        const void *x = gcpi_bring(&c->in[0], p, n, s->first, s->count, side[0], half),
+                   *other = add ? gcpi_bring(&c->in[1], p, n, s->first, s->count, side[1], half) : x;
+        void *y = gcpi_lies_dense(&c->out[0], s->count, n) ? gcpi_elements(&c->out[0], p, s->first).at : side[2];
         gcpi_elements_fetch(x, s->far[0], count, half);
         gcpi_elements_fetch(other, s->far[1], count, half);
         gcpi_elements_fetch(y, s->far[2], count, half);
-        gcpi_apply_run(&v, x, other, y, s->first, count, norm, add, half);
-        if (!masked) continue;
-        gcpi_span span = { { (gcp_real *)y, (gcp_real *)y }, (unsigned char *)c->out[1].data, (size_t)count,
-                           p * (size_t)width + (size_t)s->first, c, 0, half };
-        gcpi_rectify_span(&span);
+        gcpi_apply_run(&v, x, other, y, count, norm, add, half);
+        if (masked) {
+            gcpi_span span = { { (gcp_real *)y, (gcp_real *)y }, (unsigned char *)c->out[1].data, (size_t)count,
+                               p * (size_t)width + (size_t)s->first, c, 0, half };
+            gcpi_rectify_span(&span);
+        }
+        gcpi_bring_back(&c->out[0], p, n, s->first, s->count, y, half);
     }
 }
 GCPI_BODY void gcpi_apply_pixels_body(const gcp_call *c, size_t pixel, size_t pixels, int first, int count, int ahead)

@@ -6,14 +6,20 @@
    dx = gamma scale (dy - mean(dy) - xhat mean(dy xhat)); with running statistics (.frozen, .frozen_norms) it is
    gamma scale dy. */
 static int gcpi_batch_stats_shape(gcp_shape_call *s) { s->out[0] = s->out[1] = s->in[1]; return gcpi_all_real(s); }
+/* Halves fill vectors of a line. Short rows of other widths are widened first, a few pixels at a time. */
+enum { GCPI_SUM_WIDENED = 256 };
 GCPI_BODY void gcpi_sum_x_pixels(const gcp_call *c, size_t pixel, const int n, ptrdiff_t far, double *sums,
                                  const int half)
 {
     const void *x = gcpi_elements(&c->in[0], pixel, 0).at;
-    const ptrdiff_t pitch = c->in[0].pitch;
-    int width = c->in[0].shape.d[3];
+    const int width = c->in[0].shape.d[3];
+    gcp_real wide[GCPI_SUM_PIXELS * GCPI_SUM_WIDENED];
     double *squares = sums + width;
-    for (int q = 0; q < n; q++) gcpi_elements_fetch(x, far + q * pitch, width, half);
+    ptrdiff_t pitch = c->in[0].pitch;
+    if (!half && c->in[0].dtype == GCP_DTYPE_BF16) {
+        gcpi_halves_of(c->target->isa)->widen(wide, width, (const gcpi_half *)x, pitch, n, width);
+        x = wide; pitch = width;
+    } else for (int q = 0; q < n; q++) gcpi_elements_fetch(x, far + q * pitch, width, half);
     GCPI_EACH for (int i = 0; i < width; i++) {
         double sum = sums[i], square = squares[i];
         GCPI_UNROLL for (int q = 0; q < n; q++) {
@@ -31,12 +37,13 @@ GCPI_BODY void gcpi_sum_x_loop(const gcp_call *c, size_t first, size_t last, dou
         gcpi_sum_x_pixels(c, p, GCPI_SUM_PIXELS, far, sums, half);
     for (; p < last; p++) gcpi_sum_x_pixels(c, p, 1, far, sums, half);
 }
-GCPI_BODY void gcpi_sum_x_body(const gcp_call *c, size_t first, size_t last, double *sums)
+GCPI_BODY void gcpi_sum_x_body(const gcp_call *c, size_t first, size_t last, double *sums, const int typed)
 {
-    if (c->in[0].dtype == GCP_DTYPE_BF16) gcpi_sum_x_loop(c, first, last, sums, 1);
+    const int width = c->in[0].shape.d[3], widened = width % GCPI_HALVES_LINE && width <= GCPI_SUM_WIDENED;
+    if (typed && c->in[0].dtype == GCP_DTYPE_BF16 && !widened) gcpi_sum_x_loop(c, first, last, sums, 1);
     else gcpi_sum_x_loop(c, first, last, sums, 0);
 }
-GCPI_WIDE_SUM(gcpi_sum_x)
+GCPI_TYPED_SUM(gcpi_sum_x)
 static const gcpi_used gcpi_sums_of_x = { GCPI_USES_IN(0), 0, 1, 0 };
 static void gcpi_batch_stats_set(const gcp_call *c, const double *sums)      /* sums NULL: from the running values */
 {
@@ -126,54 +133,57 @@ GCPI_BODY void gcpi_sum_norm_loop(const gcp_call *c, size_t first, size_t last, 
         gcpi_sum_norm_pixels(c, &v, p, GCPI_SUM_PIXELS, rectified, far, sums, half);
     for (; p < last; p++) gcpi_sum_norm_pixels(c, &v, p, 1, rectified, far, sums, half);
 }
-GCPI_BODY void gcpi_sum_norm_body(const gcp_call *c, size_t first, size_t last, double *sums)
+GCPI_BODY void gcpi_sum_norm_body(const gcp_call *c, size_t first, size_t last, double *sums, const int typed)
 {
-    const int half = c->in[0].dtype == GCP_DTYPE_BF16;
+    const int half = typed && c->in[0].dtype == GCP_DTYPE_BF16;
     if (c->fused && half) gcpi_sum_norm_loop(c, first, last, sums, 1, 1);
     else if (half) gcpi_sum_norm_loop(c, first, last, sums, 0, 1);
     else if (c->fused) gcpi_sum_norm_loop(c, first, last, sums, 1, 0);
     else gcpi_sum_norm_loop(c, first, last, sums, 0, 0);
 }
-GCPI_WIDE_SUM(gcpi_sum_norm)
+GCPI_TYPED_SUM(gcpi_sum_norm)
 GCPI_BODY void gcpi_batch_norm_loop_back(const gcpi_norm_job *job, size_t first, size_t last, const int rectified,
                                          const int accumulate, const int half)
 {
     const gcp_call *c = job->call;
+    const int width = c->din[0].shape.d[3], dense = gcpi_dense_rows(&c->in[0], width) &&
+                                                    gcpi_dense_rows(&c->dout[0], width) &&
+                                                    gcpi_dense_rows(&c->din[0], width);
     gcpi_norm_values v =
         gcpi_norm_values_of(c->in + 1, c->fused ? gcpi_attr(c->fused->attributes) : NULL, c->store);
     const ptrdiff_t x_far = gcpi_row_ahead(&c->in[0], GCPI_AHEAD), dy_far = gcpi_row_ahead(&c->dout[0], GCPI_AHEAD),
                     dx_far = gcpi_row_ahead(&c->din[0], GCPI_AHEAD);
-    const int width = c->din[0].shape.d[3], dense = gcpi_dense_rows(&c->in[0], width) &&
-                                                    gcpi_dense_rows(&c->dout[0], width) &&
-                                                    gcpi_dense_rows(&c->din[0], width);
-    const size_t together = gcpi_pixels_together(width, dense, 1);
-    gcp_real room[4][GCPI_REPEATED], more[2][GCPI_REPEATED];
+    const size_t together = gcpi_pixels_together(width, last - first, dense, 1, half);
+    gcp_real room[4][GCPI_REPEATED], more[2][GCPI_REPEATED], side[3][GCPI_REPEATED];
     const gcp_real *dy_xhat_mean = gcpi_repeated(job->means, width, together, more[0]),
                    *dy_mean = gcpi_repeated(job->means + width, width, together, more[1]);
     gcpi_norm_repeat(&v, width, together, room);
     for (size_t p = first, n; p < last; p += n) {
         n = GCPI_MIN(together, last - p);
         const int count = width * (int)n;
-        const void *x = gcpi_elements(&c->in[0], p, 0).at, *dy = gcpi_elements(&c->dout[0], p, 0).at;
-        void *dx = gcpi_elements(&c->din[0], p, 0).at;
+        const void *x = gcpi_bring(&c->in[0], p, n, 0, width, side[0], half),
+                   *dy = gcpi_bring(&c->dout[0], p, n, 0, width, side[1], half);
+        void *dx = accumulate                              ? gcpi_bring(&c->din[0], p, n, 0, width, side[2], half)
+                   : gcpi_lies_dense(&c->din[0], width, n) ? gcpi_elements(&c->din[0], p, 0).at
+                                                           : side[2];
         gcpi_elements_fetch(x, x_far, count, half);
         gcpi_elements_fetch(dy, dy_far, count, half);
         if (dx != dy) gcpi_elements_fetch(dx, dx_far, count, half);
-        GCPI_EACH for (int i = 0; i < count; i++) {
+        GCPI_LINES(half, count, dx, to, i, k,
             const gcp_real value = GCPI_AT(half, x, i);
-            gcp_real d = gcpi_norm_gradient(&v, i, value, GCPI_AT(half, dy, i), rectified, half);
-            gcp_real g = v.gamma[i] * v.scale[i] *
-                         (d - dy_mean[i] - (value - v.mean[i]) * v.scale[i] * dy_xhat_mean[i]);
-            GCPI_PUT(half, dx, i, accumulate ? GCPI_AT(half, dx, i) + g : g)
-        }
+            const gcp_real d = gcpi_norm_gradient(&v, i, value, GCPI_AT(half, dy, i), rectified, half);
+            const gcp_real g = v.gamma[i] * v.scale[i] *
+                               (d - dy_mean[i] - (value - v.mean[i]) * v.scale[i] * dy_xhat_mean[i]);
+            GCPI_PUT(half, to, k, accumulate ? GCPI_AT(half, dx, i) + g : g))
+        gcpi_bring_back(&c->din[0], p, n, 0, width, dx, half);
     }
 }
-GCPI_BODY void gcpi_batch_norm_task_back_body(void *arg, int index, int worker)
+GCPI_BODY void gcpi_batch_norm_task_back_body(void *arg, int index, int worker, const int typed)
 {
     const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
     size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
     /* fused: dx overwrites the rectifier's gradient, so nothing is ever added to it */
-    const int half = job->call->din[0].dtype == GCP_DTYPE_BF16, adds = job->call->din[0].accumulate;
+    const int half = typed && job->call->din[0].dtype == GCP_DTYPE_BF16, adds = job->call->din[0].accumulate;
     if (job->call->fused && half) gcpi_batch_norm_loop_back(job, first, last, 1, 0, 1);
     else if (job->call->fused) gcpi_batch_norm_loop_back(job, first, last, 1, 0, 0);
     else if (adds && half) gcpi_batch_norm_loop_back(job, first, last, 0, 1, 1);
@@ -182,7 +192,10 @@ GCPI_BODY void gcpi_batch_norm_task_back_body(void *arg, int index, int worker)
     else gcpi_batch_norm_loop_back(job, first, last, 0, 0, 0);
     (void)worker;
 }
-GCPI_WIDE_TASK(gcpi_batch_norm_task_back, gcpi_norm_job)
+GCPI_EACH_SET(gcpi_batch_norm_task_back, (void *arg, int index, int worker), (arg, index, worker),
+              ((const gcpi_norm_job *)arg)->call->target,
+              gcpi_batch_norm_task_back_body(arg, index, worker, GCPI_TYPED_ANY),
+              gcpi_batch_norm_task_back_body(arg, index, worker, 1))
 /* Where values are rounded, the gradient through the rectifier is made first: from the rounded value of the norm, which
    is made again, and rounded, too. The call is a block's: its operands are its own, and z, the last slot, is free. */
 static void gcpi_norm_rectify_back(gcp_call *c, size_t pixels)

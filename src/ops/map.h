@@ -1,8 +1,6 @@
 /* A pass over all elements; copies of views. A pass calls a function on one contiguous span of up to four operands
    at a time. */
 
-/* A task starts at a multiple of 8 pixels,
-   so that no two tasks share a byte of a bit mask. */
 typedef struct gcpi_span {
     gcp_real *p[4];
     unsigned char *mask;
@@ -40,38 +38,37 @@ GCPI_BODY gcpi_array gcpi_elements(const gcp_view *v, size_t pixel, int channel)
 }
 
 /* Where some operands lie in two bytes: in pieces that stay in L1, in floats. What is made is rounded. */
-enum { GCPI_PIECE = 1024, GCPI_ROW_LONG = 64, GCPI_ROW_LONG_HALVES = 512 };
-typedef struct gcpi_pieces_room { gcp_real of[4][GCPI_PIECE]; } gcpi_pieces_room;
-/* So many rows of n values, from a channel of a pixel on. */
-static void gcpi_map_piece(const gcpi_map_job *job, size_t pixel, size_t channel, size_t rows, size_t n,
-                           gcpi_pieces_room *room)
+enum { GCPI_PIECE = 512, GCPI_ROW_LONG = 64, GCPI_ROW_LONG_HALVES = 512 };
+/* So many rows of n values, from a channel of a pixel on; s: of the pieces, with room for each operand. */
+static void gcpi_map_piece(const gcpi_map_job *job, const gcpi_halves *h, gcpi_span *s, size_t pixel, size_t channel,
+                           size_t rows, size_t n)
 {
-    const gcpi_halves *h = gcpi_halves_of(job->call->target->isa);
-    gcpi_span s;
-    memset(&s, 0, sizeof s);
-    s.call = job->call; s.mask = job->mask; s.accumulate = job->accumulate;
-    s.n = rows * n; s.index = pixel * job->width + channel;
+    const gcp_view *to = &job->view[job->out];
+    s->n = rows * n; s->index = pixel * job->width + channel;
     for (int v = 0; v < 4; v++) {
         const gcp_view *from = &job->view[v];
-        if (!from->data) continue;
-        s.p[v] = room->of[v];
-        if (v != job->out || job->accumulate)
-            gcpi_array_load(h, gcpi_elements(from, pixel, (int)channel), from->pitch, s.p[v], (ptrdiff_t)n,
+        if (s->p[v] && (v != job->out || job->accumulate))
+            gcpi_array_load(h, gcpi_elements(from, pixel, (int)channel), from->pitch, s->p[v], (ptrdiff_t)n,
                            (ptrdiff_t)rows, (ptrdiff_t)n);
     }
-    job->fn(&s);
-    gcpi_array_store(h, gcpi_elements(&job->view[job->out], pixel, (int)channel), job->view[job->out].pitch,
-                    s.p[job->out], (ptrdiff_t)n, (ptrdiff_t)rows, (ptrdiff_t)n);
+    job->fn(s);
+    gcpi_array_store(h, gcpi_elements(to, pixel, (int)channel), to->pitch, s->p[job->out], (ptrdiff_t)n,
+                    (ptrdiff_t)rows, (ptrdiff_t)n);
 }
 static void gcpi_map_pieces(const gcpi_map_job *job, size_t first, size_t last)
 {
     const size_t most = GCPI_MAX((size_t)1, GCPI_PIECE / job->width), step = most < 8 ? most : most / 8 * 8;
-    gcpi_pieces_room room;
+    const gcpi_halves *h = gcpi_halves_of(job->call->target->isa);
+    gcp_real room[4][GCPI_PIECE];
+    gcpi_span s;
+    memset(&s, 0, sizeof s);
+    s.call = job->call; s.mask = job->mask; s.accumulate = job->accumulate;
+    for (int v = 0; v < 4; v++) s.p[v] = job->view[v].data ? room[v] : NULL;
     for (size_t pixel = first, rows; pixel < last; pixel += rows) {
         rows = GCPI_MIN(step, last - pixel);
         for (size_t channel = 0, n; channel < job->width; channel += n) {
             n = GCPI_MIN((size_t)GCPI_PIECE, job->width - channel);
-            gcpi_map_piece(job, pixel, channel, rows, n, &room);
+            gcpi_map_piece(job, h, &s, pixel, channel, rows, n);
         }
     }
 }
@@ -141,7 +138,6 @@ static void gcpi_map_task(void *arg, int index, int worker)
     gcpi_map_pixels(job, first, GCPI_MIN(first + job->chunk, job->pixels));
     (void)worker;
 }
-static size_t gcpi_map_chunk(size_t width) { return (GCPI_MAX((size_t)1, GCPI_CHUNK / width) + 7) / 8 * 8; }
 
 /* typed: the loop takes halves, too. */
 static gcpi_map_job gcpi_map_job_of(const gcp_call *call, gcpi_span_fn fn, int typed, const gcp_view *const *views,
@@ -164,7 +160,7 @@ static gcpi_map_job gcpi_map_job_of(const gcp_call *call, gcpi_span_fn fn, int t
     job.moves = !job.dense && job.width < (job.typed ? GCPI_ROW_LONG_HALVES : GCPI_ROW_LONG) && fn == gcpi_copy_span &&
                 (job.typed || !job.halves) && views[0]->data != views[1]->data;
     if (!job.dense && job.width < GCPI_ROW_LONG && fn != gcpi_copy_span) job.typed = 0;
-    job.chunk = gcpi_map_chunk(job.width);
+    job.chunk = gcpi_task_rows(call->target, job.pixels, job.width);
     return job;
 }
 static void gcpi_map(const gcp_call *call, gcpi_span_fn fn, int typed, const gcp_view *const *views, int count, int out,

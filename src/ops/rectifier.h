@@ -61,10 +61,13 @@ GCPI_BODY unsigned char gcpi_bits(const unsigned char *on)
 }
 #endif
 
-/* Floats on an x86, 32 bits of the mask at a time: the sign of each lane is a bit. Returns how many values it took. */
+/* On an x86: floats, and halves between bounds that are not negative, whose bits then have the order of the values. The
+   sign of each lane is a bit of the mask. Returns how many values it took. */
 #if GCPI_X86 && defined(__SSE2__)
 typedef float gcpi_signs __attribute__((vector_size(16)));
-GCPI_BODY size_t gcpi_mask_words(const gcpi_rectifier *r, unsigned char *mask, const gcp_real *x, size_t n)
+typedef short gcpi_words __attribute__((vector_size(16)));
+typedef uint16_t gcpi_halves_at __attribute__((vector_size(16), aligned(2), may_alias));
+GCPI_BODY size_t gcpi_mask_floats(const gcpi_rectifier *r, unsigned char *mask, const gcp_real *x, size_t n)
 {
     const gcpi_v16 zeros = { 0 }, low = zeros + r->low, last = zeros + r->last;
     size_t done = 0;
@@ -78,8 +81,29 @@ GCPI_BODY size_t gcpi_mask_words(const gcpi_rectifier *r, unsigned char *mask, c
     }
     return done;
 }
+/* low < h <= last, as one comparison of signed words. */
+GCPI_BODY size_t gcpi_mask_halves(const gcpi_rectifier *r, unsigned char *mask, const gcpi_half *x, size_t n)
+{
+    const uint32_t low = gcpi_half_of(r->low) & 0x7fffu, last = gcpi_bits_of((float)r->last) >> 16;
+    const gcpi_halves_at zeros = { 0 }, move = zeros + (uint16_t)(0x7fffu - low);
+    const gcpi_words end = (gcpi_words)(zeros + (uint16_t)(0x8000u + last - low));
+    size_t done = 0;
+    for (; r->low >= 0 && r->last >= r->low && done + 16 <= n; done += 16) {
+        const gcpi_halves_at *v = (const gcpi_halves_at *)(const void *)(x + done);
+        const gcpi_words on[2] = { (gcpi_words)(v[0] + move) < end, (gcpi_words)(v[1] + move) < end };
+        const int bits = __builtin_ia32_pmovmskb128(__builtin_ia32_packsswb128(on[0], on[1]));
+        const uint16_t two = (uint16_t)bits;
+        memcpy(mask + done / 8, &two, sizeof two);
+    }
+    return done;
+}
 #else
-GCPI_BODY size_t gcpi_mask_words(const gcpi_rectifier *r, unsigned char *mask, const gcp_real *x, size_t n)
+GCPI_BODY size_t gcpi_mask_floats(const gcpi_rectifier *r, unsigned char *mask, const gcp_real *x, size_t n)
+{
+    (void)r; (void)mask; (void)x; (void)n;
+    return 0;
+}
+GCPI_BODY size_t gcpi_mask_halves(const gcpi_rectifier *r, unsigned char *mask, const gcpi_half *x, size_t n)
 {
     (void)r; (void)mask; (void)x; (void)n;
     return 0;
@@ -93,7 +117,9 @@ GCPI_BODY void gcpi_mask_span(const gcpi_rectifier *r, unsigned char *mask, cons
     enum { RUN = 64 };
     const int above = !((double)r->last < HUGE_VAL);             /* one comparison is enough */
     unsigned char on[RUN];
-    size_t done = !half && (index & 7) == 0 ? gcpi_mask_words(r, mask + index / 8, (const gcp_real *)x, n) : 0;
+    size_t done = index & 7 ? 0
+                  : half    ? gcpi_mask_halves(r, mask + index / 8, (const gcpi_half *)x, n)
+                            : gcpi_mask_floats(r, mask + index / 8, (const gcp_real *)x, n);
     for (; (index & 7) == 0 && done + RUN <= n; done += RUN) {
         if (above) for (size_t i = 0; i < RUN; i++) on[i] = GCPI_AT(half, x, done + i) > r->low;
         else for (size_t i = 0; i < RUN; i++) on[i] = (unsigned char)gcpi_within(r, GCPI_AT(half, x, done + i));
@@ -106,6 +132,17 @@ GCPI_BODY void gcpi_mask_span(const gcpi_rectifier *r, unsigned char *mask, cons
     gcpi_mask_write(r, mask, x, index, done, n, half);
 }
 
+/* Halves from 0 on have the order of their bits, those below come after them, then NaN of either sign. */
+GCPI_BODY void gcpi_rectify_halves(const gcpi_rectifier *r, gcpi_half *y, const gcpi_half *x, size_t n)
+{
+    const gcpi_half least = gcpi_half_of(r->least), high = gcpi_half_of(r->high);
+    const uint16_t beyond = (uint16_t)(0x7f80 - high);
+    GCPI_EACH for (size_t i = 0; i < n; i++) {
+        const gcpi_half h = x[i], z = (uint16_t)(h - 0x8001) < 0x7f80 ? least : h;
+        y[i] = (uint16_t)(h - high - 1) < beyond ? high : z;
+    }
+}
+
 /* p: x, y. Halves come without a slope. */
 GCPI_BODY void gcpi_rectify_loop(const gcpi_span *s, const int half)
 {
@@ -116,7 +153,9 @@ GCPI_BODY void gcpi_rectify_loop(const gcpi_span *s, const int half)
         void *y = GCPI_FROM(half, s->p[1], first);
         n = GCPI_MIN((size_t)PART, s->n - first);
         if (s->mask) gcpi_mask_span(&r, s->mask, x, s->index + first, n, half);
-        if (half) GCPI_EACH for (size_t i = 0; i < n; i++) GCPI_PUT_SETTLED(1, y, i, gcpi_bounded(&r, GCPI_AT(1, x, i)))
+        if (half && r.low == 0) gcpi_rectify_halves(&r, (gcpi_half *)y, (const gcpi_half *)x, n);
+        else if (half)
+            GCPI_EACH for (size_t i = 0; i < n; i++) GCPI_PUT_SETTLED(1, y, i, gcpi_bounded(&r, GCPI_AT(1, x, i)))
         else GCPI_EACH for (size_t i = 0; i < n; i++) GCPI_PUT(0, y, i, gcpi_rectified(&r, GCPI_AT(0, x, i)))
     }
 }

@@ -127,7 +127,7 @@ static int gcpi_by_blocks(const gcp_call *c, gcpi_used used)
     if (!c->store) return 0;
     b.whole = c; b.used = used; b.used.singles = 0; b.slots = 0;
     gcpi_block_each(&b, gcpi_block_found);
-    return used.typed ? b.slots == 3 : b.slots & 1;
+    return used.typed && gcpi_loops_take_halves(c->target) ? b.slots == 3 : b.slots & 1;
 }
 
 /* Passes by rows, chunk by chunk: a task of a job takes the rows from index * chunk on. means: of batch-norm's
@@ -142,8 +142,7 @@ static gcpi_norm_job gcpi_norm_job_of(const gcp_call *c, gcp_shape shape)
 {
     gcpi_norm_job job;
     job.call = c; job.means = NULL; job.share = 0; job.pixels = gcpi_pixels(shape);
-    /* a multiple of 8: no two tasks share a byte of a mask */
-    job.chunk = (GCPI_MAX((size_t)1, GCPI_CHUNK / (size_t)shape.d[3]) + 7) / 8 * 8;
+    job.chunk = gcpi_task_rows(c->target, job.pixels, (size_t)shape.d[3]);
     return job;
 }
 

@@ -30,7 +30,7 @@ static void gcpi_parts_copy(const gcp_call *c, const gcp_view *whole, const gcp_
 {
     gcpi_parts_job job;
     job.count = 0; job.pixels = gcpi_pixels(whole->shape);
-    job.chunk = GCPI_PARTS_CHUNKS * gcpi_map_chunk((size_t)whole->shape.d[3]);
+    job.chunk = gcpi_rows_of(GCPI_PARTS_CHUNKS * GCPI_CHUNK, (size_t)whole->shape.d[3]);
     for (int i = 0, at = 0; i < c->inputs; at += c->in[i++].shape.d[3]) {
         const gcp_view there = gcpi_channels(whole, at, c->in[i].shape.d[3]), *v[2];
         const int adds = back && parts[i].accumulate;

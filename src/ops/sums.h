@@ -165,12 +165,12 @@ GCPI_BODY void gcpi_sum_dout_loop(const gcp_call *c, size_t first, size_t last, 
         gcpi_sum_dout_pixels(c, p, GCPI_SUM_PIXELS, far, sums, half);
     for (; p < last; p++) gcpi_sum_dout_pixels(c, p, 1, far, sums, half);
 }
-GCPI_BODY void gcpi_sum_dout_body(const gcp_call *c, size_t first, size_t last, double *sums)
+GCPI_BODY void gcpi_sum_dout_body(const gcp_call *c, size_t first, size_t last, double *sums, const int typed)
 {
-    if (c->dout[0].dtype == GCP_DTYPE_BF16) gcpi_sum_dout_loop(c, first, last, sums, 1);
+    if (typed && c->dout[0].dtype == GCP_DTYPE_BF16) gcpi_sum_dout_loop(c, first, last, sums, 1);
     else gcpi_sum_dout_loop(c, first, last, sums, 0);
 }
-GCPI_WIDE_SUM(gcpi_sum_dout)
+GCPI_TYPED_SUM(gcpi_sum_dout)
 
 static void gcpi_bias_gradient(const gcp_call *c, const gcp_view *db)
 {

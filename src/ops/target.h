@@ -50,11 +50,30 @@
     GCPI_WIDE(NAME, (const gcp_call *c, size_t first, size_t last, double *sums), (c, first, last, sums), c->target)
 #define GCPI_WIDE_TASK(NAME, JOB) \
     GCPI_WIDE(NAME, (void *arg, int index, int worker), (arg, index, worker), ((const JOB *)arg)->call->target)
+/* Where there are loops for halves, too: a body is told whether it may be given them. An x86 without AVX2 widens blocks
+   for them (row_blocks.h), so that what compiles is less. */
+enum { GCPI_TYPED_ANY = !GCPI_X86 };
+static int gcpi_loops_take_halves(const gcp_target *t) { return GCPI_TYPED_ANY || t->isa >= GCP_ISA_AVX2; }
+#define GCPI_TYPED_SUM(NAME)                                                                                     \
+    GCPI_EACH_SET(NAME, (const gcp_call *c, size_t first, size_t last, double *sums), (c, first, last, sums),    \
+                  c->target, NAME##_body(c, first, last, sums, GCPI_TYPED_ANY), NAME##_body(c, first, last, sums, 1))
 
 /* align is a power of two */
 static size_t gcpi_round(size_t n, size_t align) { return (n + align - 1) & ~(align - 1); }
 
-enum { GCPI_CHUNK = 16384 };           /* values per task of a pass */
+/* Values per task of a pass. Where no sum depends on it, and threads still have GCPI_TASKS_EACH of them, tasks are up
+   to GCPI_CHUNKS_MOST times as long: streams start less often. */
+enum { GCPI_CHUNK = 16384, GCPI_CHUNKS_MOST = 4, GCPI_TASKS_EACH = 16 };
+/* Rows of about so many values: a multiple of 8, so that no two tasks share a byte of a mask. */
+static size_t gcpi_rows_of(size_t values, size_t width)
+{
+    return (GCPI_MAX((size_t)1, values / width) + 7) / 8 * 8;
+}
+static size_t gcpi_task_rows(const gcp_target *target, size_t rows, size_t width)
+{
+    const size_t each = rows * width / GCPI_TASKS_EACH / (size_t)target->threads, least = GCPI_CHUNK;
+    return gcpi_rows_of(GCPI_MIN(GCPI_MAX(each, least), GCPI_CHUNKS_MOST * least), width);
+}
 
 /* For a target without a thread pool: OpenMP's threads, as many as context says, or only the caller's. */
 #ifdef _OPENMP
