@@ -3295,10 +3295,7 @@ static gcpi_simd gcpi_simd_of(int isa)
 }
 
 #if GCPI_X86_DUOS
-static int gcpi_has_duos(void)
-{
-    return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512dq");
-}
+static int gcpi_has_duos(void) { return __builtin_cpu_supports("avx512bf16") != 0; }
 #elif GCPI_X86
 static int gcpi_has_duos(void) { return 0; }
 #endif
@@ -3442,19 +3439,23 @@ GCPI_HALVES(gcpi_avx512, GCPI_AVX512)
 #endif
 
 #if GCPI_X86_DUOS
-typedef float gcpi_floats __attribute__((vector_size(64), aligned(4), may_alias));
-/* A line, rounded by one instruction. 0 where a value is denormal: the instruction makes those 0. */
+typedef uint32_t gcpi_floats __attribute__((vector_size(64), aligned(4), may_alias));
+typedef gcpi_floats gcpi_floats_at __attribute__((aligned(2), may_alias));
+/* A line, rounded by one instruction. 0 where a value is denormal, of whatever mode: the instruction makes those 0. */
 GCPI_BODY GCPI_AVX512 int gcpi_bf16_line(gcpi_half *to, const gcp_real *from)
 {
-    const gcpi_floats lower = *(const gcpi_floats *)(const void *)from,
-                      upper = *(const gcpi_floats *)(const void *)(from + GCPI_HALVES_LINE / 2);
-    uint16_t tiny, tinier;
+    const gcpi_floats zeros = { 0 }, exponent = zeros + 0x7f800000u, fraction = zeros + 0x7fffffu,
+                      x[2] = { *(const gcpi_floats *)(const void *)from,
+                               *(const gcpi_floats *)(const void *)(from + GCPI_HALVES_LINE / 2) };
+    uint16_t least[2], some[2];
     gcpi_floats line;
-    __asm__("vfpclassps {$0x20, %1, %0|%0, %1, 0x20}" : "=Yk"(tiny) : "v"(lower));
-    __asm__("vfpclassps {$0x20, %1, %0|%0, %1, 0x20}" : "=Yk"(tinier) : "v"(upper));
-    __asm__("vcvtne2ps2bf16 {%2, %1, %0|%0, %1, %2}" : "=v"(line) : "v"(upper), "v"(lower));
-    *(gcpi_floats *)(void *)to = line;
-    return !(tiny | tinier);
+    GCPI_UNROLL for (int k = 0; k < 2; k++) {
+        __asm__("vptestnmd {%2, %1, %0|%0, %1, %2}" : "=Yk"(least[k]) : "v"(x[k]), "v"(exponent));
+        __asm__("vptestmd {%2, %1, %0|%0, %1, %2}" : "=Yk"(some[k]) : "v"(x[k]), "v"(fraction));
+    }
+    __asm__("vcvtne2ps2bf16 {%2, %1, %0|%0, %1, %2}" : "=v"(line) : "v"(x[1]), "v"(x[0]));
+    *(gcpi_floats_at *)(void *)to = line;
+    return !((least[0] & some[0]) | (least[1] & some[1]));
 }
 GCPI_LOOP GCPI_AVX512 void gcpi_bf16_narrow(gcpi_half *GCPI_RESTRICT to, ptrdiff_t to_pitch,
                                             const gcp_real *GCPI_RESTRICT from, ptrdiff_t pitch, ptrdiff_t rows,
@@ -5994,10 +5995,8 @@ static void gcpi_gemm(int ta, int tb, int m, int n, int k, gcpi_array a, ptrdiff
     GCPI_WIDE(NAME, (const gcp_call *c, size_t first, size_t last, double *sums), (c, first, last, sums), c->target)
 #define GCPI_WIDE_TASK(NAME, JOB) \
     GCPI_WIDE(NAME, (void *arg, int index, int worker), (arg, index, worker), ((const JOB *)arg)->call->target)
-/* Where there are loops for halves, too: a body is told whether it may be given them. An x86 without AVX2 widens blocks
-   for them (row_blocks.h), so that what compiles is less. */
+/* A body that may have a loop for halves is told whether it has (GCPI_TYPED_WIDE in row_blocks.h). */
 enum { GCPI_TYPED_ANY = !GCPI_X86 };
-static int gcpi_loops_take_halves(const gcp_target *t) { return GCPI_TYPED_ANY || t->isa >= GCP_ISA_AVX2; }
 #define GCPI_TYPED_SUM(NAME)                                                                                     \
     GCPI_EACH_SET(NAME, (const gcp_call *c, size_t first, size_t last, double *sums), (c, first, last, sums),    \
                   c->target, NAME##_body(c, first, last, sums, GCPI_TYPED_ANY), NAME##_body(c, first, last, sums, 1))
@@ -6940,7 +6939,9 @@ static void gcpi_image_parts(const gcp_call *c, gcp_shape in, gcp_shape out, gcp
    was made is rounded when it is stored. */
 
 /* The row operands of a call, all of one width, as bits: those that are read, those that are made. typed: there is a
-   loop for halves alone, too; then blocks are for operands of both kinds. singles: operands of one value a row. */
+   loop for halves alone, too (GCPI_TYPED_WIDE: not for an x86 without AVX2, so that less is compiled); then blocks are
+   for operands of both kinds. singles: operands of one value a row. */
+enum { GCPI_TYPED = 1, GCPI_TYPED_WIDE };
 typedef struct gcpi_used { unsigned reads, makes; int typed; unsigned singles; } gcpi_used;
 enum { GCPI_USED_IN = 0, GCPI_USED_OUT = 8, GCPI_USED_DIN = 16, GCPI_USED_DOUT = 24 };
 #define GCPI_USES_IN(i)   (1u << (GCPI_USED_IN + (i)))
@@ -7064,7 +7065,8 @@ static int gcpi_by_blocks(const gcp_call *c, gcpi_used used)
     if (!c->store) return 0;
     b.whole = c; b.used = used; b.used.singles = 0; b.slots = 0;
     gcpi_block_each(&b, gcpi_block_found);
-    return used.typed && gcpi_loops_take_halves(c->target) ? b.slots == 3 : b.slots & 1;
+    const int typed = used.typed == GCPI_TYPED_WIDE ? GCPI_TYPED_ANY || c->target->isa >= GCP_ISA_AVX2 : used.typed;
+    return typed ? b.slots == 3 : b.slots & 1;
 }
 
 /* Passes by rows, chunk by chunk: a task of a job takes the rows from index * chunk on. means: of batch-norm's
@@ -7535,12 +7537,12 @@ GCPI_BODY unsigned char gcpi_bits(const unsigned char *on)
 }
 #endif
 
-/* On an x86: floats, and halves between bounds that are not negative, whose bits then have the order of the values. The
-   sign of each lane is a bit of the mask. Returns how many values it took. */
+/* On an x86 the sign of each lane is a bit of the mask. Returns how many values it took. */
 #if GCPI_X86 && defined(__SSE2__)
 typedef float gcpi_signs __attribute__((vector_size(16)));
 typedef short gcpi_words __attribute__((vector_size(16)));
-typedef uint16_t gcpi_halves_at __attribute__((vector_size(16), aligned(2), may_alias));
+typedef uint32_t gcpi_pairs __attribute__((vector_size(16)));
+typedef gcpi_pairs gcpi_pairs_at __attribute__((aligned(2), may_alias));
 GCPI_BODY size_t gcpi_mask_floats(const gcpi_rectifier *r, unsigned char *mask, const gcp_real *x, size_t n)
 {
     const gcpi_v16 zeros = { 0 }, low = zeros + r->low, last = zeros + r->last;
@@ -7555,19 +7557,21 @@ GCPI_BODY size_t gcpi_mask_floats(const gcpi_rectifier *r, unsigned char *mask, 
     }
     return done;
 }
-/* low < h <= last, as one comparison of signed words. */
+/* Of two halves that lie in a word each is a float. */
 GCPI_BODY size_t gcpi_mask_halves(const gcpi_rectifier *r, unsigned char *mask, const gcpi_half *x, size_t n)
 {
-    const uint32_t low = gcpi_half_of(r->low) & 0x7fffu, last = gcpi_bits_of((float)r->last) >> 16;
-    const gcpi_halves_at zeros = { 0 }, move = zeros + (uint16_t)(0x7fffu - low);
-    const gcpi_words end = (gcpi_words)(zeros + (uint16_t)(0x8000u + last - low));
+    const gcpi_v16 zeros = { 0 }, low = zeros + r->low, last = zeros + r->last;
     size_t done = 0;
-    for (; r->low >= 0 && r->last >= r->low && done + 16 <= n; done += 16) {
-        const gcpi_halves_at *v = (const gcpi_halves_at *)(const void *)(x + done);
-        const gcpi_words on[2] = { (gcpi_words)(v[0] + move) < end, (gcpi_words)(v[1] + move) < end };
-        const int bits = __builtin_ia32_pmovmskb128(__builtin_ia32_packsswb128(on[0], on[1]));
-        const uint16_t two = (uint16_t)bits;
-        memcpy(mask + done / 8, &two, sizeof two);
+    for (; sizeof(gcp_real) == sizeof(float) && done + 16 <= n; done += 16) {
+        gcpi_words on[2];
+        GCPI_UNROLL for (int k = 0; k < 2; k++) {
+            const gcpi_pairs v = *(const gcpi_pairs_at *)(const void *)(x + done + 8 * k);
+            const gcpi_v16 first = (gcpi_v16)(v << 16), second = (gcpi_v16)(v & 0xffff0000u);
+            on[k] = (gcpi_words)(((gcpi_pairs)((first > low) & (first <= last)) & 0xffffu) |
+                                 ((gcpi_pairs)((second > low) & (second <= last)) & 0xffff0000u));
+        }
+        const uint16_t bits = (uint16_t)__builtin_ia32_pmovmskb128(__builtin_ia32_packsswb128(on[0], on[1]));
+        memcpy(mask + done / 8, &bits, sizeof bits);
     }
     return done;
 }
@@ -7606,17 +7610,6 @@ GCPI_BODY void gcpi_mask_span(const gcpi_rectifier *r, unsigned char *mask, cons
     gcpi_mask_write(r, mask, x, index, done, n, half);
 }
 
-/* Halves from 0 on have the order of their bits, those below come after them, then NaN of either sign. */
-GCPI_BODY void gcpi_rectify_halves(const gcpi_rectifier *r, gcpi_half *y, const gcpi_half *x, size_t n)
-{
-    const gcpi_half least = gcpi_half_of(r->least), high = gcpi_half_of(r->high);
-    const uint16_t beyond = (uint16_t)(0x7f80 - high);
-    GCPI_EACH for (size_t i = 0; i < n; i++) {
-        const gcpi_half h = x[i], z = (uint16_t)(h - 0x8001) < 0x7f80 ? least : h;
-        y[i] = (uint16_t)(h - high - 1) < beyond ? high : z;
-    }
-}
-
 /* p: x, y. Halves come without a slope. */
 GCPI_BODY void gcpi_rectify_loop(const gcpi_span *s, const int half)
 {
@@ -7627,9 +7620,7 @@ GCPI_BODY void gcpi_rectify_loop(const gcpi_span *s, const int half)
         void *y = GCPI_FROM(half, s->p[1], first);
         n = GCPI_MIN((size_t)PART, s->n - first);
         if (s->mask) gcpi_mask_span(&r, s->mask, x, s->index + first, n, half);
-        if (half && r.low == 0) gcpi_rectify_halves(&r, (gcpi_half *)y, (const gcpi_half *)x, n);
-        else if (half)
-            GCPI_EACH for (size_t i = 0; i < n; i++) GCPI_PUT_SETTLED(1, y, i, gcpi_bounded(&r, GCPI_AT(1, x, i)))
+        if (half) GCPI_EACH for (size_t i = 0; i < n; i++) GCPI_PUT_SETTLED(1, y, i, gcpi_bounded(&r, GCPI_AT(1, x, i)))
         else GCPI_EACH for (size_t i = 0; i < n; i++) GCPI_PUT(0, y, i, gcpi_rectified(&r, GCPI_AT(0, x, i)))
     }
 }
@@ -8444,7 +8435,7 @@ GCPI_TYPED_SUM(gcpi_sum_dout)
 
 static void gcpi_bias_gradient(const gcp_call *c, const gcp_view *db)
 {
-    static const gcpi_used used = { GCPI_USES_DOUT(0), 0, 1, 0 };
+    static const gcpi_used used = { GCPI_USES_DOUT(0), 0, GCPI_TYPED_WIDE, 0 };
     if (db->data) gcpi_store_sums(db, gcpi_sums(c, c->dout[0].shape, 1, used, gcpi_sum_dout));
 }
 
@@ -8687,7 +8678,8 @@ static void gcpi_apply_rounded(void *arg, int index, int worker)
 }
 static void gcpi_apply_forward(const gcp_call *c)
 {
-    static const gcpi_used used = { GCPI_USES_IN(0) | GCPI_USES_IN(1), GCPI_USES_OUT(0) | GCPI_USES_OUT(1), 1, 0 };
+    static const gcpi_used used = { GCPI_USES_IN(0) | GCPI_USES_IN(1), GCPI_USES_OUT(0) | GCPI_USES_OUT(1), GCPI_TYPED,
+                                     0 };
     /* of halves those with a slope go by blocks; several parts round in between, even where all are floats */
     const int parts = (c->in[2].data != NULL) + (c->in[1].data != NULL) + (c->attributes != NULL),
               halves = c->out[0].dtype == GCP_DTYPE_BF16,
@@ -8754,7 +8746,7 @@ GCPI_BODY void gcpi_sum_x_body(const gcp_call *c, size_t first, size_t last, dou
     else gcpi_sum_x_loop(c, first, last, sums, 0);
 }
 GCPI_TYPED_SUM(gcpi_sum_x)
-static const gcpi_used gcpi_sums_of_x = { GCPI_USES_IN(0), 0, 1, 0 };
+static const gcpi_used gcpi_sums_of_x = { GCPI_USES_IN(0), 0, GCPI_TYPED_WIDE, 0 };
 static void gcpi_batch_stats_set(const gcp_call *c, const double *sums)      /* sums NULL: from the running values */
 {
     const gcpi_attributes *a = gcpi_attr(c->attributes);
@@ -8927,8 +8919,9 @@ static void gcpi_norm_rectify_back(gcp_call *c, size_t pixels)
     h->settle(span.p[0], (ptrdiff_t)n);
     c->fused = NULL;
 }
-static const gcpi_used gcpi_sums_of_norm = { GCPI_USES_IN(0) | GCPI_USES_DOUT(0), 0, 1, 0 };
-static const gcpi_used gcpi_uses_norm_back = { GCPI_USES_IN(0) | GCPI_USES_DOUT(0), GCPI_USES_DIN(0), 1, 0 };
+static const gcpi_used gcpi_sums_of_norm = { GCPI_USES_IN(0) | GCPI_USES_DOUT(0), 0, GCPI_TYPED_WIDE, 0 };
+static const gcpi_used gcpi_uses_norm_back = { GCPI_USES_IN(0) | GCPI_USES_DOUT(0), GCPI_USES_DIN(0), GCPI_TYPED_WIDE,
+                                                0 };
 static void gcpi_sum_norm_rounded(const gcp_call *c, size_t first, size_t last, double *sums)
 {
     gcp_call own = *c;

@@ -361,10 +361,12 @@ static gcp_tensor bent_relu6(gcp_tensor x) { return gcp_relu6(x); }
 static gcp_tensor bent_band(gcp_tensor x) { return gcp_keep(gcp_clamp(x, .low = 0.3, .high = HUGE_VAL)); }
 static gcp_tensor bent_band_mask(gcp_tensor x) { return gcp_clamp(x, .low = 0.3, .high = 1e-3 + 2); }
 static gcp_tensor bent_below(gcp_tensor x) { return gcp_clamp(x, .low = -1.5, .high = 4); }
-/* Inputs are rounded in runs; rectifiers go by the bits. Bounds as the plan has them. */
+static gcp_tensor bent_nothing(gcp_tensor x) { return gcp_clamp(x, .low = -3e-45, .high = -1e-45); }
+/* Inputs are rounded in runs. Bounds as the plan has them: the last two become one. */
 static const struct { gcp_tensor (*op)(gcp_tensor x); float low, high; } bents[] = {
     { bent_relu, 0, INFINITY },       { bent_relu_mask, 0, INFINITY },  { bent_relu6, 0, 6 },
-    { bent_band, 0.3f, INFINITY },    { bent_band_mask, 0.3f, 2.001f }, { bent_below, -1.5f, 4 } };
+    { bent_band, 0.3f, INFINITY },    { bent_band_mask, 0.3f, 2.001f }, { bent_below, -1.5f, 4 },
+    { bent_nothing, -0.0f, -0.0f } };
 static void range_one(int bent, int isa)
 {
     const gcp_target target = { .isa = isa };

@@ -115,19 +115,23 @@ GCPI_HALVES(gcpi_avx512, GCPI_AVX512)
 #endif
 
 #if GCPI_X86_DUOS
-typedef float gcpi_floats __attribute__((vector_size(64), aligned(4), may_alias));
-/* A line, rounded by one instruction. 0 where a value is denormal: the instruction makes those 0. */
+typedef uint32_t gcpi_floats __attribute__((vector_size(64), aligned(4), may_alias));
+typedef gcpi_floats gcpi_floats_at __attribute__((aligned(2), may_alias));
+/* A line, rounded by one instruction. 0 where a value is denormal, of whatever mode: the instruction makes those 0. */
 GCPI_BODY GCPI_AVX512 int gcpi_bf16_line(gcpi_half *to, const gcp_real *from)
 {
-    const gcpi_floats lower = *(const gcpi_floats *)(const void *)from,
-                      upper = *(const gcpi_floats *)(const void *)(from + GCPI_HALVES_LINE / 2);
-    uint16_t tiny, tinier;
+    const gcpi_floats zeros = { 0 }, exponent = zeros + 0x7f800000u, fraction = zeros + 0x7fffffu,
+                      x[2] = { *(const gcpi_floats *)(const void *)from,
+                               *(const gcpi_floats *)(const void *)(from + GCPI_HALVES_LINE / 2) };
+    uint16_t least[2], some[2];
     gcpi_floats line;
-    __asm__("vfpclassps {$0x20, %1, %0|%0, %1, 0x20}" : "=Yk"(tiny) : "v"(lower));
-    __asm__("vfpclassps {$0x20, %1, %0|%0, %1, 0x20}" : "=Yk"(tinier) : "v"(upper));
-    __asm__("vcvtne2ps2bf16 {%2, %1, %0|%0, %1, %2}" : "=v"(line) : "v"(upper), "v"(lower));
-    *(gcpi_floats *)(void *)to = line;
-    return !(tiny | tinier);
+    GCPI_UNROLL for (int k = 0; k < 2; k++) {
+        __asm__("vptestnmd {%2, %1, %0|%0, %1, %2}" : "=Yk"(least[k]) : "v"(x[k]), "v"(exponent));
+        __asm__("vptestmd {%2, %1, %0|%0, %1, %2}" : "=Yk"(some[k]) : "v"(x[k]), "v"(fraction));
+    }
+    __asm__("vcvtne2ps2bf16 {%2, %1, %0|%0, %1, %2}" : "=v"(line) : "v"(x[1]), "v"(x[0]));
+    *(gcpi_floats_at *)(void *)to = line;
+    return !((least[0] & some[0]) | (least[1] & some[1]));
 }
 GCPI_LOOP GCPI_AVX512 void gcpi_bf16_narrow(gcpi_half *GCPI_RESTRICT to, ptrdiff_t to_pitch,
                                             const gcp_real *GCPI_RESTRICT from, ptrdiff_t pitch, ptrdiff_t rows,

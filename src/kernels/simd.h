@@ -418,10 +418,7 @@ static gcpi_simd gcpi_simd_of(int isa)
 }
 
 #if GCPI_X86_DUOS
-static int gcpi_has_duos(void)
-{
-    return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512dq");
-}
+static int gcpi_has_duos(void) { return __builtin_cpu_supports("avx512bf16") != 0; }
 #elif GCPI_X86
 static int gcpi_has_duos(void) { return 0; }
 #endif

@@ -176,7 +176,8 @@ static void gcpi_apply_rounded(void *arg, int index, int worker)
 }
 static void gcpi_apply_forward(const gcp_call *c)
 {
-    static const gcpi_used used = { GCPI_USES_IN(0) | GCPI_USES_IN(1), GCPI_USES_OUT(0) | GCPI_USES_OUT(1), 1, 0 };
+    static const gcpi_used used = { GCPI_USES_IN(0) | GCPI_USES_IN(1), GCPI_USES_OUT(0) | GCPI_USES_OUT(1), GCPI_TYPED,
+                                     0 };
     /* of halves those with a slope go by blocks; several parts round in between, even where all are floats */
     const int parts = (c->in[2].data != NULL) + (c->in[1].data != NULL) + (c->attributes != NULL),
               halves = c->out[0].dtype == GCP_DTYPE_BF16,

@@ -44,7 +44,7 @@ GCPI_BODY void gcpi_sum_x_body(const gcp_call *c, size_t first, size_t last, dou
     else gcpi_sum_x_loop(c, first, last, sums, 0);
 }
 GCPI_TYPED_SUM(gcpi_sum_x)
-static const gcpi_used gcpi_sums_of_x = { GCPI_USES_IN(0), 0, 1, 0 };
+static const gcpi_used gcpi_sums_of_x = { GCPI_USES_IN(0), 0, GCPI_TYPED_WIDE, 0 };
 static void gcpi_batch_stats_set(const gcp_call *c, const double *sums)      /* sums NULL: from the running values */
 {
     const gcpi_attributes *a = gcpi_attr(c->attributes);
@@ -217,8 +217,9 @@ static void gcpi_norm_rectify_back(gcp_call *c, size_t pixels)
     h->settle(span.p[0], (ptrdiff_t)n);
     c->fused = NULL;
 }
-static const gcpi_used gcpi_sums_of_norm = { GCPI_USES_IN(0) | GCPI_USES_DOUT(0), 0, 1, 0 };
-static const gcpi_used gcpi_uses_norm_back = { GCPI_USES_IN(0) | GCPI_USES_DOUT(0), GCPI_USES_DIN(0), 1, 0 };
+static const gcpi_used gcpi_sums_of_norm = { GCPI_USES_IN(0) | GCPI_USES_DOUT(0), 0, GCPI_TYPED_WIDE, 0 };
+static const gcpi_used gcpi_uses_norm_back = { GCPI_USES_IN(0) | GCPI_USES_DOUT(0), GCPI_USES_DIN(0), GCPI_TYPED_WIDE,
+                                                0 };
 static void gcpi_sum_norm_rounded(const gcp_call *c, size_t first, size_t last, double *sums)
 {
     gcp_call own = *c;

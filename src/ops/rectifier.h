@@ -61,12 +61,12 @@ GCPI_BODY unsigned char gcpi_bits(const unsigned char *on)
 }
 #endif
 
-/* On an x86: floats, and halves between bounds that are not negative, whose bits then have the order of the values. The
-   sign of each lane is a bit of the mask. Returns how many values it took. */
+/* On an x86 the sign of each lane is a bit of the mask. Returns how many values it took. */
 #if GCPI_X86 && defined(__SSE2__)
 typedef float gcpi_signs __attribute__((vector_size(16)));
 typedef short gcpi_words __attribute__((vector_size(16)));
-typedef uint16_t gcpi_halves_at __attribute__((vector_size(16), aligned(2), may_alias));
+typedef uint32_t gcpi_pairs __attribute__((vector_size(16)));
+typedef gcpi_pairs gcpi_pairs_at __attribute__((aligned(2), may_alias));
 GCPI_BODY size_t gcpi_mask_floats(const gcpi_rectifier *r, unsigned char *mask, const gcp_real *x, size_t n)
 {
     const gcpi_v16 zeros = { 0 }, low = zeros + r->low, last = zeros + r->last;
@@ -81,19 +81,21 @@ GCPI_BODY size_t gcpi_mask_floats(const gcpi_rectifier *r, unsigned char *mask, 
     }
     return done;
 }
-/* low < h <= last, as one comparison of signed words. */
+/* Of two halves that lie in a word each is a float. */
 GCPI_BODY size_t gcpi_mask_halves(const gcpi_rectifier *r, unsigned char *mask, const gcpi_half *x, size_t n)
 {
-    const uint32_t low = gcpi_half_of(r->low) & 0x7fffu, last = gcpi_bits_of((float)r->last) >> 16;
-    const gcpi_halves_at zeros = { 0 }, move = zeros + (uint16_t)(0x7fffu - low);
-    const gcpi_words end = (gcpi_words)(zeros + (uint16_t)(0x8000u + last - low));
+    const gcpi_v16 zeros = { 0 }, low = zeros + r->low, last = zeros + r->last;
     size_t done = 0;
-    for (; r->low >= 0 && r->last >= r->low && done + 16 <= n; done += 16) {
-        const gcpi_halves_at *v = (const gcpi_halves_at *)(const void *)(x + done);
-        const gcpi_words on[2] = { (gcpi_words)(v[0] + move) < end, (gcpi_words)(v[1] + move) < end };
-        const int bits = __builtin_ia32_pmovmskb128(__builtin_ia32_packsswb128(on[0], on[1]));
-        const uint16_t two = (uint16_t)bits;
-        memcpy(mask + done / 8, &two, sizeof two);
+    for (; sizeof(gcp_real) == sizeof(float) && done + 16 <= n; done += 16) {
+        gcpi_words on[2];
+        GCPI_UNROLL for (int k = 0; k < 2; k++) {
+            const gcpi_pairs v = *(const gcpi_pairs_at *)(const void *)(x + done + 8 * k);
+            const gcpi_v16 first = (gcpi_v16)(v << 16), second = (gcpi_v16)(v & 0xffff0000u);
+            on[k] = (gcpi_words)(((gcpi_pairs)((first > low) & (first <= last)) & 0xffffu) |
+                                 ((gcpi_pairs)((second > low) & (second <= last)) & 0xffff0000u));
+        }
+        const uint16_t bits = (uint16_t)__builtin_ia32_pmovmskb128(__builtin_ia32_packsswb128(on[0], on[1]));
+        memcpy(mask + done / 8, &bits, sizeof bits);
     }
     return done;
 }
@@ -132,17 +134,6 @@ GCPI_BODY void gcpi_mask_span(const gcpi_rectifier *r, unsigned char *mask, cons
     gcpi_mask_write(r, mask, x, index, done, n, half);
 }
 
-/* Halves from 0 on have the order of their bits, those below come after them, then NaN of either sign. */
-GCPI_BODY void gcpi_rectify_halves(const gcpi_rectifier *r, gcpi_half *y, const gcpi_half *x, size_t n)
-{
-    const gcpi_half least = gcpi_half_of(r->least), high = gcpi_half_of(r->high);
-    const uint16_t beyond = (uint16_t)(0x7f80 - high);
-    GCPI_EACH for (size_t i = 0; i < n; i++) {
-        const gcpi_half h = x[i], z = (uint16_t)(h - 0x8001) < 0x7f80 ? least : h;
-        y[i] = (uint16_t)(h - high - 1) < beyond ? high : z;
-    }
-}
-
 /* p: x, y. Halves come without a slope. */
 GCPI_BODY void gcpi_rectify_loop(const gcpi_span *s, const int half)
 {
@@ -153,9 +144,7 @@ GCPI_BODY void gcpi_rectify_loop(const gcpi_span *s, const int half)
         void *y = GCPI_FROM(half, s->p[1], first);
         n = GCPI_MIN((size_t)PART, s->n - first);
         if (s->mask) gcpi_mask_span(&r, s->mask, x, s->index + first, n, half);
-        if (half && r.low == 0) gcpi_rectify_halves(&r, (gcpi_half *)y, (const gcpi_half *)x, n);
-        else if (half)
-            GCPI_EACH for (size_t i = 0; i < n; i++) GCPI_PUT_SETTLED(1, y, i, gcpi_bounded(&r, GCPI_AT(1, x, i)))
+        if (half) GCPI_EACH for (size_t i = 0; i < n; i++) GCPI_PUT_SETTLED(1, y, i, gcpi_bounded(&r, GCPI_AT(1, x, i)))
         else GCPI_EACH for (size_t i = 0; i < n; i++) GCPI_PUT(0, y, i, gcpi_rectified(&r, GCPI_AT(0, x, i)))
     }
 }

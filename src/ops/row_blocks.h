@@ -3,7 +3,9 @@
    was made is rounded when it is stored. */
 
 /* The row operands of a call, all of one width, as bits: those that are read, those that are made. typed: there is a
-   loop for halves alone, too; then blocks are for operands of both kinds. singles: operands of one value a row. */
+   loop for halves alone, too (GCPI_TYPED_WIDE: not for an x86 without AVX2, so that less is compiled); then blocks are
+   for operands of both kinds. singles: operands of one value a row. */
+enum { GCPI_TYPED = 1, GCPI_TYPED_WIDE };
 typedef struct gcpi_used { unsigned reads, makes; int typed; unsigned singles; } gcpi_used;
 enum { GCPI_USED_IN = 0, GCPI_USED_OUT = 8, GCPI_USED_DIN = 16, GCPI_USED_DOUT = 24 };
 #define GCPI_USES_IN(i)   (1u << (GCPI_USED_IN + (i)))
@@ -127,7 +129,8 @@ static int gcpi_by_blocks(const gcp_call *c, gcpi_used used)
     if (!c->store) return 0;
     b.whole = c; b.used = used; b.used.singles = 0; b.slots = 0;
     gcpi_block_each(&b, gcpi_block_found);
-    return used.typed && gcpi_loops_take_halves(c->target) ? b.slots == 3 : b.slots & 1;
+    const int typed = used.typed == GCPI_TYPED_WIDE ? GCPI_TYPED_ANY || c->target->isa >= GCP_ISA_AVX2 : used.typed;
+    return typed ? b.slots == 3 : b.slots & 1;
 }
 
 /* Passes by rows, chunk by chunk: a task of a job takes the rows from index * chunk on. means: of batch-norm's

@@ -174,7 +174,7 @@ GCPI_TYPED_SUM(gcpi_sum_dout)
 
 static void gcpi_bias_gradient(const gcp_call *c, const gcp_view *db)
 {
-    static const gcpi_used used = { GCPI_USES_DOUT(0), 0, 1, 0 };
+    static const gcpi_used used = { GCPI_USES_DOUT(0), 0, GCPI_TYPED_WIDE, 0 };
     if (db->data) gcpi_store_sums(db, gcpi_sums(c, c->dout[0].shape, 1, used, gcpi_sum_dout));
 }
 

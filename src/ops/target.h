@@ -50,10 +50,8 @@
     GCPI_WIDE(NAME, (const gcp_call *c, size_t first, size_t last, double *sums), (c, first, last, sums), c->target)
 #define GCPI_WIDE_TASK(NAME, JOB) \
     GCPI_WIDE(NAME, (void *arg, int index, int worker), (arg, index, worker), ((const JOB *)arg)->call->target)
-/* Where there are loops for halves, too: a body is told whether it may be given them. An x86 without AVX2 widens blocks
-   for them (row_blocks.h), so that what compiles is less. */
+/* A body that may have a loop for halves is told whether it has (GCPI_TYPED_WIDE in row_blocks.h). */
 enum { GCPI_TYPED_ANY = !GCPI_X86 };
-static int gcpi_loops_take_halves(const gcp_target *t) { return GCPI_TYPED_ANY || t->isa >= GCP_ISA_AVX2; }
 #define GCPI_TYPED_SUM(NAME)                                                                                     \
     GCPI_EACH_SET(NAME, (const gcp_call *c, size_t first, size_t last, double *sums), (c, first, last, sums),    \
                   c->target, NAME##_body(c, first, last, sums, GCPI_TYPED_ANY), NAME##_body(c, first, last, sums, 1))
