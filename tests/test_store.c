@@ -519,7 +519,6 @@ static void weights_rounded(void)
     CHECK(loss[1] != loss[3] && fabs(loss[1] - loss[3]) < 0.02 * loss[3]);
 }
 
-/* Blocks of rows in floats: all tasks on the last worker, whose share of a workspace ends where the workspace does. */
 /* One value a sample is never rounded, nor what is multiplied by it: a head of one output, an input of one value. */
 static void exact_products(void)
 {
@@ -548,6 +547,7 @@ static void exact_products(void)
     for (int i = 0; i < 2; i++) CHECK_NEAR(first[0][i], first[1][i], 2e-6 * fabs((double)first[0][i]));
 }
 
+/* Blocks of rows in floats: all tasks on the last worker, whose share of a workspace ends where the workspace does. */
 static void on_last(void *context, int n, void (*task)(void *, int, int), void *argument)
 {
     (void)context;
