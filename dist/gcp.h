@@ -3324,7 +3324,7 @@ static void gcpi_par_run(const gcpi_par *par, ptrdiff_t tasks, ptrdiff_t *base,
 
 /* bfloat16: the upper half of a float. Kernels compute in gcp_real. They widen a block of rows to their own memory, and
    round what they made. To the nearest, ties to even, as IEEE 754 says of any format; a NaN stays one. The bits are the
-   same for every instruction set (AVX-512's own instructions make denormals 0, so they are not used). */
+   same for every instruction set. AVX512-BF16's instruction makes denormals 0: where there is one, it is not used. */
 
 typedef uint16_t gcpi_half;
 
@@ -25209,17 +25209,27 @@ typedef struct gcpi_looked {
     int nan;
 } gcpi_looked;
 
+/* As FNV-1a, but eight bytes at once; the shift brings a change of the upper bits to the lower ones, else two would
+   cancel each other. What the last word has beyond the bytes is 0. */
+static uint64_t gcpi_hash_word(uint64_t h, uint64_t word)
+{
+    h = (h ^ word) * 1099511628211u;
+    return h ^ h >> 32;
+}
 static void gcpi_look_bytes(const gcp_target *target, const unsigned char *data, size_t size, int width, gcpi_looked *l)
 {
     enum { BYTES = 4096 };
-    gcp_real some[BYTES / sizeof(gcp_real)];
+    uint64_t words[BYTES / sizeof(uint64_t)];
+    gcp_real reals[BYTES / sizeof(gcp_real)];
     gcpi_half halves[BYTES / sizeof(gcpi_half)];
-    for (size_t first = 0; first < size; first += sizeof some) {
-        size_t n = GCPI_MIN(sizeof some, size - first);
-        gcpi_bytes_copy(target, some, data + first, n);
-        for (size_t i = 0; i < n; i++) l->hash = gcpi_hash_byte(l->hash, ((unsigned char *)some)[i]);
-        for (size_t i = 0; width == sizeof *some && i < n / sizeof *some; i++) l->nan |= isnan(some[i]) != 0;
-        memcpy(halves, some, sizeof some);
+    for (size_t first = 0; first < size; first += sizeof words) {
+        const size_t n = GCPI_MIN(sizeof words, size - first);
+        words[(n - 1) / sizeof *words] = 0;
+        gcpi_bytes_copy(target, words, data + first, n);
+        for (size_t i = 0; i * sizeof *words < n; i++) l->hash = gcpi_hash_word(l->hash, words[i]);
+        if (width == sizeof *reals) memcpy(reals, words, n);
+        for (size_t i = 0; width == sizeof *reals && i < n / sizeof *reals; i++) l->nan |= isnan(reals[i]) != 0;
+        if (width == sizeof *halves) memcpy(halves, words, n);
         for (size_t i = 0; width == sizeof *halves && i < n / sizeof *halves; i++)
             l->nan |= (halves[i] & 0x7fff) > 0x7f80;
     }
@@ -25282,30 +25292,34 @@ static void gcpi_guards_check(const gcpi_plan *core, const gcpi_task *t, gcp_at 
               before ? "behind" : "before", w.size);
 }
 
+/* One operand that an instruction has made. */
+static void gcpi_check_made(const gcpi_plan *core, int i, const gcpi_operand *o, ptrdiff_t offset, gcp_at at)
+{
+    const gcpi_task *t = &core->p.tasks[core->list.at[i].task];
+    const int letter = core->list.at[i].letter, output = o->role - GCPI_ROLE_OUT, back = t->kind == GCPI_TASK_BACKWARD;
+    const gcpi_looked now = gcpi_look(core, o->item, offset);
+    const int differs = !back && letter != 'F' && core->hashes[o->item] != now.hash;
+    char name[128], item[256];
+    if (letter == 'F') core->hashes[o->item] = now.hash;
+    if (!differs && !now.nan) return;
+    gcpi_task_name(&core->p, t, name, sizeof name);
+    gcpi_item_name(&core->p, o->item, item, sizeof item);
+    if (back) gcpi_fail(core->p.tape, GCP_E_CHECK, at, name, "its backward makes a NaN in the gradient of %s", item);
+    else if (differs)
+        gcpi_fail(core->p.tape, GCP_E_CHECK, at, name, "output %d %s with bits that differ from the first run's",
+                  output, letter == 'P' ? "came back" : "was recomputed");
+    else gcpi_fail(core->p.tape, GCP_E_CHECK, at, name, "output %d has a NaN, but its inputs have none", output);
+}
 static void gcpi_check_instruction(const gcpi_plan *core, int i, int n)
 {
     const gcpi_task *t = &core->p.tasks[core->list.at[i].task];
-    int makes = t->kind == GCPI_TASK_FORWARD || t->kind == GCPI_TASK_PREFETCH || t->kind == GCPI_TASK_BACKWARD;
-    int letter = core->list.at[i].letter;
-    char name[128], other[256];
-    gcp_at at = gcpi_instruction_at(core, i);
+    const int makes = t->kind == GCPI_TASK_FORWARD || t->kind == GCPI_TASK_PREFETCH || t->kind == GCPI_TASK_BACKWARD;
+    const gcp_at at = gcpi_instruction_at(core, i);
     gcpi_guards_check(core, t, at);
     for (int k = 0; makes && k < t->count; k++) {
         const gcpi_operand *o = &core->p.operands[t->operands + k];
-        if (o->mode == GCPI_READ || core->placed[n + k].offset < 0) continue;
-        gcpi_looked now = gcpi_look(core, o->item, core->placed[n + k].offset);
-        gcpi_task_name(&core->p, t, name, sizeof name);
-        gcpi_item_name(&core->p, o->item, other, sizeof other);
-        if (t->kind == GCPI_TASK_BACKWARD) {
-            if (now.nan)
-                gcpi_fail(core->p.tape, GCP_E_CHECK, at, name, "its backward makes a NaN in the gradient of %s", other);
-        } else if (letter != 'F' && core->hashes[o->item] != now.hash)
-            gcpi_fail(core->p.tape, GCP_E_CHECK, at, name, "output %d %s with bits that differ from the first run's",
-                      o->role - GCPI_ROLE_OUT, letter == 'P' ? "came back" : "was recomputed");
-        else if (now.nan)
-            gcpi_fail(core->p.tape, GCP_E_CHECK, at, name, "output %d has a NaN, but its inputs have none",
-                      o->role - GCPI_ROLE_OUT);
-        if (letter == 'F') core->hashes[o->item] = now.hash;
+        const ptrdiff_t offset = core->placed[n + k].offset;
+        if (o->mode != GCPI_READ && offset >= 0) gcpi_check_made(core, i, o, offset, at);
     }
     for (int d = core->dying_first[i]; d < core->dying_first[i + 1] && i + 1 < (int)core->list.count; d++)
         gcpi_bytes_fill(&core->p.target, core->bound.slab + core->buffers[core->dying[d]].offset, 0xFF,
@@ -26356,11 +26370,12 @@ static void gcpi_run_copy(gcpi_plan *core, unsigned char *base, const gcp_step_o
 static size_t gcpi_touched(const gcp_target *target, const unsigned char *base, size_t size, unsigned char pattern)
 {
     unsigned char some[16384];
-    while (size > 0) {
-        size_t n = (size - 1) % sizeof some + 1;
+    for (size_t n; size > 0; size -= n) {
+        n = (size - 1) % sizeof some + 1;
         gcpi_bytes_copy(target, some, base + size - n, n);
-        while (n > 0 && some[n - 1] == pattern) { n--; size--; }
-        if (n > 0) break;
+        if (some[0] == pattern && !memcmp(some, some + 1, n - 1)) continue;
+        for (; some[n - 1] == pattern; n--) size--;
+        break;
     }
     return size;
 }

@@ -973,7 +973,7 @@ static void short_arena(void)
     CHECK(!plan.core && gcp_error_code(net) == GCP_E_BUDGET && !strstr(gcp_error(net), "arena"));
     gcp_error_clear(net);
     int coarse = 0;
-    for (size_t bytes = 1 << 15; bytes < 1 << 20; bytes += bytes / 8) {
+    for (size_t bytes = 1 << 15; bytes < 1 << 20; bytes += bytes / 4) {
         gcp_arena own = gcp_arena_from(plan_memory, bytes);
         plan = gcp_plan_make(y, .policy = GCP_POLICY_BUDGET, .budget = 1, .arena = &own);
         CHECK(!plan.core && (gcp_error_code(net) == GCP_E_BUDGET || gcp_error_code(net) == GCP_E_NOMEM));
@@ -1643,12 +1643,20 @@ static void customs(void)
 }
 
 /* A forward that is not a function of its inputs: .check finds it where it is recomputed, and only there. */
-static void drifts(void)
+static void turning_forward(const gcp_call *c)       /* on every other call the other sign of every other value */
 {
+    calls_made++;
+    for (int i = 0; i < 8; i++)
+        ((gcp_real *)c->out[0].data)[i] = (calls_made & i & 1 ? -1 : 1) * ((const gcp_real *)c->in[0].data)[i];
+}
+static void drifts(int turning)
+{
+    gcp_op op = drift();
+    if (turning) op.forward = turning_forward;
     for (int policy = GCP_POLICY_SEGMENTS; policy <= GCP_POLICY_KEEP_ALL; policy++) {
         begin();
         gcp_tensor y = gcp_bias(flat, weight);
-        GCP_SEGMENT(net, "bad") y = gcp_tanh(gcp_mul(custom(drift(), 1), y));
+        GCP_SEGMENT(net, "bad") y = gcp_tanh(gcp_mul(custom(op, 1), y));
         GCP_SEGMENT(net, "end") y = gcp_tanh(y);
         gcp_plan plan = gcp_plan_make(gcp_mean(y), .policy = (gcp_policy)policy, .check = GCP_CHECK);
         CHECK(gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK && feed(&plan) == GCP_OK);
@@ -1659,6 +1667,8 @@ static void drifts(void)
         else fine(1, __LINE__);
     }
 }
+static void values_drift(void) { drifts(0); }
+static void signs_drift(void) { drifts(1); }
 
 /* .check names what made the first NaN: an op, its backward, or what the step was given. */
 static void nan_forward(const gcp_call *c)
@@ -1883,8 +1893,8 @@ int main(void)
         layer_names, taken_back, segments, full_tape, full_tape_of_norms, capacities, no_room, plan_options,
         update_options, cut_options, plan_targets, plan_budget, plan_arenas, short_arena, freed_too_late,
         unusable_plans, no_tape, binds, wide_align, failed_rebind, states, optimisers, accesses, runs, in_part,
-        in_part_between, in_part_rows, in_part_whole, gradchecks, rates, label_ranges, id_ranges, customs, drifts,
-        nans, single_values, parameter_sets, devices, lists, graphs, files
+        in_part_between, in_part_rows, in_part_whole, gradchecks, rates, label_ranges, id_ranges, customs, values_drift,
+        signs_drift, nans, single_values, parameter_sets, devices, lists, graphs, files
     };
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) groups[i]();
     for (int code = GCP_OK + 1; code < GCP_ERROR_COUNT; code++)

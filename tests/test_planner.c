@@ -815,7 +815,7 @@ static void dropped_loss(void)
     gcp_tensor x = gcp_avg_pool(gcp_embedding(ids, .entries = 7, .out = 4), .k = 3, .stride = 1, .pad = 1);
     gcp_tensor loss = gcp_cross_entropy(gcp_gelu(gcp_relu(gcp_relu(x))), labels);
     int again = 0;
-    for (size_t budget = 700; budget < 900; budget += 4) {
+    for (size_t budget = 700; budget < 900; budget += 8) {
         gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = budget,
                                       .optimizer = GCP_OPTIMIZER_SGD, .clip_norm = 0.5);
         CHECK(plan.bound_seconds <= plan.seconds);

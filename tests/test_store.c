@@ -397,9 +397,10 @@ static void range_one(int bent, int isa)
 }
 static void ranges(void)
 {
+    const int best = instructions_best(probe, sizeof probe);
     range_make();
     for (int bent = 0; bent < (int)(sizeof bents / sizeof *bents); bent++)
-        for (unsigned k = 0; k < 5; k++) range_one(bent, instructions(k, probe, sizeof probe));
+        for (int isa = GCP_ISA_SCALAR; isa <= best; isa++) range_one(bent, isa);
 }
 
 /* Batch-norm of few channels, and of some beyond whole vectors. */

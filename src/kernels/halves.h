@@ -1,6 +1,6 @@
 /* bfloat16: the upper half of a float. Kernels compute in gcp_real. They widen a block of rows to their own memory, and
    round what they made. To the nearest, ties to even, as IEEE 754 says of any format; a NaN stays one. The bits are the
-   same for every instruction set (AVX-512's own instructions make denormals 0, so they are not used). */
+   same for every instruction set. AVX512-BF16's instruction makes denormals 0: where there is one, it is not used. */
 
 typedef uint16_t gcpi_half;
 

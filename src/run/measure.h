@@ -126,11 +126,12 @@ static void gcpi_run_copy(gcpi_plan *core, unsigned char *base, const gcp_step_o
 static size_t gcpi_touched(const gcp_target *target, const unsigned char *base, size_t size, unsigned char pattern)
 {
     unsigned char some[16384];
-    while (size > 0) {
-        size_t n = (size - 1) % sizeof some + 1;
+    for (size_t n; size > 0; size -= n) {
+        n = (size - 1) % sizeof some + 1;
         gcpi_bytes_copy(target, some, base + size - n, n);
-        while (n > 0 && some[n - 1] == pattern) { n--; size--; }
-        if (n > 0) break;
+        if (some[0] == pattern && !memcmp(some, some + 1, n - 1)) continue;
+        for (; some[n - 1] == pattern; n--) size--;
+        break;
     }
     return size;
 }

@@ -11,8 +11,8 @@ static inline void backwards(void *context, int tasks, void (*task)(void *arg, i
     for (int i = tasks - 1; i >= 0; i--) task(arg, i, i % 3);
 }
 
-/* One of the instruction sets that this machine has; scratch: room for a small tape. */
-static inline int instructions(unsigned seed, void *scratch, size_t size)
+/* The best instruction set that this machine has, and any of those it has; scratch: room for a small tape. */
+static inline int instructions_best(void *scratch, size_t size)
 {
     static int best;
     gcp_arena arena = gcp_arena_from(scratch, size);
@@ -26,7 +26,11 @@ static inline int instructions(unsigned seed, void *scratch, size_t size)
             gcp_error_clear(t);
         }
     }
-    return 1 + (int)(seed % (unsigned)best);
+    return best;
+}
+static inline int instructions(unsigned seed, void *scratch, size_t size)
+{
+    return GCP_ISA_SCALAR + (int)(seed % (unsigned)instructions_best(scratch, size));
 }
 
 /* The CPU's kernels, as if none took bfloat16. */
