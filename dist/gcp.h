@@ -3361,6 +3361,21 @@ GCPI_BODY gcp_real gcpi_half_rounded(gcp_real x)
         if (half) ((gcpi_half *)(p))[i] = (gcpi_half)(gcpi_bits_of((float)(value)) >> 16);    \
         else ((gcp_real *)(p))[i] = (value);                                                  \
     }
+/* Two halves that lie in a word: each is a float but for a mask or a shift, so that no vector is widened or narrowed.
+   Which comes first is the machine's order. */
+GCPI_BODY uint32_t gcpi_twins(const void *halves, size_t i)
+{
+    uint32_t twins;
+    memcpy(&twins, (const gcpi_half *)halves + 2 * i, sizeof twins);
+    return twins;
+}
+GCPI_BODY gcp_real gcpi_twin_low(uint32_t twins) { return (gcp_real)gcpi_float_of(twins << 16); }
+GCPI_BODY gcp_real gcpi_twin_high(uint32_t twins) { return (gcp_real)gcpi_float_of(twins & 0xffff0000u); }
+GCPI_BODY void gcpi_twins_put(void *halves, size_t i, uint32_t low, uint32_t high)        /* the bits of floats */
+{
+    const uint32_t twins = low >> 16 | (high & 0xffff0000u);
+    memcpy((gcpi_half *)halves + 2 * i, &twins, sizeof twins);
+}
 /* Rounded where the loop is for halves. */
 #define GCPI_SETTLED(half, x) ((half) ? gcpi_half_rounded(x) : (x))
 
@@ -7588,16 +7603,52 @@ GCPI_BODY size_t gcpi_mask_halves(const gcpi_rectifier *r, unsigned char *mask, 
 }
 #endif
 
+/* AVX-512 compares into a mask. */
+#if GCPI_X86_DUOS
+typedef float gcpi_f64 __attribute__((vector_size(64)));
+typedef uint32_t gcpi_u64 __attribute__((vector_size(64)));
+typedef uint16_t gcpi_u32 __attribute__((vector_size(32)));
+typedef gcpi_u32 gcpi_u32_at __attribute__((aligned(2), may_alias));
+typedef gcpi_f64 gcpi_f64_at __attribute__((aligned(4), may_alias));
+enum { GCPI_GREATER = 14, GCPI_AT_MOST = 2, GCPI_NO_ROUNDING = 4 };
+GCPI_LOOP GCPI_AVX512 size_t gcpi_avx512_mask(const gcpi_rectifier *r, unsigned char *mask, const void *x, size_t n,
+                                              int half)
+{
+    const gcpi_f64 zeros = { 0 }, low = zeros + (float)r->low, last = zeros + (float)r->last;
+    size_t done = 0;
+    for (; sizeof(gcp_real) == sizeof(float) && done + 16 <= n; done += 16) {
+        const void *from = GCPI_FROM(half, x, done);
+        gcpi_f64 v;
+        if (half) {                                      /* by hand: gcc 12 widens it in two parts */
+            gcpi_u64 wide;
+            __asm__("vpmovzxwd {%1, %0|%0, %1}" : "=v"(wide) : "m"(*(const gcpi_u32_at *)from));
+            v = (gcpi_f64)(wide << 16);
+        } else v = *(const gcpi_f64_at *)from;
+        uint16_t on = __builtin_ia32_cmpps512_mask(v, low, GCPI_GREATER, 0xffff, GCPI_NO_ROUNDING);
+        on = __builtin_ia32_cmpps512_mask(v, last, GCPI_AT_MOST, on, GCPI_NO_ROUNDING);
+        memcpy(mask + done / 8, &on, sizeof on);
+    }
+    return done;
+}
+#else
+GCPI_BODY size_t gcpi_avx512_mask(const gcpi_rectifier *r, unsigned char *mask, const void *x, size_t n, int half)
+{
+    (void)r; (void)mask; (void)x; (void)n; (void)half;
+    return 0;
+}
+#endif
+
 /* Whole bytes of the mask at a time where the span begins at one. */
-GCPI_BODY void gcpi_mask_span(const gcpi_rectifier *r, unsigned char *mask, const void *x, size_t index, size_t n,
-                              const int half)
+GCPI_BODY void gcpi_mask_span(int isa, const gcpi_rectifier *r, unsigned char *mask, const void *x, size_t index,
+                              size_t n, const int half)
 {
     enum { RUN = 64 };
     const int above = !((double)r->last < HUGE_VAL);             /* one comparison is enough */
     unsigned char on[RUN];
-    size_t done = index & 7 ? 0
-                  : half    ? gcpi_mask_halves(r, mask + index / 8, (const gcpi_half *)x, n)
-                            : gcpi_mask_floats(r, mask + index / 8, (const gcp_real *)x, n);
+    size_t done = index & 7               ? 0
+                  : isa >= GCP_ISA_AVX512 ? gcpi_avx512_mask(r, mask + index / 8, x, n, half)
+                  : half                  ? gcpi_mask_halves(r, mask + index / 8, (const gcpi_half *)x, n)
+                                          : gcpi_mask_floats(r, mask + index / 8, (const gcp_real *)x, n);
     for (; (index & 7) == 0 && done + RUN <= n; done += RUN) {
         if (above) for (size_t i = 0; i < RUN; i++) on[i] = GCPI_AT(half, x, done + i) > r->low;
         else for (size_t i = 0; i < RUN; i++) on[i] = (unsigned char)gcpi_within(r, GCPI_AT(half, x, done + i));
@@ -7610,6 +7661,15 @@ GCPI_BODY void gcpi_mask_span(const gcpi_rectifier *r, unsigned char *mask, cons
     gcpi_mask_write(r, mask, x, index, done, n, half);
 }
 
+GCPI_BODY void gcpi_bound_halves(const gcpi_rectifier *r, void *y, const void *x, size_t n)
+{
+    GCPI_EACH for (size_t i = 0; i < n / 2; i++) {
+        const uint32_t twins = gcpi_twins(x, i);
+        gcpi_twins_put(y, i, gcpi_bits_of((float)gcpi_bounded(r, gcpi_twin_low(twins))),
+                      gcpi_bits_of((float)gcpi_bounded(r, gcpi_twin_high(twins))));
+    }
+    if (n & 1) GCPI_PUT_SETTLED(1, y, n - 1, gcpi_bounded(r, GCPI_AT(1, x, n - 1)))
+}
 /* p: x, y. Halves come without a slope. */
 GCPI_BODY void gcpi_rectify_loop(const gcpi_span *s, const int half)
 {
@@ -7619,8 +7679,8 @@ GCPI_BODY void gcpi_rectify_loop(const gcpi_span *s, const int half)
         const void *x = GCPI_FROM(half, s->p[0], first);
         void *y = GCPI_FROM(half, s->p[1], first);
         n = GCPI_MIN((size_t)PART, s->n - first);
-        if (s->mask) gcpi_mask_span(&r, s->mask, x, s->index + first, n, half);
-        if (half) GCPI_EACH for (size_t i = 0; i < n; i++) GCPI_PUT_SETTLED(1, y, i, gcpi_bounded(&r, GCPI_AT(1, x, i)))
+        if (s->mask) gcpi_mask_span(s->call->target->isa, &r, s->mask, x, s->index + first, n, half);
+        if (half) gcpi_bound_halves(&r, y, x, n);
         else GCPI_EACH for (size_t i = 0; i < n; i++) GCPI_PUT(0, y, i, gcpi_rectified(&r, GCPI_AT(0, x, i)))
     }
 }
@@ -7656,18 +7716,28 @@ GCPI_BODY void gcpi_rectify_mask_back(const gcpi_span *s, gcp_real slope, const 
     }
 }
 
-GCPI_BODY void gcpi_rectify_halves_back(const gcpi_span *s, const gcpi_rectifier *r)
+/* Without a slope. What is not inside gets 0 d: a NaN stays. */
+GCPI_BODY gcp_real gcpi_bounded_back(const gcpi_rectifier *r, gcp_real d, gcp_real y)
 {
-    gcp_real *dx = s->p[0];
-    const gcp_real *dy = s->p[1], *y = s->p[3];
-    if (s->accumulate) GCPI_EACH for (size_t i = 0; i < s->n; i++) {
-        const gcp_real d = GCPI_AT(1, dy, i);
-        GCPI_PUT(1, dx, i, GCPI_AT(1, dx, i) + (gcpi_within(r, GCPI_AT(1, y, i)) ? d : 0 * d))
+    return gcpi_within(r, y) ? d : 0 * d;
+}
+GCPI_BODY void gcpi_bound_halves_back(const gcpi_span *s, const gcpi_rectifier *r, const int accumulate)
+{
+    void *to = s->p[0];
+    const void *from = s->p[1], *ys = s->p[3];
+    const size_t twins = s->n / 2, last = s->n - 1;
+    GCPI_EACH for (size_t i = 0; i < twins; i++) {
+        const uint32_t d = gcpi_twins(from, i), y = gcpi_twins(ys, i), x = accumulate ? gcpi_twins(to, i) : 0;
+        const gcp_real low = gcpi_bounded_back(r, gcpi_twin_low(d), gcpi_twin_low(y)),
+                       high = gcpi_bounded_back(r, gcpi_twin_high(d), gcpi_twin_high(y));
+        if (accumulate)
+            gcpi_twins_put(to, i, gcpi_rounded_bits((float)(gcpi_twin_low(x) + low)),
+                           gcpi_rounded_bits((float)(gcpi_twin_high(x) + high)));
+        else gcpi_twins_put(to, i, gcpi_bits_of((float)low), gcpi_bits_of((float)high));
     }
-    else GCPI_EACH for (size_t i = 0; i < s->n; i++) {
-        const gcp_real d = GCPI_AT(1, dy, i);
-        GCPI_PUT_SETTLED(1, dx, i, gcpi_within(r, GCPI_AT(1, y, i)) ? d : 0 * d)
-    }
+    if (!(s->n & 1)) return;
+    const gcp_real g = gcpi_bounded_back(r, GCPI_AT(1, from, last), GCPI_AT(1, ys, last));
+    GCPI_PUT(1, to, last, accumulate ? GCPI_AT(1, to, last) + g : g)
 }
 GCPI_BODY void gcpi_rectify_span_back_body(const gcpi_span *s)
 {
@@ -7678,7 +7748,8 @@ GCPI_BODY void gcpi_rectify_span_back_body(const gcpi_span *s)
     else if (s->mask && s->half) gcpi_rectify_mask_back(s, slope, 0, 1);
     else if (s->mask && s->accumulate) gcpi_rectify_mask_back(s, slope, 1, 0);
     else if (s->mask) gcpi_rectify_mask_back(s, slope, 0, 0);
-    else if (s->half) gcpi_rectify_halves_back(s, &r);
+    else if (s->half && s->accumulate) gcpi_bound_halves_back(s, &r, 1);
+    else if (s->half) gcpi_bound_halves_back(s, &r, 0);
     else if (s->accumulate)
         GCPI_EACH for (size_t i = 0; i < s->n; i++) dx[i] += gcpi_within(&r, y[i]) ? dy[i] : slope * dy[i];
     else GCPI_EACH for (size_t i = 0; i < s->n; i++) dx[i] = gcpi_within(&r, y[i]) ? dy[i] : slope * dy[i];

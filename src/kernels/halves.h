@@ -37,6 +37,21 @@ GCPI_BODY gcp_real gcpi_half_rounded(gcp_real x)
         if (half) ((gcpi_half *)(p))[i] = (gcpi_half)(gcpi_bits_of((float)(value)) >> 16);    \
         else ((gcp_real *)(p))[i] = (value);                                                  \
     }
+/* Two halves that lie in a word: each is a float but for a mask or a shift, so that no vector is widened or narrowed.
+   Which comes first is the machine's order. */
+GCPI_BODY uint32_t gcpi_twins(const void *halves, size_t i)
+{
+    uint32_t twins;
+    memcpy(&twins, (const gcpi_half *)halves + 2 * i, sizeof twins);
+    return twins;
+}
+GCPI_BODY gcp_real gcpi_twin_low(uint32_t twins) { return (gcp_real)gcpi_float_of(twins << 16); }
+GCPI_BODY gcp_real gcpi_twin_high(uint32_t twins) { return (gcp_real)gcpi_float_of(twins & 0xffff0000u); }
+GCPI_BODY void gcpi_twins_put(void *halves, size_t i, uint32_t low, uint32_t high)        /* the bits of floats */
+{
+    const uint32_t twins = low >> 16 | (high & 0xffff0000u);
+    memcpy((gcpi_half *)halves + 2 * i, &twins, sizeof twins);
+}
 /* Rounded where the loop is for halves. */
 #define GCPI_SETTLED(half, x) ((half) ? gcpi_half_rounded(x) : (x))
 
