@@ -132,21 +132,20 @@ GCPI_HALVES(gcpi_avx512, GCPI_AVX512)
 #if GCPI_X86_DUOS
 typedef uint32_t gcpi_floats __attribute__((vector_size(64), aligned(4), may_alias));
 typedef gcpi_floats gcpi_floats_at __attribute__((aligned(2), may_alias));
+typedef int gcpi_v16si __attribute__((vector_size(64)));
 /* A line, rounded by one instruction. 0 where a value is denormal, of whatever mode: the instruction makes those 0. */
 GCPI_BODY GCPI_AVX512 int gcpi_bf16_line(gcpi_half *to, const gcp_real *from)
 {
-    const gcpi_floats zeros = { 0 }, exponent = zeros + 0x7f800000u, fraction = zeros + 0x7fffffu,
-                      x[2] = { *(const gcpi_floats *)(const void *)from,
-                               *(const gcpi_floats *)(const void *)(from + GCPI_HALVES_LINE / 2) };
-    uint16_t least[2], some[2];
+    const gcpi_floats zeros = { 0 }, x[2] = { *(const gcpi_floats *)(const void *)from,
+                                              *(const gcpi_floats *)(const void *)(from + GCPI_HALVES_LINE / 2) };
     gcpi_floats line;
-    GCPI_UNROLL for (int k = 0; k < 2; k++) {
-        __asm__("vptestnmd {%2, %1, %0|%0, %1, %2}" : "=Yk"(least[k]) : "v"(x[k]), "v"(exponent));
-        __asm__("vptestmd {%2, %1, %0|%0, %1, %2}" : "=Yk"(some[k]) : "v"(x[k]), "v"(fraction));
-    }
+    uint16_t tiny[2];
+    GCPI_UNROLL for (int k = 0; k < 2; k++)                   /* 1 to 0x7fffff, of either sign */
+        tiny[k] = __builtin_ia32_ucmpd512_mask((gcpi_v16si)((x[k] & (zeros + 0x7fffffffu)) - 1),
+                                               (gcpi_v16si)(zeros + 0x7fffffu), 1, 0xffff);
     __asm__("vcvtne2ps2bf16 {%2, %1, %0|%0, %1, %2}" : "=v"(line) : "v"(x[1]), "v"(x[0]));
     *(gcpi_floats_at *)(void *)to = line;
-    return !((least[0] & some[0]) | (least[1] & some[1]));
+    return !(tiny[0] | tiny[1]);
 }
 GCPI_LOOP GCPI_AVX512 void gcpi_bf16_narrow(gcpi_half *GCPI_RESTRICT to, ptrdiff_t to_pitch,
                                             const gcp_real *GCPI_RESTRICT from, ptrdiff_t pitch, ptrdiff_t rows,
