@@ -87,28 +87,56 @@ static int word_of(const char *s, const char *const *words, int count)       /* 
     return -1;
 }
 
-/* Takes one option with its value; 0: it is wrong. */
+static int wrong(const char *name, const char *value, const char *expected)
+{
+    fprintf(stderr, "plan: %s: '%s', expected %s\n", name, value, expected);
+    return 0;
+}
+static int number(const char *name, const char *value, int least, int most, int *to)
+{
+    char expected[64];
+    snprintf(expected, sizeof expected, "a whole number from %d to %d", least, most);
+    return whole_of(value, least, most, to) || wrong(name, value, expected);
+}
+/* One of these words, a NULL behind them. */
+static int named(const char *name, const char *value, const char *const *words, int *to)
+{
+    char expected[64] = "one of ";
+    int count = 0;
+    for (; words[count]; count++)
+        snprintf(expected + strlen(expected), sizeof expected - strlen(expected), "%s%s", count ? ", " : "",
+                 words[count]);
+    *to = word_of(value, words, count);
+    return *to >= 0 || wrong(name, value, expected);
+}
+
+/* Takes one option with its value; 0: it is wrong, and said so. */
 static int option(options *o, const char *name, const char *value)
 {
-    static const char *const efforts[] = { "default", "quick", "thorough" }, *const optimizers[] = { "none", "sgd",
-                                                                                                     "adam" };
-    int *numbers[] = { &o->batch, &o->image, &o->curve };
-    static const char *const number_names[] = { "--batch", "--image", "--curve" };
+    static const char *const efforts[] = { "default", "quick", "thorough", NULL },
+                      *const optimizers[] = { "none", "sgd", "adam", NULL };
     const char **texts[] = { &o->graph, &o->csv, &o->svg, &o->list, &o->html, &o->trace, &o->dot };
     static const char *const text_names[] = { "--graph", "--csv", "--svg", "--list", "--html", "--trace", "--dot" };
-    int k = word_of(name, number_names, 3), t = word_of(name, text_names, 7), e;
-    if (k >= 0) {
-        *numbers[k] = atoi(value);
-        return *numbers[k] >= (k < 2) && *numbers[k] <= (k < 2 ? 1 << 20 : CURVE_MAX);
-    }
+    int t = word_of(name, text_names, 7), e = 0;
+    if (!value) { fprintf(stderr, "plan: '%s' needs a value, or is no option (--help)\n", name); return 0; }
     if (t >= 0) { *texts[t] = value; return 1; }
-    if (!strcmp(name, "--store")) return store_of(value, &o->store);
-    if (!strcmp(name, "--budget")) return (o->budget = bytes_of(value)) > 0;
-    if (!strcmp(name, "--effort") && (e = word_of(value, efforts, 3)) >= 0) { o->effort = (gcp_effort)e; return 1; }
-    if (!strcmp(name, "--optimizer") && (e = word_of(value, optimizers, 3)) >= 0) {
+    if (!strcmp(name, "--batch")) return number(name, value, 1, 1 << 20, &o->batch);
+    if (!strcmp(name, "--image")) return number(name, value, 1, 1 << 20, &o->image);
+    if (!strcmp(name, "--curve")) return number(name, value, 0, CURVE_MAX, &o->curve);
+    if (!strcmp(name, "--store")) return store_of(value, &o->store) || wrong(name, value, "float or bf16");
+    if (!strcmp(name, "--budget"))
+        return (o->budget = bytes_of(value)) > 0 || wrong(name, value, "bytes: 200MiB, 1.5GB, 123456");
+    if (!strcmp(name, "--effort")) {
+        if (!named(name, value, efforts, &e)) return 0;
+        o->effort = (gcp_effort)e;
+        return 1;
+    }
+    if (!strcmp(name, "--optimizer")) {
+        if (!named(name, value, optimizers, &e)) return 0;
         o->optimizer = (gcp_optimizer)e;
         return 1;
     }
+    fprintf(stderr, "plan: '%s' is no option (--help)\n", name);
     return 0;
 }
 
@@ -124,10 +152,7 @@ static int options_read(options *o, int argc, char **argv)
             fprintf(stderr, "plan: no network '%s'; --help lists them\n", argv[i]);
             return 0;
         }
-        if (i + 1 >= argc || !option(o, argv[i], argv[i + 1])) {
-            fprintf(stderr, "plan: %s: wrong or without a value; --help says which it takes\n", argv[i]);
-            return 0;
-        }
+        if (!option(o, argv[i], i + 1 < argc ? argv[i + 1] : NULL)) return 0;
         i++;
     }
     if (!o->net == !o->graph) { fprintf(stderr, "plan: one network, or --graph\n"); return 0; }

@@ -227,7 +227,7 @@ int main(int argc, char **argv)
     options o = { .epochs = 10, .batch = 50, .segments = 4, .checkpoints = 4, .blocks = 3, .seed = 1 };
     samples s = { 0 };
     run r = { 0 };
-    for (int i = 1; i < argc; i++) if (!strcmp(argv[i], "--help")) return usage(stdout, 0);
+    for (int i = 1; i < argc; i++) if (!strcmp(argv[i], "--help")) return usage();
     if (!defaults(&o, argc, argv)) return 2;
     gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
     loop l = { .net = gcp_tape_make(&arena, .ops = 8192, .seed = (uint64_t)o.seed), .batch = o.batch };

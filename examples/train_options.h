@@ -27,7 +27,7 @@ typedef struct options {
     char *data, *device, *resume, *save, *load, *freeze;
 } options;
 
-static int usage(FILE *f, int status)
+static int usage(void)
 {
     fputs(
         "train - trains a network on image files and reports what memory it takes\n\n"
@@ -64,8 +64,8 @@ static int usage(FILE *f, int status)
         "  --seed N         of weights and draws (default 1)\n"
         "  --data DIR       where the digits are\n"
         "  --device D       cpu (default) or cuda\n",
-        f);
-    return status;
+        stdout);
+    return 0;
 }
 
 static int whole(const char *name, const char *text, int least, int *value)
@@ -172,8 +172,8 @@ static int parse(options *o, int argc, char **argv)
         else if (option(o, argv[i], i + 1 < argc ? argv[i + 1] : NULL)) i++;
         else return 0;
     }
-    if (!o->task) return usage(stderr, 0);
-    if (o->task == MNIST && o->files != 2 && o->files != 4)
+    if (!o->task) fprintf(stderr, "train: of what? --digits, --mnist FILES or --cifar FILES (--help)\n");
+    else if (o->task == MNIST && o->files != 2 && o->files != 4)
         fprintf(stderr, "train: --mnist: found %d files, expected 2 or 4\n", o->files);
     else if (o->task == CIFAR && o->files < 1) fprintf(stderr, "train: --cifar: found no file\n");
     else if (o->tests && o->task != CIFAR) fprintf(stderr, "train: --test belongs to --cifar\n");
