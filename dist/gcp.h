@@ -3456,7 +3456,7 @@ GCPI_HALVES(gcpi_avx512, GCPI_AVX512)
 #if GCPI_X86_DUOS
 typedef uint32_t gcpi_floats __attribute__((vector_size(64), aligned(4), may_alias));
 typedef gcpi_floats gcpi_floats_at __attribute__((aligned(2), may_alias));
-typedef int gcpi_v16si __attribute__((vector_size(64)));
+typedef int gcpi_integers __attribute__((vector_size(64)));
 /* A line, rounded by one instruction. 0 where a value is denormal, of whatever mode: the instruction makes those 0. */
 GCPI_BODY GCPI_AVX512 int gcpi_bf16_line(gcpi_half *to, const gcp_real *from)
 {
@@ -3464,9 +3464,10 @@ GCPI_BODY GCPI_AVX512 int gcpi_bf16_line(gcpi_half *to, const gcp_real *from)
                                               *(const gcpi_floats *)(const void *)(from + GCPI_HALVES_LINE / 2) };
     gcpi_floats line;
     uint16_t tiny[2];
-    GCPI_UNROLL for (int k = 0; k < 2; k++)                   /* 1 to 0x7fffff, of either sign */
-        tiny[k] = __builtin_ia32_ucmpd512_mask((gcpi_v16si)((x[k] & (zeros + 0x7fffffffu)) - 1),
-                                               (gcpi_v16si)(zeros + 0x7fffffu), 1, 0xffff);
+    enum { BELOW = 1 };
+    GCPI_UNROLL for (int k = 0; k < 2; k++)                   /* the bits from 1 to 0x7fffff, of either sign */
+        tiny[k] = __builtin_ia32_ucmpd512_mask((gcpi_integers)((x[k] & (zeros + 0x7fffffffu)) - 1),
+                                               (gcpi_integers)(zeros + 0x7fffffu), BELOW, 0xffff);
     __asm__("vcvtne2ps2bf16 {%2, %1, %0|%0, %1, %2}" : "=v"(line) : "v"(x[1]), "v"(x[0]));
     *(gcpi_floats_at *)(void *)to = line;
     return !(tiny[0] | tiny[1]);
@@ -7604,27 +7605,26 @@ GCPI_BODY size_t gcpi_mask_halves(const gcpi_rectifier *r, unsigned char *mask, 
 
 /* AVX-512 compares into a mask. */
 #if GCPI_X86_DUOS
-typedef float gcpi_f64 __attribute__((vector_size(64)));
-typedef uint32_t gcpi_u64 __attribute__((vector_size(64)));
-typedef uint16_t gcpi_u32 __attribute__((vector_size(32)));
-typedef gcpi_u32 gcpi_u32_at __attribute__((aligned(2), may_alias));
-typedef gcpi_f64 gcpi_f64_at __attribute__((aligned(4), may_alias));
-enum { GCPI_GREATER = 14, GCPI_AT_MOST = 2, GCPI_NO_ROUNDING = 4 };
+typedef float gcpi_sixteen __attribute__((vector_size(64)));
+typedef gcpi_sixteen gcpi_sixteen_at __attribute__((aligned(4), may_alias));
+typedef uint32_t gcpi_sixteen_bits __attribute__((vector_size(64)));
+typedef uint16_t gcpi_sixteen_halves __attribute__((vector_size(32), aligned(2), may_alias));
+enum { GCPI_GREATER = 14, GCPI_AT_MOST = 2, GCPI_AS_SET = 4 };      /* vcmpps: predicates; exceptions as set */
 GCPI_LOOP GCPI_AVX512 size_t gcpi_avx512_mask(const gcpi_rectifier *r, unsigned char *mask, const void *x, size_t n,
                                               int half)
 {
-    const gcpi_f64 zeros = { 0 }, low = zeros + (float)r->low, last = zeros + (float)r->last;
+    const gcpi_sixteen zeros = { 0 }, low = zeros + (float)r->low, last = zeros + (float)r->last;
     size_t done = 0;
     for (; sizeof(gcp_real) == sizeof(float) && done + 16 <= n; done += 16) {
         const void *from = GCPI_FROM(half, x, done);
-        gcpi_f64 v;
+        gcpi_sixteen v;
         if (half) {                                      /* by hand: gcc 12 widens it in two parts */
-            gcpi_u64 wide;
-            __asm__("vpmovzxwd {%1, %0|%0, %1}" : "=v"(wide) : "m"(*(const gcpi_u32_at *)from));
-            v = (gcpi_f64)(wide << 16);
-        } else v = *(const gcpi_f64_at *)from;
-        uint16_t on = __builtin_ia32_cmpps512_mask(v, low, GCPI_GREATER, 0xffff, GCPI_NO_ROUNDING);
-        on = __builtin_ia32_cmpps512_mask(v, last, GCPI_AT_MOST, on, GCPI_NO_ROUNDING);
+            gcpi_sixteen_bits wide;
+            __asm__("vpmovzxwd {%1, %0|%0, %1}" : "=v"(wide) : "m"(*(const gcpi_sixteen_halves *)from));
+            v = (gcpi_sixteen)(wide << 16);
+        } else v = *(const gcpi_sixteen_at *)from;
+        uint16_t on = __builtin_ia32_cmpps512_mask(v, low, GCPI_GREATER, 0xffff, GCPI_AS_SET);
+        on = __builtin_ia32_cmpps512_mask(v, last, GCPI_AT_MOST, on, GCPI_AS_SET);
         memcpy(mask + done / 8, &on, sizeof on);
     }
     return done;

@@ -132,7 +132,7 @@ GCPI_HALVES(gcpi_avx512, GCPI_AVX512)
 #if GCPI_X86_DUOS
 typedef uint32_t gcpi_floats __attribute__((vector_size(64), aligned(4), may_alias));
 typedef gcpi_floats gcpi_floats_at __attribute__((aligned(2), may_alias));
-typedef int gcpi_v16si __attribute__((vector_size(64)));
+typedef int gcpi_integers __attribute__((vector_size(64)));
 /* A line, rounded by one instruction. 0 where a value is denormal, of whatever mode: the instruction makes those 0. */
 GCPI_BODY GCPI_AVX512 int gcpi_bf16_line(gcpi_half *to, const gcp_real *from)
 {
@@ -140,9 +140,10 @@ GCPI_BODY GCPI_AVX512 int gcpi_bf16_line(gcpi_half *to, const gcp_real *from)
                                               *(const gcpi_floats *)(const void *)(from + GCPI_HALVES_LINE / 2) };
     gcpi_floats line;
     uint16_t tiny[2];
-    GCPI_UNROLL for (int k = 0; k < 2; k++)                   /* 1 to 0x7fffff, of either sign */
-        tiny[k] = __builtin_ia32_ucmpd512_mask((gcpi_v16si)((x[k] & (zeros + 0x7fffffffu)) - 1),
-                                               (gcpi_v16si)(zeros + 0x7fffffu), 1, 0xffff);
+    enum { BELOW = 1 };
+    GCPI_UNROLL for (int k = 0; k < 2; k++)                   /* the bits from 1 to 0x7fffff, of either sign */
+        tiny[k] = __builtin_ia32_ucmpd512_mask((gcpi_integers)((x[k] & (zeros + 0x7fffffffu)) - 1),
+                                               (gcpi_integers)(zeros + 0x7fffffu), BELOW, 0xffff);
     __asm__("vcvtne2ps2bf16 {%2, %1, %0|%0, %1, %2}" : "=v"(line) : "v"(x[1]), "v"(x[0]));
     *(gcpi_floats_at *)(void *)to = line;
     return !(tiny[0] | tiny[1]);
