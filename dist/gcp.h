@@ -7603,8 +7603,9 @@ GCPI_BODY size_t gcpi_mask_halves(const gcpi_rectifier *r, unsigned char *mask, 
 }
 #endif
 
-/* AVX-512 compares into a mask. */
+/* AVX-512 compares into a mask. As many values as the others. */
 #if GCPI_X86_DUOS
+enum { GCPI_X86_MASKS = 1 };
 typedef float gcpi_sixteen __attribute__((vector_size(64)));
 typedef gcpi_sixteen gcpi_sixteen_at __attribute__((aligned(4), may_alias));
 typedef uint32_t gcpi_sixteen_bits __attribute__((vector_size(64)));
@@ -7630,6 +7631,7 @@ GCPI_LOOP GCPI_AVX512 size_t gcpi_avx512_mask(const gcpi_rectifier *r, unsigned 
     return done;
 }
 #else
+enum { GCPI_X86_MASKS = 0 };
 GCPI_BODY size_t gcpi_avx512_mask(const gcpi_rectifier *r, unsigned char *mask, const void *x, size_t n, int half)
 {
     (void)r; (void)mask; (void)x; (void)n; (void)half;
@@ -7644,10 +7646,11 @@ GCPI_BODY void gcpi_mask_span(int isa, const gcpi_rectifier *r, unsigned char *m
     enum { RUN = 64 };
     const int above = !((double)r->last < HUGE_VAL);             /* one comparison is enough */
     unsigned char on[RUN];
-    size_t done = index & 7               ? 0
-                  : isa >= GCP_ISA_AVX512 ? gcpi_avx512_mask(r, mask + index / 8, x, n, half)
-                  : half                  ? gcpi_mask_halves(r, mask + index / 8, (const gcpi_half *)x, n)
-                                          : gcpi_mask_floats(r, mask + index / 8, (const gcp_real *)x, n);
+    const int compares = GCPI_X86_MASKS && isa >= GCP_ISA_AVX512;
+    size_t done = index & 7  ? 0
+                  : compares ? gcpi_avx512_mask(r, mask + index / 8, x, n, half)
+                  : half     ? gcpi_mask_halves(r, mask + index / 8, (const gcpi_half *)x, n)
+                             : gcpi_mask_floats(r, mask + index / 8, (const gcp_real *)x, n);
     for (; (index & 7) == 0 && done + RUN <= n; done += RUN) {
         if (above) for (size_t i = 0; i < RUN; i++) on[i] = GCPI_AT(half, x, done + i) > r->low;
         else for (size_t i = 0; i < RUN; i++) on[i] = (unsigned char)gcpi_within(r, GCPI_AT(half, x, done + i));
@@ -7736,7 +7739,8 @@ GCPI_BODY void gcpi_bound_halves_back(const gcpi_span *s, const gcpi_rectifier *
     }
     if (!(s->n & 1)) return;
     const gcp_real g = gcpi_bounded_back(r, GCPI_AT(1, from, last), GCPI_AT(1, ys, last));
-    GCPI_PUT(1, to, last, accumulate ? GCPI_AT(1, to, last) + g : g)
+    if (accumulate) GCPI_PUT(1, to, last, GCPI_AT(1, to, last) + g)
+    else GCPI_PUT_SETTLED(1, to, last, g)
 }
 GCPI_BODY void gcpi_rectify_span_back_body(const gcpi_span *s)
 {
@@ -25279,13 +25283,14 @@ typedef struct gcpi_looked {
     int nan;
 } gcpi_looked;
 
-/* As FNV-1a, but eight bytes at once; the shift brings a change of the upper bits to the lower ones, else two would
-   cancel each other. What the last word has beyond the bytes is 0. */
+/* Two rounds of the mixer of MurmurHash3 (Appleby): after one, a change of the upper bits alone, as of a sign, is one
+   of a known bit, which the next word may take back. */
 static uint64_t gcpi_hash_word(uint64_t h, uint64_t word)
 {
-    h = (h ^ word) * 1099511628211u;
-    return h ^ h >> 32;
+    h = (h ^ word) * 0xff51afd7ed558ccdu;
+    return (h ^ h >> 33) * 0xc4ceb9fe1a85ec53u;
 }
+/* What the last word has beyond the bytes is 0. */
 static void gcpi_look_bytes(const gcp_target *target, const unsigned char *data, size_t size, int width, gcpi_looked *l)
 {
     enum { BYTES = 4096 };
@@ -26440,12 +26445,13 @@ static void gcpi_run_copy(gcpi_plan *core, unsigned char *base, const gcp_step_o
 static size_t gcpi_touched(const gcp_target *target, const unsigned char *base, size_t size, unsigned char pattern)
 {
     unsigned char some[16384];
-    for (size_t n; size > 0; size -= n) {
-        n = (size - 1) % sizeof some + 1;
+    while (size > 0) {
+        size_t n = (size - 1) % sizeof some + 1;
         gcpi_bytes_copy(target, some, base + size - n, n);
-        if (some[0] == pattern && !memcmp(some, some + 1, n - 1)) continue;
-        for (; some[n - 1] == pattern; n--) size--;
-        break;
+        const int all = some[0] == pattern && !memcmp(some, some + 1, n - 1);      /* each is as the one before */
+        if (all) size -= n;
+        else for (; some[n - 1] == pattern; n--) size--;
+        if (!all) break;
     }
     return size;
 }

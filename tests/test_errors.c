@@ -1643,17 +1643,17 @@ static void customs(void)
 }
 
 /* A forward that is not a function of its inputs: .check finds it where it is recomputed, and only there. */
-static void turning_forward(const gcp_call *c)       /* on every other call the other sign of every other value */
+static unsigned turned;                                  /* a bit a value */
+static void turning_forward(const gcp_call *c)       /* on every other call the other sign of those values */
 {
     calls_made++;
     for (int i = 0; i < 8; i++)
-        ((gcp_real *)c->out[0].data)[i] = (calls_made & i & 1 ? -1 : 1) * ((const gcp_real *)c->in[0].data)[i];
+        ((gcp_real *)c->out[0].data)[i] =
+            (calls_made & 1 && turned >> i & 1 ? -1 : 1) * ((const gcp_real *)c->in[0].data)[i];
 }
-static void drifts(int turning)
+static void drifts(gcp_op op, int last)
 {
-    gcp_op op = drift();
-    if (turning) op.forward = turning_forward;
-    for (int policy = GCP_POLICY_SEGMENTS; policy <= GCP_POLICY_KEEP_ALL; policy++) {
+    for (int policy = GCP_POLICY_SEGMENTS; policy <= last; policy++) {
         begin();
         gcp_tensor y = gcp_bias(flat, weight);
         GCP_SEGMENT(net, "bad") y = gcp_tanh(gcp_mul(custom(op, 1), y));
@@ -1667,8 +1667,13 @@ static void drifts(int turning)
         else fine(1, __LINE__);
     }
 }
-static void values_drift(void) { drifts(0); }
-static void signs_drift(void) { drifts(1); }
+static void values_drift(void) { drifts(drift(), GCP_POLICY_KEEP_ALL); }
+static void signs_drift(void)
+{
+    gcp_op op = drift();
+    op.forward = turning_forward;
+    for (turned = 1; turned < 256; turned++) drifts(op, GCP_POLICY_SEGMENTS);
+}
 
 /* .check names what made the first NaN: an op, its backward, or what the step was given. */
 static void nan_forward(const gcp_call *c)

@@ -265,7 +265,7 @@ static size_t results(int op, int pointwise, gcp_plan_opts o, float *out)
         gcp_tensor p = i ? gcp_nth_parameter(net, i - 1) : image;
         if (gcp_is_nil(p)) break;
         if (gcp_grad(&plan, p, out + n)) gcp_error_clear(net);
-        else parts[part_count++] = n += gcp_elements(p);
+        else if (part_count < MOST_PARTS) parts[part_count++] = n += gcp_elements(p);
     }
     if (gcp_plan_ok(&plan) && !o.check && !o.target->kernels)
         CHECK_INT(gcp_measure(&plan, probe, sizeof probe), ==, plan.bytes);
@@ -315,6 +315,7 @@ static void explained(const char *name, int op, int pointwise, gcp_plan_opts o, 
     target.kernels = rows;
     o.target = &target;
     for (rounding = 0; rounding < ROUNDINGS; rounding++) results(op, pointwise, o, found[rounding]);
+    CHECK_INT(part_count, <, MOST_PARTS);
     for (int part = 0; part < part_count; part++) {
         const size_t first = part ? parts[part - 1] : 0, end = parts[part];
         double some = 0;

@@ -112,8 +112,9 @@ GCPI_BODY size_t gcpi_mask_halves(const gcpi_rectifier *r, unsigned char *mask, 
 }
 #endif
 
-/* AVX-512 compares into a mask. */
+/* AVX-512 compares into a mask. As many values as the others. */
 #if GCPI_X86_DUOS
+enum { GCPI_X86_MASKS = 1 };
 typedef float gcpi_sixteen __attribute__((vector_size(64)));
 typedef gcpi_sixteen gcpi_sixteen_at __attribute__((aligned(4), may_alias));
 typedef uint32_t gcpi_sixteen_bits __attribute__((vector_size(64)));
@@ -139,6 +140,7 @@ GCPI_LOOP GCPI_AVX512 size_t gcpi_avx512_mask(const gcpi_rectifier *r, unsigned 
     return done;
 }
 #else
+enum { GCPI_X86_MASKS = 0 };
 GCPI_BODY size_t gcpi_avx512_mask(const gcpi_rectifier *r, unsigned char *mask, const void *x, size_t n, int half)
 {
     (void)r; (void)mask; (void)x; (void)n; (void)half;
@@ -153,10 +155,11 @@ GCPI_BODY void gcpi_mask_span(int isa, const gcpi_rectifier *r, unsigned char *m
     enum { RUN = 64 };
     const int above = !((double)r->last < HUGE_VAL);             /* one comparison is enough */
     unsigned char on[RUN];
-    size_t done = index & 7               ? 0
-                  : isa >= GCP_ISA_AVX512 ? gcpi_avx512_mask(r, mask + index / 8, x, n, half)
-                  : half                  ? gcpi_mask_halves(r, mask + index / 8, (const gcpi_half *)x, n)
-                                          : gcpi_mask_floats(r, mask + index / 8, (const gcp_real *)x, n);
+    const int compares = GCPI_X86_MASKS && isa >= GCP_ISA_AVX512;
+    size_t done = index & 7  ? 0
+                  : compares ? gcpi_avx512_mask(r, mask + index / 8, x, n, half)
+                  : half     ? gcpi_mask_halves(r, mask + index / 8, (const gcpi_half *)x, n)
+                             : gcpi_mask_floats(r, mask + index / 8, (const gcp_real *)x, n);
     for (; (index & 7) == 0 && done + RUN <= n; done += RUN) {
         if (above) for (size_t i = 0; i < RUN; i++) on[i] = GCPI_AT(half, x, done + i) > r->low;
         else for (size_t i = 0; i < RUN; i++) on[i] = (unsigned char)gcpi_within(r, GCPI_AT(half, x, done + i));
@@ -245,7 +248,8 @@ GCPI_BODY void gcpi_bound_halves_back(const gcpi_span *s, const gcpi_rectifier *
     }
     if (!(s->n & 1)) return;
     const gcp_real g = gcpi_bounded_back(r, GCPI_AT(1, from, last), GCPI_AT(1, ys, last));
-    GCPI_PUT(1, to, last, accumulate ? GCPI_AT(1, to, last) + g : g)
+    if (accumulate) GCPI_PUT(1, to, last, GCPI_AT(1, to, last) + g)
+    else GCPI_PUT_SETTLED(1, to, last, g)
 }
 GCPI_BODY void gcpi_rectify_span_back_body(const gcpi_span *s)
 {

@@ -15,13 +15,14 @@ typedef struct gcpi_looked {
     int nan;
 } gcpi_looked;
 
-/* As FNV-1a, but eight bytes at once; the shift brings a change of the upper bits to the lower ones, else two would
-   cancel each other. What the last word has beyond the bytes is 0. */
+/* Two rounds of the mixer of MurmurHash3 (Appleby): after one, a change of the upper bits alone, as of a sign, is one
+   of a known bit, which the next word may take back. */
 static uint64_t gcpi_hash_word(uint64_t h, uint64_t word)
 {
-    h = (h ^ word) * 1099511628211u;
-    return h ^ h >> 32;
+    h = (h ^ word) * 0xff51afd7ed558ccdu;
+    return (h ^ h >> 33) * 0xc4ceb9fe1a85ec53u;
 }
+/* What the last word has beyond the bytes is 0. */
 static void gcpi_look_bytes(const gcp_target *target, const unsigned char *data, size_t size, int width, gcpi_looked *l)
 {
     enum { BYTES = 4096 };

@@ -126,12 +126,13 @@ static void gcpi_run_copy(gcpi_plan *core, unsigned char *base, const gcp_step_o
 static size_t gcpi_touched(const gcp_target *target, const unsigned char *base, size_t size, unsigned char pattern)
 {
     unsigned char some[16384];
-    for (size_t n; size > 0; size -= n) {
-        n = (size - 1) % sizeof some + 1;
+    while (size > 0) {
+        size_t n = (size - 1) % sizeof some + 1;
         gcpi_bytes_copy(target, some, base + size - n, n);
-        if (some[0] == pattern && !memcmp(some, some + 1, n - 1)) continue;
-        for (; some[n - 1] == pattern; n--) size--;
-        break;
+        const int all = some[0] == pattern && !memcmp(some, some + 1, n - 1);      /* each is as the one before */
+        if (all) size -= n;
+        else for (; some[n - 1] == pattern; n--) size--;
+        if (!all) break;
     }
     return size;
 }
