@@ -126,7 +126,7 @@ GCPI_LOOP GCPI_AVX512 size_t gcpi_avx512_mask(const gcpi_rectifier *r, unsigned 
     const gcpi_sixteen zeros = { 0 }, low = zeros + (float)r->low, last = zeros + (float)r->last;
     size_t done = 0;
     for (; sizeof(gcp_real) == sizeof(float) && done + 16 <= n; done += 16) {
-        const void *from = GCPI_FROM(half, x, done);
+        const void *from = (const unsigned char *)x + done * (half ? sizeof(gcpi_half) : sizeof(gcp_real));
         gcpi_sixteen v;
         if (half) {                                      /* by hand: gcc 12 widens it in two parts */
             gcpi_sixteen_bits wide;
