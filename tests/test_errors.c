@@ -1642,7 +1642,6 @@ static void customs(void)
     CHECK(gcp_is_nil(custom(op, 1)) && gcp_error_code(net) == GCP_E_ARGUMENT);
 }
 
-/* A forward that is not a function of its inputs: .check finds it where it is recomputed, and only there. */
 static unsigned turned;                                  /* a bit a value */
 static void turning_forward(const gcp_call *c)       /* on every other call the other sign of those values */
 {
@@ -1651,6 +1650,7 @@ static void turning_forward(const gcp_call *c)       /* on every other call the 
         ((gcp_real *)c->out[0].data)[i] =
             (calls_made & 1 && turned >> i & 1 ? -1 : 1) * ((const gcp_real *)c->in[0].data)[i];
 }
+/* A forward that is not a function of its inputs: .check finds it where it is recomputed, and only there. */
 static void drifts(gcp_op op, int last)
 {
     for (int policy = GCP_POLICY_SEGMENTS; policy <= last; policy++) {
