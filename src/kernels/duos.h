@@ -89,7 +89,7 @@ typedef uint32_t gcpi_duo_vector __attribute__((vector_size(64), may_alias));
     const gcpi_duo_vector zero = { 0 }, x = zero + *(const gcpi_duo *)(a[i] + o);                                      \
     GCPI_UNROLL for (int v = 0; v < NV; v++)                                                                           \
         __asm__("vdpbf16ps {%2, %1, %0|%0, %1, %2}" : "+v"(acc[i][v]) : "v"(x), "v"(row[v]));
-GCPI_TILES_512(gcpi_duos, GCPI_SUM_DUOS)
+GCPI_TILES_512(gcpi_duos, GCPI_SUM_DUOS, GCPI_FETCH_NONE)
 #endif
 /* The same tiles of duos. */
 static void gcpi_simd_duos(gcpi_simd *s)

@@ -37,7 +37,10 @@ typedef struct gcpi_sweep {
     gcpi_array x, w, y;
     const gcp_real *packed, *start; /* start: see gcpi_tile */
     ptrdiff_t first;                /* from x to the block's first tap, which may not be there */
-    int panel, panel_end, paced;    /* paced: the tiles prefetch the rows after them */
+    int panel, panel_end, paced;    /* paced: the tiles prefetch the rows of x after them; */
+    int near;                       /* of x and y, into L1 */
+    ptrdiff_t xstep, ystep, down;   /* values of x, of y, from row to row; of x, to the last kernel row */
+    uintptr_t tiles;                /* of GCPI_ROWS rows */
     gcp_real *rows, *sums;          /* with halves: rows of x in floats; sums, [pixel][width] */
     int base, cols, width;          /* the first column of the set, its columns, with padding */
     int begins, ends;               /* the first, the last block of the sum */
@@ -46,6 +49,24 @@ typedef struct gcpi_sweep {
 /* Bytes from a row to what is prefetched meanwhile. The hardware's own prefetching stops at the end of a page. */
 enum { GCPI_PACE_AHEAD = 4096 };
 
+/* Tile number `tile` prefetches its share of the rows after these, in x and in y, where they lie side by side. */
+static void gcpi_sweep_next(const gcpi_sweep *s, const gcp_real *x, const gcp_real *y, uintptr_t tile, gcpi_tile *t)
+{
+    const ptrdiff_t terms = t->n[0] * t->n[1] * t->n[2], xs = GCPI_ROWS * s->xstep, ys = GCPI_ROWS * s->ystep;
+    const uintptr_t xshare = (uintptr_t)xs * sizeof *x / s->tiles, yshare = (uintptr_t)ys * sizeof *y / s->tiles;
+    t->ahead = (uintptr_t)(x + xs + s->down) + tile * xshare, t->pace = xshare / (uintptr_t)terms + 1;
+    t->also = (uintptr_t)(y + ys) + tile * yshare, t->step = yshare / (uintptr_t)terms + 1;
+}
+
+/* Tiles of GCPI_ROWS rows. */
+static uintptr_t gcpi_sweep_tiles(const gcpi_sweep *s)
+{
+    int tiles = 0;
+    for (int p = s->panel; p < s->panel_end; p++)
+        tiles += GCPI_ROWS / s->g->simd.mr[gcpi_panel_of(&s->g->columns, p).nv - 1];
+    return (uintptr_t)tiles;
+}
+
 /* a and c hold GCPI_ROWS pointers. Those from `rows` on are never stored to, but must be readable. */
 GCPI_FAST static void gcpi_sweep_panels(const gcpi_sweep *s, const gcp_real *const *a, gcp_real *const *c, int rows)
 {
@@ -53,10 +74,11 @@ GCPI_FAST static void gcpi_sweep_panels(const gcpi_sweep *s, const gcp_real *con
     const gcpi_view *v = &g->v;
     const gcpi_kblock *k = &s->k, *n = &s->part;
     const int base = s->base;
+    uintptr_t tile = 0;
     ptrdiff_t terms = (ptrdiff_t)k->ny * k->nx * k->nj,
               skipped = ((ptrdiff_t)(n->y - k->y) * k->nx + (n->x - k->x)) * k->nj + (n->j - k->j);
     gcpi_tile t;
-    t.ahead = t.pace = 0, t.burst = g->simd.burst;
+    t.ahead = t.pace = 0, t.near = s->near, t.burst = g->simd.burst && !s->near;
     t.n[0] = n->ny, t.n[1] = n->nx, t.n[2] = n->nj;
     t.as[0] = v->dy * v->ws[1], t.as[1] = v->dx * v->ws[2], t.as[2] = g->halves ? 1 : v->xc;
     for (int p = s->panel; p < s->panel_end; p++) {
@@ -81,6 +103,7 @@ GCPI_FAST static void gcpi_sweep_panels(const gcpi_sweep *s, const gcp_real *con
             t.rows = gcpi_min(mr, rows - r);
             t.a = a + r, t.c = c + r;
             if (s->paced) t.ahead = (uintptr_t)a[r] + (uintptr_t)ahead;
+            if (s->near) gcpi_sweep_next(s, a[0], c[0], tile++, &t);
             gcpi_run_tile(kernel, &t, &panel);
         }
     }
@@ -171,6 +194,19 @@ GCPI_BODY void gcpi_held_add(const gcpi_sweep *s, gcpi_rows_held *w, ptrdiff_t x
     w->from[i] = x, w->at[i] = y;
 }
 
+/* How the rows after these are prefetched; whether at once. */
+static int gcpi_sweep_fetches(gcpi_sweep *s, ptrdiff_t xstep, ptrdiff_t ystep)
+{
+    const gcpi_gather *g = s->g;
+    const gcpi_view *v = &g->v;
+    const int reads = !g->halves && v->direct, even = reads && xstep == s->k.nj && s->part.nj > 0;
+    s->xstep = xstep, s->ystep = ystep, s->down = (s->part.ny - 1) * v->dy * v->ws[1];
+    s->near = even && g->simd.paces && g->sets == 1 && ystep == s->cols;
+    s->paced = even && !g->simd.burst;
+    if (s->near) s->tiles = gcpi_sweep_tiles(s);
+    return reads && g->simd.burst && !s->near && GCPI_ROWS * s->k.nj <= 2 * GCPI_L1_HALF;
+}
+
 /* Pixels `part` of the block (y and x are counted from the block's) for the terms s->part. */
 GCPI_FAST static void gcpi_sweep_pixels(gcpi_sweep *s, gcpi_block part)
 {
@@ -180,10 +216,9 @@ GCPI_FAST static void gcpi_sweep_pixels(gcpi_sweep *s, gcpi_block part)
         s->first + s->part.y * v->dy * v->ws[1] + s->part.x * v->dx * v->ws[2] +
         s->part.j * (v->direct ? g->each : 1) * v->xc;
     const ptrdiff_t xstep = v->sx * v->ws[2], ystep = g->ys[2];
-    const int burst = !g->halves && g->simd.burst && v->direct && GCPI_ROWS * s->k.nj <= 2 * GCPI_L1_HALF;
+    const int burst = gcpi_sweep_fetches(s, xstep, ystep);
     gcpi_rows_held w;
     w.rows = 0;
-    s->paced = !g->halves && !g->simd.burst && v->direct && xstep == s->k.nj;
     for (int line = 0; line < part.n * part.h; line++) {
         int b = line / part.h, py = part.y + line % part.h;
         ptrdiff_t x = first + b * v->ws[0] + py * v->sy * v->ws[1] + part.x * xstep,
@@ -192,7 +227,7 @@ GCPI_FAST static void gcpi_sweep_pixels(gcpi_sweep *s, gcpi_block part)
         for (int px = 0; px < part.w; px++) {
             gcpi_held_add(s, &w, x + px * xstep, y + px * ystep, pixel + px);
             if (w.rows < GCPI_ROWS) continue;
-            if (burst) gcpi_sweep_ahead(w.a, xstep, s->k.nj, (s->part.ny - 1) * v->dy * v->ws[1]);
+            if (burst) gcpi_sweep_ahead(w.a, xstep, s->k.nj, s->down);
             gcpi_held_run(s, &w);
         }
     }

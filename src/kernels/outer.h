@@ -140,6 +140,7 @@ static void gcpi_tile_merge(gcpi_tile *t)
    in e, spread evenly over all terms. */
 typedef struct gcpi_pace {
     uintptr_t x, e, half, tile, term; /* addresses; bytes of x, for each tile, for each term */
+    int near;                         /* see gcpi_tile */
 } gcpi_pace;
 
 /* Of what lies apart: one line of each pixel during one tile, the next line during another. */
@@ -193,6 +194,7 @@ static gcpi_pace gcpi_outer_pace(const gcpi_outer *o, const gcpi_share *s, ptrdi
                  : pixels * (uintptr_t)v->sy * (uintptr_t)v->sx * (uintptr_t)v->xs[2] * sizeof(gcp_real);
     p.tile = (p.half + (s->rows == o->es[2] ? pixels * (uintptr_t)s->rows * sizeof(gcp_real) : 0)) / tiles;
     p.term = p.tile / pixels + (p.tile > 0);
+    p.near = o->simd.paces && o->near && p.term > GCPI_LINE * sizeof(gcp_real) / 2; /* L2 is late for so many lines */
     return p;
 }
 
@@ -201,6 +203,13 @@ static int gcpi_outer_paces(const gcpi_outer *o)
 {
     int side = o->near && o->taps == 1 && o->sx == 1 && o->sy == 1 && o->v.xs[2] == o->v.channels;
     return o->units == 1 && !o->halves && (side || (o->simd.burst && o->groups == 1));
+}
+
+/* Lines that hold `values` of each pixel, wherever in a line it begins. */
+static int gcpi_piece_lines(const gcpi_pieces *p, int values)
+{
+    const uintptr_t line = GCPI_LINE * sizeof(gcp_real), at = p->from | p->pitch | line, least = at & (~at + 1);
+    return gcpi_ceil((int)((line - least) / sizeof(gcp_real)) + values, GCPI_LINE);
 }
 
 /* The panel after item p of a share, in this chunk or the next: prefetched while the last tap is summed. */
@@ -216,7 +225,7 @@ static gcpi_pieces gcpi_outer_x_next(const gcpi_outer *o, const gcpi_share *s, p
     gcpi_panel panel = gcpi_panel_of(&o->columns, p / o->taps);
     next.from = gcpi_outer_pixels(o, s, &k) + (uintptr_t)panel.first * sizeof(gcp_real);
     next.pitch = (uintptr_t)(o->sx * o->v.xs[2]) * sizeof(gcp_real);
-    next.lines = gcpi_ceil(panel.width, GCPI_LINE);
+    next.lines = gcpi_piece_lines(&next, panel.cols);
     return next;
 }
 
@@ -228,7 +237,7 @@ static gcpi_pieces gcpi_outer_e_next(const gcpi_outer *o, const gcpi_share *s, p
     gcpi_block k = gcpi_view_block(&o->v, chunk + 1);
     next.from = (uintptr_t)gcpi_outer_rows(o, s, &k).at;
     next.pitch = (uintptr_t)o->es[2] * sizeof(gcp_real);
-    next.lines = gcpi_ceil(s->rows, GCPI_LINE);
+    next.lines = gcpi_piece_lines(&next, s->rows);
     return next;
 }
 
@@ -238,7 +247,7 @@ static int gcpi_outer_piece(const gcpi_pieces *p, int i, int tiles, gcpi_tile *t
     if (!p->lines) return 0;
     int every = gcpi_max(1, tiles / p->lines), line = i / every;
     if (line >= p->lines || line * every != i) return 0;
-    t->ahead = p->from + (uintptr_t)(line * GCPI_LINE) * sizeof(gcp_real), t->pace = p->pitch;
+    t->ahead = p->from + (uintptr_t)(line * GCPI_LINE) * sizeof(gcp_real), t->pace = p->pitch, t->near = 0;
     return 1;
 }
 
@@ -249,7 +258,7 @@ static void gcpi_outer_ahead(const gcpi_share *s, int panel, int i, int tiles, g
     int at = panel * tiles + i;
     if (gcpi_outer_piece(&s->x_next, i, tiles, t)) return;
     if (gcpi_outer_piece(&s->e_next, at, (s->last - s->first) * tiles, t)) return;
-    t->pace = pace->term;
+    t->pace = pace->term, t->near = pace->near;
     uintptr_t next = (uintptr_t)at * pace->tile;
     t->ahead = next < pace->half ? pace->x + next : pace->e + next - pace->half;
 }
@@ -273,6 +282,7 @@ GCPI_FAST static void gcpi_outer_panel(const gcpi_outer *o, const gcpi_share *s,
     gcp_real *c[GCPI_MR_MAX], *d = s->d + x->d;
     gcpi_tile t;
     t.a = rows_of_e, t.c = c, t.first = 0, t.burst = o->simd.burst;
+    t.also = (uintptr_t)&t, t.step = 0;              /* a line at hand: there is nothing else */
     t.start = s->fresh ? zero : NULL, t.ss = 0;
     t.b = x->x;
     int mr, block = o->packed ? GCPI_OUTER_ROWS : s->rows;
@@ -335,7 +345,7 @@ static void gcpi_outer_task(void *arg, int index, int worker)
     for (ptrdiff_t i = begin; i < end; i++) {
         s.k = gcpi_view_block(v, i);
         s.fresh = i == begin && !(shared && o->accumulate);
-        s.pace.term = 0;
+        s.pace.term = 0, s.pace.near = 0;
         if (paces && i + 1 < end) s.pace = gcpi_outer_pace(o, &s, i + 1);
         gcpi_outer_chunk(o, &s, i, packed, window);
     }

@@ -38,7 +38,7 @@ static void gcpi_planar_row(const gcpi_gather *g, const gcp_real *window, gcp_re
     const gcp_real *a[GCPI_MR_MAX];
     gcp_real *c[GCPI_MR_MAX];
     gcpi_tile t;
-    t.a = a, t.c = c, t.ahead = t.pace = 0, t.burst = 0;
+    t.a = a, t.c = c, t.ahead = t.pace = 0, t.burst = t.near = 0;
     /* ky and channels make one run, unless reuse across kx in L1 is worth more */
     int whole = v->dy == 1 && (ptrdiff_t)v->ky * v->channels * v->ww <= GCPI_L1_HALF;
     t.n[0] = whole ? 1 : v->ky, t.n[1] = v->kx, t.n[2] = whole ? v->ky * v->channels : v->channels;
