@@ -4752,6 +4752,10 @@ typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x
 /* e is packed as [rows / 48][pixel][48]; the last block is as wide as the rows that are left. At the pitch of e, pixels
  * would compete for the same cache sets. An extra line after each block spreads them. */
 static ptrdiff_t gcpi_outer_block(ptrdiff_t pixels) { return pixels * GCPI_OUTER_ROWS + GCPI_LINE; }
+static ptrdiff_t gcpi_outer_packed(int rows, ptrdiff_t pixels)
+{
+    return gcpi_line(pixels * rows) + gcpi_ceil(rows, GCPI_OUTER_ROWS) * GCPI_LINE;
+}
 
 /* Panels of all runs, or blocked: panels of channels at all taps. */
 static int gcpi_outer_panels(const gcpi_outer *o)
@@ -4957,7 +4961,7 @@ static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
     o->splits = gcpi_outer_splits(o);
     gcpi_outer_cut(o, par);
     int rows = o->groups * o->rows, few = o->near ? GCPI_OUTER_PLAIN : GCPI_OUTER_FEW;
-    ptrdiff_t packed = gcpi_ceil(o->part, GCPI_OUTER_ROWS) * gcpi_outer_block((ptrdiff_t)o->v.bn * o->v.bh * o->v.bw);
+    ptrdiff_t packed = gcpi_outer_packed(gcpi_min(o->part, o->rows), (ptrdiff_t)o->v.bn * o->v.bh * o->v.bw);
     o->packed = o->halves || rows > (o->simd.burst ? few : GCPI_OUTER_PLAIN);
     /* bytes are the same on every core, packed or not */
     o->worker = (o->halves || rows > few ? packed : 0) + o->v.window;
@@ -13745,11 +13749,12 @@ static const char *gcpi_store_denied(const gcpi_problem *p, int tensor)
     return "an op";
 }
 
-/* A task none of whose operands is rounded runs as in a plan without halves. */
+/* A task none of whose operands is rounded (or would be) runs as in a plan without halves. */
 static gcp_store gcpi_task_store(const gcpi_problem *p, const gcpi_task *t)
 {
     for (int k = 0; p->store && k < t->count; k++)
-        if (p->items[p->operands[t->operands + k].item].rounds) return p->store;
+        if (p->items[p->operands[t->operands + k].item].rounds || p->items[p->operands[t->operands + k].item].halves)
+            return p->store;
     return GCP_STORE_REAL;
 }
 
@@ -14163,7 +14168,8 @@ static void gcpi_task_cost(const gcpi_problem *p, gcpi_task *task, const gcpi_op
     if (task->free) cost.bytes = 0;
     task->flops = cost.flops;
     task->workspace = cost.workspace ? cost.workspace + 2 * p->guard : 0;
-    const double rate = call.store ? p->target.bf16_flops_per_second : p->target.flops_per_second;
+    const int halves = call.store && row && row->flags & GCP_FLAG_BF16;
+    const double rate = halves ? p->target.bf16_flops_per_second : p->target.flops_per_second;
     task->seconds = GCPI_MAX(cost.flops / rate, cost.bytes / p->target.bytes_per_second);
 }
 
@@ -23032,29 +23038,62 @@ static int gcpi_can_halve(const gcp_tape *t)
     return 0;
 }
 
-/* What one thread alone would take less for a task's workspace. */
-static size_t gcpi_threads_take(const gcpi_problem *p, int task)
+/* A task's workspace with other options of the plan's: another number of threads, another .store. */
+static size_t gcpi_workspace_with(const gcpi_problem *p, const gcpi_task *task, int threads, gcp_store store)
 {
-    gcpi_problem one = *p;
-    gcpi_task alone = p->tasks[task];
-    if (alone.kind > GCPI_TASK_BACKWARD) return 0;
-    one.target.threads = 1;
-    gcpi_task_cost(&one, &alone, &p->tape->ops[alone.op], alone.kind == GCPI_TASK_BACKWARD);
-    return p->tasks[task].workspace - GCPI_MIN(alone.workspace, p->tasks[task].workspace);
+    gcpi_problem other = *p;
+    gcpi_task alone = *task;
+    if (task->kind > GCPI_TASK_BACKWARD) return task->workspace;
+    other.target.threads = threads, other.store = store;
+    gcpi_task_cost(&other, &alone, task->ops > 1 ? NULL : &p->tape->ops[task->op], task->kind == GCPI_TASK_BACKWARD);
+    return alone.workspace;
+}
+
+/* What one thread alone would take less for a task's workspace. */
+static size_t gcpi_threads_take(const gcpi_problem *p, const gcpi_task *task)
+{
+    return task->workspace - GCPI_MIN(gcpi_workspace_with(p, task, 1, p->store), task->workspace);
+}
+
+/* What a task cannot do without where halves lie in two bytes: its operands, each root once, and its workspace. */
+static size_t gcpi_halves_hold(const gcpi_problem *p, const gcpi_task *task)
+{
+    size_t bytes = gcpi_workspace_with(p, task, p->target.threads, GCP_STORE_BF16);
+    for (int k = 0; k < task->count; k++) {
+        const gcpi_operand *o = &p->operands[task->operands];
+        const gcpi_item *item = &p->items[o[k].item];
+        int again = 0;
+        for (int i = 0; i < k; i++) again |= p->items[o[i].item].root == item->root;
+        if (!again) bytes += item->halves ? item->bytes / 2 : item->bytes;
+    }
+    return bytes;
+}
+
+/* What GCP_STORE_BF16 would save of the least slab, as far as can be said without planning with it: half of the values
+   at the peak, less what its task's workspace grows by; never more than what the task that holds most leaves. */
+static size_t gcpi_halves_take(const gcpi_problem *p, const gcpi_lowest *at)
+{
+    const gcpi_task *task = &p->tasks[at->task];
+    const size_t grown = gcpi_workspace_with(p, task, p->target.threads, GCP_STORE_BF16),
+                 all = at->halves / 2 + task->workspace;
+    size_t most = 0;
+    for (int k = 0; k < p->task_count; k++)
+        if (p->tasks[k].kind <= GCPI_TASK_BACKWARD) most = GCPI_MAX(most, gcpi_halves_hold(p, &p->tasks[k]));
+    return GCPI_MIN(all - GCPI_MIN(all, grown), at->slab - GCPI_MIN(most, at->slab));
 }
 
 /* What else would lower a peak that holds this: each with the bytes that it saves at most. Empty: nothing. */
 static void gcpi_help_text(const gcpi_plan *core, const gcpi_lowest *at, char *text, size_t size)
 {
-    const size_t gradients = at->gradients, batch = at->batch, halves = at->halves;
+    const size_t gradients = at->gradients, batch = at->batch;
     const gcp_plan_opts *o = &core->opts;
     int adam = o->optimizer == GCP_OPTIMIZER_ADAM || o->optimizer == GCP_OPTIMIZER_ADAMW;
     size_t n = 0;
     text[0] = 0;
     if (gcpi_is_graph(&core->p)) return;
-    const size_t threads = gcpi_threads_take(&core->p, at->task);
-    if (halves && !core->p.store && sizeof(gcp_real) == sizeof(float))
-        n += (size_t)snprintf(text, size, "; .store = GCP_STORE_BF16: up to %zu less", halves / 2);
+    const size_t threads = gcpi_threads_take(&core->p, &core->p.tasks[at->task]),
+                 halves = core->p.store || sizeof(gcp_real) != sizeof(float) ? 0 : gcpi_halves_take(&core->p, at);
+    if (halves) n += (size_t)snprintf(text, size, "; .store = GCP_STORE_BF16: about %zu less", halves);
     if (adam && core->slot_bytes && n < size)
         n += (size_t)snprintf(text + n, size - n, "; SGD with momentum in place of %s: %zu less",
                               o->optimizer == GCP_OPTIMIZER_ADAM ? "Adam" : "AdamW", core->slot_bytes / 2);
@@ -26973,6 +27012,19 @@ static const char *gcpi_products_of(const gcp_target *t)
     return t->isa == GCP_ISA_AVX512_BF16 ? "; products multiply bfloat16 (AVX512-BF16)" : "; products multiply floats";
 }
 
+/* What two bytes cost at the peak: its task widens blocks, each thread its own. halves: bytes that lie. */
+static void gcpi_why_widened(const gcp_plan *plan, size_t halves, gcp_writer w)
+{
+    const gcpi_plan *core = plan->core;
+    const gcpi_task *task = &core->p.tasks[core->list.at[core->peak_at].task];
+    const size_t floats = gcpi_workspace_with(&core->p, task, core->p.target.threads, GCP_STORE_REAL),
+                 more = task->workspace - GCPI_MIN(floats, task->workspace);
+    if (more <= halves / 4) return;
+    gcpi_say(w, "the workspace takes %.3f MiB more than with floats (widened blocks, on %d thread%s)%s\n",
+             gcpi_mib(more), core->p.target.threads, core->p.target.threads == 1 ? "" : "s",
+             more > halves ? ": more than bfloat16 saves there, a float plan may take less" : "");
+}
+
 /* What lies in two bytes at the peak; and what does not, because of an op. */
 static void gcpi_why_store(const gcp_plan *plan, gcp_writer w)
 {
@@ -26990,6 +27042,7 @@ static void gcpi_why_store(const gcp_plan *plan, gcp_writer w)
     }
     gcpi_say(w, "%.3f MiB of the peak are activations in bfloat16: floats would take as much again%s\n",
              gcpi_mib(halves), gcpi_products_of(&core->p.target));
+    gcpi_why_widened(plan, halves, w);
     if (!floats) return;
     gcpi_item_name(&core->p, largest, name, sizeof name);
     gcpi_say(w, "%.3f MiB of the peak are rounded, but lie in floats, most of it %s: %s takes no bfloat16 there\n",
@@ -27120,8 +27173,10 @@ GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
                  plan->method, gcpi_mib(core->opts.budget), plan->bound_seconds / plan->keep_all_seconds,
                  100 * (1 - plan->bound_seconds / plan->seconds));
     if (core->opts.costs)
-        gcpi_say(w, ".costs gave the seconds of %d ops, %.1f %% of all ops' seconds; the others are the cost model's\n",
-                 core->p.costed, 100 * core->p.costed_share);
+        gcpi_say(w,
+                 ".costs gave the seconds of %d ops, %.1f %% of all ops' seconds; the others are the cost model's%s\n",
+                 core->p.costed, 100 * core->p.costed_share,
+                 core->p.store && core->p.costed_share < 0.5 ? ": a profile is of one .store alone" : "");
     if (plan->far_bytes)
         gcpi_say(w,
                  "%.3f MiB wait in far memory, %.3f MiB are copied in a step; computing waits for copies for %.2f %% "

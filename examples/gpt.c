@@ -176,7 +176,11 @@ static int options_read(options *o, int argc, char **argv)
         if (!known && i + 1 < argc && !strcmp(argv[i], "--budget")) known = (o->budget = bytes_of(argv[i + 1])) > 0;
         if (!known && i + 1 < argc && !strcmp(argv[i], "--store")) known = store_of(argv[i + 1], &o->store);
         if (known) i++;
-        else if (argv[i][0] == '-') return 0;
+        else if (argv[i][0] == '-') {
+            fprintf(stderr, "gpt: %s%s%s: no option, or not a value that it takes\n", argv[i], i + 1 < argc ? " " : "",
+                    i + 1 < argc ? argv[i + 1] : "");
+            return 0;
+        }
         else o->file = argv[i];
     }
     return o->width % HEAD == 0;

@@ -682,15 +682,24 @@ static void third(const gcp_call *c, const gcp_view *to, const gcp_view *from)
 static void third_forward(const gcp_call *c) { third(c, &c->out[0], &c->in[0]); }
 static void third_backward(const gcp_call *c) { third(c, &c->din[0], &c->dout[0]); }
 
+static void third_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    (void)c;
+    cost->flops = 1e12;
+}
+
 static void custom(void)
 {
     static float found[2][4 * 16 * 16 * 8];
+    const gcp_target twice = { .flops_per_second = 1e9, .bf16_flops_per_second = 2e9, .bytes_per_second = 1e15 };
     size_t taken[2];
+    double seconds[2];
     for (unsigned flag = 0; flag < 2; flag++) {
         const gcp_op op = { .name = "third",
                             .shape = half_shape,
                             .forward = third_forward,
                             .backward = third_backward,
+                            .cost = third_cost,
                             .outputs = 1,
                             .flags = flag ? GCP_FLAG_BF16 : 0 };
         static gcp_arena arena;
@@ -709,9 +718,11 @@ static void custom(void)
         CHECK(calls[flag] > 0 && calls[!flag] == 0);
         CHECK(gcp_grad(&plan, image, found[flag]) == GCP_OK);
         taken[flag] = plan.bytes;
+        seconds[flag] = gcp_plan_make(loss, .store = GCP_STORE_BF16, .target = &twice).seconds;
         CHECK(!gcp_error(net));
     }
     CHECK(!memcmp(found[0], found[1], sizeof *found));
+    CHECK_NEAR(seconds[0], 2 * seconds[1], 1e-3 * seconds[0]);          /* floats are multiplied at floats' rate */
     CHECK(taken[1] < taken[0]);
 }
 
@@ -748,6 +759,46 @@ static void graphs(void)
     gcp_graph_plan(net, "# gcp-graph 3\nt x 64 rows=4/2 width=2\n");
     CHECK(strstr(gcp_error(net), "line 2: unknown: width=2") != NULL);
     gcp_error_clear(net);
+}
+
+/* What a budget's error says that bfloat16 saves is what it saves: nothing is said where it takes more. */
+static gcp_tensor conv_net(int batch, int wide)
+{
+    static gcp_arena arena;
+    arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    net = gcp_tape_make(&arena, .ops = 32);
+    gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(batch, 16, 16, 3));
+    for (int i = 0; i < 3; i++) x = gcp_relu(gcp_batch_norm(gcp_conv2d(x, .out = wide, .k = 3, .pad = 1)));
+    return gcp_mean(x);
+}
+static size_t least_of(gcp_tensor loss, const gcp_target *target, gcp_store store, size_t *advised)
+{
+    const char *words = "; .store = GCP_STORE_BF16: about ", *advice = NULL;
+    gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = 1, .target = target, .store = store);
+    if (gcp_error(net)) advice = strstr(gcp_error(net), words);
+    *advised = advice ? (size_t)strtoul(advice + strlen(words), NULL, 10) : 0;
+    gcp_error_clear(net);
+    return plan.least_bytes;
+}
+static void told(void)
+{
+    static const struct { int batch, wide, threads, saves; } cases[] = {
+        { 4, 8, 1, 1 }, { 4, 8, 16, 0 }, { 8, 32, 2, 1 }, { 4, 32, 16, 1 }, { 1, 4, 8, 0 } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const gcp_target target = { .threads = cases[i].threads, .parallel_for = on_last, .isa = GCP_ISA_SCALAR };
+        gcp_tensor loss = conv_net(cases[i].batch, cases[i].wide);
+        size_t advised, none;
+        const size_t floats = least_of(loss, &target, GCP_STORE_REAL, &advised),
+                     halves = least_of(loss, &target, GCP_STORE_BF16, &none);
+        CHECK(!none);
+        CHECK_INT(advised > 0, ==, cases[i].saves);
+        if (advised) CHECK_NEAR((double)advised, (double)floats - (double)halves, 0.1 * (double)advised);
+        else CHECK(halves + halves / 20 > floats);
+        gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .target = &target, .store = GCP_STORE_BF16);
+        used = 0;
+        gcp_why_print(&plan, (gcp_writer){ append, NULL });
+        CHECK_INT(strstr(text, "more than bfloat16 saves there") != NULL, ==, !cases[i].saves);
+    }
 }
 
 /* ---- what is refused ---- */
@@ -815,6 +866,7 @@ int main(void)
     goes_on();
     custom();
     graphs();
+    told();
     refused();
     printf("from floats: at most %.2f of what roundings explain\n", farthest);
     return check_done();

@@ -31,6 +31,10 @@ typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x
 /* e is packed as [rows / 48][pixel][48]; the last block is as wide as the rows that are left. At the pitch of e, pixels
  * would compete for the same cache sets. An extra line after each block spreads them. */
 static ptrdiff_t gcpi_outer_block(ptrdiff_t pixels) { return pixels * GCPI_OUTER_ROWS + GCPI_LINE; }
+static ptrdiff_t gcpi_outer_packed(int rows, ptrdiff_t pixels)
+{
+    return gcpi_line(pixels * rows) + gcpi_ceil(rows, GCPI_OUTER_ROWS) * GCPI_LINE;
+}
 
 /* Panels of all runs, or blocked: panels of channels at all taps. */
 static int gcpi_outer_panels(const gcpi_outer *o)
@@ -236,7 +240,7 @@ static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
     o->splits = gcpi_outer_splits(o);
     gcpi_outer_cut(o, par);
     int rows = o->groups * o->rows, few = o->near ? GCPI_OUTER_PLAIN : GCPI_OUTER_FEW;
-    ptrdiff_t packed = gcpi_ceil(o->part, GCPI_OUTER_ROWS) * gcpi_outer_block((ptrdiff_t)o->v.bn * o->v.bh * o->v.bw);
+    ptrdiff_t packed = gcpi_outer_packed(gcpi_min(o->part, o->rows), (ptrdiff_t)o->v.bn * o->v.bh * o->v.bw);
     o->packed = o->halves || rows > (o->simd.burst ? few : GCPI_OUTER_PLAIN);
     /* bytes are the same on every core, packed or not */
     o->worker = (o->halves || rows > few ? packed : 0) + o->v.window;

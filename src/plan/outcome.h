@@ -14,29 +14,62 @@ static int gcpi_can_halve(const gcp_tape *t)
     return 0;
 }
 
-/* What one thread alone would take less for a task's workspace. */
-static size_t gcpi_threads_take(const gcpi_problem *p, int task)
+/* A task's workspace with other options of the plan's: another number of threads, another .store. */
+static size_t gcpi_workspace_with(const gcpi_problem *p, const gcpi_task *task, int threads, gcp_store store)
 {
-    gcpi_problem one = *p;
-    gcpi_task alone = p->tasks[task];
-    if (alone.kind > GCPI_TASK_BACKWARD) return 0;
-    one.target.threads = 1;
-    gcpi_task_cost(&one, &alone, &p->tape->ops[alone.op], alone.kind == GCPI_TASK_BACKWARD);
-    return p->tasks[task].workspace - GCPI_MIN(alone.workspace, p->tasks[task].workspace);
+    gcpi_problem other = *p;
+    gcpi_task alone = *task;
+    if (task->kind > GCPI_TASK_BACKWARD) return task->workspace;
+    other.target.threads = threads, other.store = store;
+    gcpi_task_cost(&other, &alone, task->ops > 1 ? NULL : &p->tape->ops[task->op], task->kind == GCPI_TASK_BACKWARD);
+    return alone.workspace;
+}
+
+/* What one thread alone would take less for a task's workspace. */
+static size_t gcpi_threads_take(const gcpi_problem *p, const gcpi_task *task)
+{
+    return task->workspace - GCPI_MIN(gcpi_workspace_with(p, task, 1, p->store), task->workspace);
+}
+
+/* What a task cannot do without where halves lie in two bytes: its operands, each root once, and its workspace. */
+static size_t gcpi_halves_hold(const gcpi_problem *p, const gcpi_task *task)
+{
+    size_t bytes = gcpi_workspace_with(p, task, p->target.threads, GCP_STORE_BF16);
+    for (int k = 0; k < task->count; k++) {
+        const gcpi_operand *o = &p->operands[task->operands];
+        const gcpi_item *item = &p->items[o[k].item];
+        int again = 0;
+        for (int i = 0; i < k; i++) again |= p->items[o[i].item].root == item->root;
+        if (!again) bytes += item->halves ? item->bytes / 2 : item->bytes;
+    }
+    return bytes;
+}
+
+/* What GCP_STORE_BF16 would save of the least slab, as far as can be said without planning with it: half of the values
+   at the peak, less what its task's workspace grows by; never more than what the task that holds most leaves. */
+static size_t gcpi_halves_take(const gcpi_problem *p, const gcpi_lowest *at)
+{
+    const gcpi_task *task = &p->tasks[at->task];
+    const size_t grown = gcpi_workspace_with(p, task, p->target.threads, GCP_STORE_BF16),
+                 all = at->halves / 2 + task->workspace;
+    size_t most = 0;
+    for (int k = 0; k < p->task_count; k++)
+        if (p->tasks[k].kind <= GCPI_TASK_BACKWARD) most = GCPI_MAX(most, gcpi_halves_hold(p, &p->tasks[k]));
+    return GCPI_MIN(all - GCPI_MIN(all, grown), at->slab - GCPI_MIN(most, at->slab));
 }
 
 /* What else would lower a peak that holds this: each with the bytes that it saves at most. Empty: nothing. */
 static void gcpi_help_text(const gcpi_plan *core, const gcpi_lowest *at, char *text, size_t size)
 {
-    const size_t gradients = at->gradients, batch = at->batch, halves = at->halves;
+    const size_t gradients = at->gradients, batch = at->batch;
     const gcp_plan_opts *o = &core->opts;
     int adam = o->optimizer == GCP_OPTIMIZER_ADAM || o->optimizer == GCP_OPTIMIZER_ADAMW;
     size_t n = 0;
     text[0] = 0;
     if (gcpi_is_graph(&core->p)) return;
-    const size_t threads = gcpi_threads_take(&core->p, at->task);
-    if (halves && !core->p.store && sizeof(gcp_real) == sizeof(float))
-        n += (size_t)snprintf(text, size, "; .store = GCP_STORE_BF16: up to %zu less", halves / 2);
+    const size_t threads = gcpi_threads_take(&core->p, &core->p.tasks[at->task]),
+                 halves = core->p.store || sizeof(gcp_real) != sizeof(float) ? 0 : gcpi_halves_take(&core->p, at);
+    if (halves) n += (size_t)snprintf(text, size, "; .store = GCP_STORE_BF16: about %zu less", halves);
     if (adam && core->slot_bytes && n < size)
         n += (size_t)snprintf(text + n, size - n, "; SGD with momentum in place of %s: %zu less",
                               o->optimizer == GCP_OPTIMIZER_ADAM ? "Adam" : "AdamW", core->slot_bytes / 2);

@@ -107,7 +107,8 @@ static void gcpi_task_cost(const gcpi_problem *p, gcpi_task *task, const gcpi_op
     if (task->free) cost.bytes = 0;
     task->flops = cost.flops;
     task->workspace = cost.workspace ? cost.workspace + 2 * p->guard : 0;
-    const double rate = call.store ? p->target.bf16_flops_per_second : p->target.flops_per_second;
+    const int halves = call.store && row && row->flags & GCP_FLAG_BF16;
+    const double rate = halves ? p->target.bf16_flops_per_second : p->target.flops_per_second;
     task->seconds = GCPI_MAX(cost.flops / rate, cost.bytes / p->target.bytes_per_second);
 }
 

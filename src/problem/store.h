@@ -69,11 +69,12 @@ static const char *gcpi_store_denied(const gcpi_problem *p, int tensor)
     return "an op";
 }
 
-/* A task none of whose operands is rounded runs as in a plan without halves. */
+/* A task none of whose operands is rounded (or would be) runs as in a plan without halves. */
 static gcp_store gcpi_task_store(const gcpi_problem *p, const gcpi_task *t)
 {
     for (int k = 0; p->store && k < t->count; k++)
-        if (p->items[p->operands[t->operands + k].item].rounds) return p->store;
+        if (p->items[p->operands[t->operands + k].item].rounds || p->items[p->operands[t->operands + k].item].halves)
+            return p->store;
     return GCP_STORE_REAL;
 }
 

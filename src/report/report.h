@@ -266,6 +266,19 @@ static const char *gcpi_products_of(const gcp_target *t)
     return t->isa == GCP_ISA_AVX512_BF16 ? "; products multiply bfloat16 (AVX512-BF16)" : "; products multiply floats";
 }
 
+/* What two bytes cost at the peak: its task widens blocks, each thread its own. halves: bytes that lie. */
+static void gcpi_why_widened(const gcp_plan *plan, size_t halves, gcp_writer w)
+{
+    const gcpi_plan *core = plan->core;
+    const gcpi_task *task = &core->p.tasks[core->list.at[core->peak_at].task];
+    const size_t floats = gcpi_workspace_with(&core->p, task, core->p.target.threads, GCP_STORE_REAL),
+                 more = task->workspace - GCPI_MIN(floats, task->workspace);
+    if (more <= halves / 4) return;
+    gcpi_say(w, "the workspace takes %.3f MiB more than with floats (widened blocks, on %d thread%s)%s\n",
+             gcpi_mib(more), core->p.target.threads, core->p.target.threads == 1 ? "" : "s",
+             more > halves ? ": more than bfloat16 saves there, a float plan may take less" : "");
+}
+
 /* What lies in two bytes at the peak; and what does not, because of an op. */
 static void gcpi_why_store(const gcp_plan *plan, gcp_writer w)
 {
@@ -283,6 +296,7 @@ static void gcpi_why_store(const gcp_plan *plan, gcp_writer w)
     }
     gcpi_say(w, "%.3f MiB of the peak are activations in bfloat16: floats would take as much again%s\n",
              gcpi_mib(halves), gcpi_products_of(&core->p.target));
+    gcpi_why_widened(plan, halves, w);
     if (!floats) return;
     gcpi_item_name(&core->p, largest, name, sizeof name);
     gcpi_say(w, "%.3f MiB of the peak are rounded, but lie in floats, most of it %s: %s takes no bfloat16 there\n",
@@ -413,8 +427,10 @@ GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
                  plan->method, gcpi_mib(core->opts.budget), plan->bound_seconds / plan->keep_all_seconds,
                  100 * (1 - plan->bound_seconds / plan->seconds));
     if (core->opts.costs)
-        gcpi_say(w, ".costs gave the seconds of %d ops, %.1f %% of all ops' seconds; the others are the cost model's\n",
-                 core->p.costed, 100 * core->p.costed_share);
+        gcpi_say(w,
+                 ".costs gave the seconds of %d ops, %.1f %% of all ops' seconds; the others are the cost model's%s\n",
+                 core->p.costed, 100 * core->p.costed_share,
+                 core->p.store && core->p.costed_share < 0.5 ? ": a profile is of one .store alone" : "");
     if (plan->far_bytes)
         gcpi_say(w,
                  "%.3f MiB wait in far memory, %.3f MiB are copied in a step; computing waits for copies for %.2f %% "
