@@ -2972,7 +2972,8 @@ enum {
     GCPI_SKIPS_TAPS = 16,                                /* more taps make too many kinds of pixels */
     GCPI_TILE_TERMS = 16,                                /* a tile takes as long beside its terms, */
     GCPI_KIND_TERMS = 96,                                /* a kind of pixels beside its tiles */
-    GCPI_K_BLOCK = 1024,                                 /* terms summed in one pass */
+    GCPI_K_BLOCK = 1024,                                 /* terms summed in one pass; so many where the next */
+    GCPI_PLACE_K = 512,                                  /* rows of w are prefetched in place */
     GCPI_PACK_MAX = 786432 / (int)sizeof(gcp_real),      /* packed weights of a worker: fit in L2 */
     GCPI_L1_HALF = 16384 / (int)sizeof(gcp_real),        /* values that fill half of L1 */
     GCPI_PLANAR_COLS = 64,                               /* planar: at most so many output channels */
@@ -3802,6 +3803,30 @@ static gcpi_kernel *gcpi_kernel_of(const gcpi_simd *simd, int nv, int rows, int 
     return five ? simd->five : simd->kernel[nv - 1];
 }
 
+/* What is prefetched of pieces (pixels, rows of weights) that lie apart: one line of each during a tile, the next
+   line during another. */
+typedef struct gcpi_pieces {
+    uintptr_t from, pitch;
+    int lines; /* of a piece; 0: nothing is to come */
+} gcpi_pieces;
+
+/* Lines that hold `values` of each piece, wherever in a line it begins. */
+static int gcpi_piece_lines(const gcpi_pieces *p, int values)
+{
+    const uintptr_t line = GCPI_LINE * sizeof(gcp_real), at = p->from | p->pitch | line, least = at & (~at + 1);
+    return gcpi_ceil((int)((line - least) / sizeof(gcp_real)) + values, GCPI_LINE);
+}
+
+/* Takes the pieces that are due in tile i of `tiles`. */
+static int gcpi_piece_take(const gcpi_pieces *p, int i, int tiles, gcpi_tile *t)
+{
+    if (!p->lines) return 0;
+    int every = gcpi_max(1, tiles / p->lines), line = i / every;
+    if (line >= p->lines || line * every != i) return 0;
+    t->ahead = p->from + (uintptr_t)(line * GCPI_LINE) * sizeof(gcp_real), t->pace = p->pitch, t->near = 0;
+    return 1;
+}
+
 /* Runs a kernel on a tile of a padded panel: c goes through a full-width copy, and the tile does not know its lines. */
 GCPI_FAST static void gcpi_run_padded(gcpi_kernel *kernel, const gcpi_tile *t, const gcpi_panel *p)
 {
@@ -4068,7 +4093,8 @@ typedef struct gcpi_gather {
     int by, bx, bj;           /* a block of the sum: kernel rows, runs, terms of a run */
     int panels, sets;         /* panels packed together (a set); how many sets */
     int resident;             /* a set is packed for the whole sum, and kept for the next tasks */
-    int place;                /* panels of w that are full are read in place */
+    int place;                /* panels of w that are full are read in place; */
+    int ahead;                /* and those of the next block are prefetched */
     /* values: packed; with halves: rows of x, sums for y, in floats; in all of a worker's scratch */
     ptrdiff_t pack, rows, sums, worker;
     int blocks;               /* of the sum */
@@ -4183,6 +4209,14 @@ static int gcpi_gather_place(const gcpi_gather *g, ptrdiff_t terms)
            (double)v->n * v->ho * v->wo <= most;
 }
 
+/* Whether each block of the sum prefetches the rows of w that the next one reads: where tiles are enough for it. */
+static int gcpi_gather_ahead(const gcpi_gather *g)
+{
+    const gcpi_view *v = &g->v;
+    return g->place && g->simd.paces && !g->halves && g->panels == 1 && v->ky * v->runs == 1 && v->len > 0 &&
+           (double)v->n * v->ho * v->wo >= GCPI_PLACE_FEW;
+}
+
 /* Whether a panel of w is read in place: kernels read whole vectors. */
 static int gcpi_panel_place(const gcpi_gather *g, const gcpi_panel *p) { return g->place && p->cols == p->width; }
 
@@ -4237,6 +4271,8 @@ static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     g->sets = gcpi_ceil(g->columns.panels, g->panels);
     if (g->sets > 1) gcpi_gather_cut(g, par);
     g->place = gcpi_gather_place(g, g->by * g->bx * g->bj);
+    g->ahead = gcpi_gather_ahead(g);
+    if (g->ahead) g->bj = gcpi_even(g->v.len, GCPI_PLACE_K); /* in floats no sum and no byte depends on it */
     g->pack = gcpi_line((terms + 1) * g->panels * width); /* not less in place: a plan asks before it knows pitches */
     if (g->halves) gcpi_gather_floats(g, width);
     g->worker = GCPI_LINE + g->pack + g->rows + g->sums + g->v.window;
@@ -4407,6 +4443,8 @@ typedef struct gcpi_sweep {
     int near;                       /* of x and y, into L1 */
     ptrdiff_t xstep, ystep, down;   /* values of x, of y, from row to row; of x, to the last kernel row */
     uintptr_t tiles;                /* of GCPI_ROWS rows */
+    gcpi_pieces w_next;             /* the next block's rows of w, and the tiles that prefetch them: */
+    int w_tile, w_tiles;            /* done, in all */
     gcp_real *rows, *sums;          /* with halves: rows of x in floats; sums, [pixel][width] */
     int base, cols, width;          /* the first column of the set, its columns, with padding */
     int begins, ends;               /* the first, the last block of the sum */
@@ -4434,7 +4472,7 @@ static uintptr_t gcpi_sweep_tiles(const gcpi_sweep *s)
 }
 
 /* a and c hold GCPI_ROWS pointers. Those from `rows` on are never stored to, but must be readable. */
-GCPI_FAST static void gcpi_sweep_panels(const gcpi_sweep *s, const gcp_real *const *a, gcp_real *const *c, int rows)
+GCPI_FAST static void gcpi_sweep_panels(gcpi_sweep *s, const gcp_real *const *a, gcp_real *const *c, int rows)
 {
     const gcpi_gather *g = s->g;
     const gcpi_view *v = &g->v;
@@ -4470,6 +4508,7 @@ GCPI_FAST static void gcpi_sweep_panels(const gcpi_sweep *s, const gcp_real *con
             t.a = a + r, t.c = c + r;
             if (s->paced) t.ahead = (uintptr_t)a[r] + (uintptr_t)ahead;
             if (s->near) gcpi_sweep_next(s, a[0], c[0], tile++, &t);
+            else if (g->ahead && !gcpi_piece_take(&s->w_next, s->w_tile++, s->w_tiles, &t)) t.pace = 0;
             gcpi_run_tile(kernel, &t, &panel);
         }
     }
@@ -4537,7 +4576,7 @@ GCPI_FAST static void gcpi_held_store(const gcpi_sweep *s, const gcpi_rows_held 
 }
 
 /* Sums the rows that are collected. Those from `rows` on repeat the first. */
-GCPI_FAST static void gcpi_held_run(const gcpi_sweep *s, gcpi_rows_held *w)
+GCPI_FAST static void gcpi_held_run(gcpi_sweep *s, gcpi_rows_held *w)
 {
     const gcpi_gather *g = s->g;
     if (g->halves) gcpi_held_load(s, w);
@@ -4643,6 +4682,19 @@ static void gcpi_gather_pack_set(const gcpi_gather *g, const gcpi_sweep *s, gcp_
     }
 }
 
+/* The rows of w that the next block of the sum reads in place. */
+static void gcpi_gather_next(const gcpi_gather *g, gcpi_sweep *s)
+{
+    const gcpi_panel p = gcpi_panel_of(&g->columns, s->panel);
+    const ptrdiff_t next = s->k.j + s->k.nj;
+    memset(&s->w_next, 0, sizeof s->w_next);
+    if (next >= g->v.len || !gcpi_panel_place(g, &p)) return;
+    s->w_next.from = (uintptr_t)((const gcp_real *)s->w.at + next * g->ws[2] + p.first);
+    s->w_next.pitch = (uintptr_t)g->ws[2] * sizeof(gcp_real);
+    s->w_next.lines = gcpi_piece_lines(&s->w_next, p.cols);
+    s->w_tile = 0, s->w_tiles = gcpi_ceil(s->block.n * s->block.h * s->block.w, g->simd.mr[p.nv - 1]);
+}
+
 /* The starting values of a set: the bias, or zeros. */
 static void gcpi_gather_start(const gcpi_gather *g, int group, int first, int width, gcp_real *out)
 {
@@ -4696,6 +4748,7 @@ static void gcpi_gather_task(void *arg, int index, int worker)
                 s.k.nj = gcpi_min(g->bj, v->len - s.k.j);
                 if (!packed) gcpi_gather_pack_set(g, &s, out);
                 s.packed = out;
+                if (g->ahead) gcpi_gather_next(g, &s);
                 s.begins = !s.k.y && !s.k.x && !s.k.j;
                 s.ends = s.k.y + g->by >= v->ky && s.k.x + g->bx >= v->runs && s.k.j + g->bj >= v->len;
                 gcpi_sweep_block(&s);
@@ -5117,12 +5170,6 @@ typedef struct gcpi_pace {
     int near;                         /* see gcpi_tile */
 } gcpi_pace;
 
-/* Of what lies apart: one line of each pixel during one tile, the next line during another. */
-typedef struct gcpi_pieces {
-    uintptr_t from, pitch;
-    int lines; /* of a pixel; 0: nothing is to come */
-} gcpi_pieces;
-
 /* A task: some rows and panels of d, at one chunk after the other. */
 typedef struct gcpi_share {
     int group, row, rows, first, last; /* rows from `row` on; panels first .. last - 1 */
@@ -5179,13 +5226,6 @@ static int gcpi_outer_paces(const gcpi_outer *o)
     return o->units == 1 && !o->halves && (side || (o->simd.burst && o->groups == 1));
 }
 
-/* Lines that hold `values` of each pixel, wherever in a line it begins. */
-static int gcpi_piece_lines(const gcpi_pieces *p, int values)
-{
-    const uintptr_t line = GCPI_LINE * sizeof(gcp_real), at = p->from | p->pitch | line, least = at & (~at + 1);
-    return gcpi_ceil((int)((line - least) / sizeof(gcp_real)) + values, GCPI_LINE);
-}
-
 /* The panel after item p of a share, in this chunk or the next: prefetched while the last tap is summed. */
 static gcpi_pieces gcpi_outer_x_next(const gcpi_outer *o, const gcpi_share *s, ptrdiff_t chunk, int p)
 {
@@ -5215,23 +5255,13 @@ static gcpi_pieces gcpi_outer_e_next(const gcpi_outer *o, const gcpi_share *s, p
     return next;
 }
 
-/* Takes the pieces that are due in tile i of `tiles`. */
-static int gcpi_outer_piece(const gcpi_pieces *p, int i, int tiles, gcpi_tile *t)
-{
-    if (!p->lines) return 0;
-    int every = gcpi_max(1, tiles / p->lines), line = i / every;
-    if (line >= p->lines || line * every != i) return 0;
-    t->ahead = p->from + (uintptr_t)(line * GCPI_LINE) * sizeof(gcp_real), t->pace = p->pitch, t->near = 0;
-    return 1;
-}
-
 /* What tile i of the panel-th panel prefetches. */
 static void gcpi_outer_ahead(const gcpi_share *s, int panel, int i, int tiles, gcpi_tile *t)
 {
     const gcpi_pace *pace = &s->pace;
     int at = panel * tiles + i;
-    if (gcpi_outer_piece(&s->x_next, i, tiles, t)) return;
-    if (gcpi_outer_piece(&s->e_next, at, (s->last - s->first) * tiles, t)) return;
+    if (gcpi_piece_take(&s->x_next, i, tiles, t)) return;
+    if (gcpi_piece_take(&s->e_next, at, (s->last - s->first) * tiles, t)) return;
     t->pace = pace->term, t->near = pace->near;
     uintptr_t next = (uintptr_t)at * pace->tile;
     t->ahead = next < pace->half ? pace->x + next : pace->e + next - pace->half;

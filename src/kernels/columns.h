@@ -115,6 +115,30 @@ static gcpi_kernel *gcpi_kernel_of(const gcpi_simd *simd, int nv, int rows, int 
     return five ? simd->five : simd->kernel[nv - 1];
 }
 
+/* What is prefetched of pieces (pixels, rows of weights) that lie apart: one line of each during a tile, the next
+   line during another. */
+typedef struct gcpi_pieces {
+    uintptr_t from, pitch;
+    int lines; /* of a piece; 0: nothing is to come */
+} gcpi_pieces;
+
+/* Lines that hold `values` of each piece, wherever in a line it begins. */
+static int gcpi_piece_lines(const gcpi_pieces *p, int values)
+{
+    const uintptr_t line = GCPI_LINE * sizeof(gcp_real), at = p->from | p->pitch | line, least = at & (~at + 1);
+    return gcpi_ceil((int)((line - least) / sizeof(gcp_real)) + values, GCPI_LINE);
+}
+
+/* Takes the pieces that are due in tile i of `tiles`. */
+static int gcpi_piece_take(const gcpi_pieces *p, int i, int tiles, gcpi_tile *t)
+{
+    if (!p->lines) return 0;
+    int every = gcpi_max(1, tiles / p->lines), line = i / every;
+    if (line >= p->lines || line * every != i) return 0;
+    t->ahead = p->from + (uintptr_t)(line * GCPI_LINE) * sizeof(gcp_real), t->pace = p->pitch, t->near = 0;
+    return 1;
+}
+
 /* Runs a kernel on a tile of a padded panel: c goes through a full-width copy, and the tile does not know its lines. */
 GCPI_FAST static void gcpi_run_padded(gcpi_kernel *kernel, const gcpi_tile *t, const gcpi_panel *p)
 {

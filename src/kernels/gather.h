@@ -41,6 +41,8 @@ typedef struct gcpi_sweep {
     int near;                       /* of x and y, into L1 */
     ptrdiff_t xstep, ystep, down;   /* values of x, of y, from row to row; of x, to the last kernel row */
     uintptr_t tiles;                /* of GCPI_ROWS rows */
+    gcpi_pieces w_next;             /* the next block's rows of w, and the tiles that prefetch them: */
+    int w_tile, w_tiles;            /* done, in all */
     gcp_real *rows, *sums;          /* with halves: rows of x in floats; sums, [pixel][width] */
     int base, cols, width;          /* the first column of the set, its columns, with padding */
     int begins, ends;               /* the first, the last block of the sum */
@@ -68,7 +70,7 @@ static uintptr_t gcpi_sweep_tiles(const gcpi_sweep *s)
 }
 
 /* a and c hold GCPI_ROWS pointers. Those from `rows` on are never stored to, but must be readable. */
-GCPI_FAST static void gcpi_sweep_panels(const gcpi_sweep *s, const gcp_real *const *a, gcp_real *const *c, int rows)
+GCPI_FAST static void gcpi_sweep_panels(gcpi_sweep *s, const gcp_real *const *a, gcp_real *const *c, int rows)
 {
     const gcpi_gather *g = s->g;
     const gcpi_view *v = &g->v;
@@ -104,6 +106,7 @@ GCPI_FAST static void gcpi_sweep_panels(const gcpi_sweep *s, const gcp_real *con
             t.a = a + r, t.c = c + r;
             if (s->paced) t.ahead = (uintptr_t)a[r] + (uintptr_t)ahead;
             if (s->near) gcpi_sweep_next(s, a[0], c[0], tile++, &t);
+            else if (g->ahead && !gcpi_piece_take(&s->w_next, s->w_tile++, s->w_tiles, &t)) t.pace = 0;
             gcpi_run_tile(kernel, &t, &panel);
         }
     }
@@ -171,7 +174,7 @@ GCPI_FAST static void gcpi_held_store(const gcpi_sweep *s, const gcpi_rows_held 
 }
 
 /* Sums the rows that are collected. Those from `rows` on repeat the first. */
-GCPI_FAST static void gcpi_held_run(const gcpi_sweep *s, gcpi_rows_held *w)
+GCPI_FAST static void gcpi_held_run(gcpi_sweep *s, gcpi_rows_held *w)
 {
     const gcpi_gather *g = s->g;
     if (g->halves) gcpi_held_load(s, w);
@@ -277,6 +280,19 @@ static void gcpi_gather_pack_set(const gcpi_gather *g, const gcpi_sweep *s, gcp_
     }
 }
 
+/* The rows of w that the next block of the sum reads in place. */
+static void gcpi_gather_next(const gcpi_gather *g, gcpi_sweep *s)
+{
+    const gcpi_panel p = gcpi_panel_of(&g->columns, s->panel);
+    const ptrdiff_t next = s->k.j + s->k.nj;
+    memset(&s->w_next, 0, sizeof s->w_next);
+    if (next >= g->v.len || !gcpi_panel_place(g, &p)) return;
+    s->w_next.from = (uintptr_t)((const gcp_real *)s->w.at + next * g->ws[2] + p.first);
+    s->w_next.pitch = (uintptr_t)g->ws[2] * sizeof(gcp_real);
+    s->w_next.lines = gcpi_piece_lines(&s->w_next, p.cols);
+    s->w_tile = 0, s->w_tiles = gcpi_ceil(s->block.n * s->block.h * s->block.w, g->simd.mr[p.nv - 1]);
+}
+
 /* The starting values of a set: the bias, or zeros. */
 static void gcpi_gather_start(const gcpi_gather *g, int group, int first, int width, gcp_real *out)
 {
@@ -330,6 +346,7 @@ static void gcpi_gather_task(void *arg, int index, int worker)
                 s.k.nj = gcpi_min(g->bj, v->len - s.k.j);
                 if (!packed) gcpi_gather_pack_set(g, &s, out);
                 s.packed = out;
+                if (g->ahead) gcpi_gather_next(g, &s);
                 s.begins = !s.k.y && !s.k.x && !s.k.j;
                 s.ends = s.k.y + g->by >= v->ky && s.k.x + g->bx >= v->runs && s.k.j + g->bj >= v->len;
                 gcpi_sweep_block(&s);

@@ -29,7 +29,8 @@ typedef struct gcpi_gather {
     int by, bx, bj;           /* a block of the sum: kernel rows, runs, terms of a run */
     int panels, sets;         /* panels packed together (a set); how many sets */
     int resident;             /* a set is packed for the whole sum, and kept for the next tasks */
-    int place;                /* panels of w that are full are read in place */
+    int place;                /* panels of w that are full are read in place; */
+    int ahead;                /* and those of the next block are prefetched */
     /* values: packed; with halves: rows of x, sums for y, in floats; in all of a worker's scratch */
     ptrdiff_t pack, rows, sums, worker;
     int blocks;               /* of the sum */
@@ -144,6 +145,14 @@ static int gcpi_gather_place(const gcpi_gather *g, ptrdiff_t terms)
            (double)v->n * v->ho * v->wo <= most;
 }
 
+/* Whether each block of the sum prefetches the rows of w that the next one reads: where tiles are enough for it. */
+static int gcpi_gather_ahead(const gcpi_gather *g)
+{
+    const gcpi_view *v = &g->v;
+    return g->place && g->simd.paces && !g->halves && g->panels == 1 && v->ky * v->runs == 1 && v->len > 0 &&
+           (double)v->n * v->ho * v->wo >= GCPI_PLACE_FEW;
+}
+
 /* Whether a panel of w is read in place: kernels read whole vectors. */
 static int gcpi_panel_place(const gcpi_gather *g, const gcpi_panel *p) { return g->place && p->cols == p->width; }
 
@@ -198,6 +207,8 @@ static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     g->sets = gcpi_ceil(g->columns.panels, g->panels);
     if (g->sets > 1) gcpi_gather_cut(g, par);
     g->place = gcpi_gather_place(g, g->by * g->bx * g->bj);
+    g->ahead = gcpi_gather_ahead(g);
+    if (g->ahead) g->bj = gcpi_even(g->v.len, GCPI_PLACE_K); /* in floats no sum and no byte depends on it */
     g->pack = gcpi_line((terms + 1) * g->panels * width); /* not less in place: a plan asks before it knows pitches */
     if (g->halves) gcpi_gather_floats(g, width);
     g->worker = GCPI_LINE + g->pack + g->rows + g->sums + g->v.window;

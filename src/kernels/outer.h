@@ -143,12 +143,6 @@ typedef struct gcpi_pace {
     int near;                         /* see gcpi_tile */
 } gcpi_pace;
 
-/* Of what lies apart: one line of each pixel during one tile, the next line during another. */
-typedef struct gcpi_pieces {
-    uintptr_t from, pitch;
-    int lines; /* of a pixel; 0: nothing is to come */
-} gcpi_pieces;
-
 /* A task: some rows and panels of d, at one chunk after the other. */
 typedef struct gcpi_share {
     int group, row, rows, first, last; /* rows from `row` on; panels first .. last - 1 */
@@ -205,13 +199,6 @@ static int gcpi_outer_paces(const gcpi_outer *o)
     return o->units == 1 && !o->halves && (side || (o->simd.burst && o->groups == 1));
 }
 
-/* Lines that hold `values` of each pixel, wherever in a line it begins. */
-static int gcpi_piece_lines(const gcpi_pieces *p, int values)
-{
-    const uintptr_t line = GCPI_LINE * sizeof(gcp_real), at = p->from | p->pitch | line, least = at & (~at + 1);
-    return gcpi_ceil((int)((line - least) / sizeof(gcp_real)) + values, GCPI_LINE);
-}
-
 /* The panel after item p of a share, in this chunk or the next: prefetched while the last tap is summed. */
 static gcpi_pieces gcpi_outer_x_next(const gcpi_outer *o, const gcpi_share *s, ptrdiff_t chunk, int p)
 {
@@ -241,23 +228,13 @@ static gcpi_pieces gcpi_outer_e_next(const gcpi_outer *o, const gcpi_share *s, p
     return next;
 }
 
-/* Takes the pieces that are due in tile i of `tiles`. */
-static int gcpi_outer_piece(const gcpi_pieces *p, int i, int tiles, gcpi_tile *t)
-{
-    if (!p->lines) return 0;
-    int every = gcpi_max(1, tiles / p->lines), line = i / every;
-    if (line >= p->lines || line * every != i) return 0;
-    t->ahead = p->from + (uintptr_t)(line * GCPI_LINE) * sizeof(gcp_real), t->pace = p->pitch, t->near = 0;
-    return 1;
-}
-
 /* What tile i of the panel-th panel prefetches. */
 static void gcpi_outer_ahead(const gcpi_share *s, int panel, int i, int tiles, gcpi_tile *t)
 {
     const gcpi_pace *pace = &s->pace;
     int at = panel * tiles + i;
-    if (gcpi_outer_piece(&s->x_next, i, tiles, t)) return;
-    if (gcpi_outer_piece(&s->e_next, at, (s->last - s->first) * tiles, t)) return;
+    if (gcpi_piece_take(&s->x_next, i, tiles, t)) return;
+    if (gcpi_piece_take(&s->e_next, at, (s->last - s->first) * tiles, t)) return;
     t->pace = pace->term, t->near = pace->near;
     uintptr_t next = (uintptr_t)at * pace->tile;
     t->ahead = next < pace->half ? pace->x + next : pace->e + next - pace->half;
