@@ -56,8 +56,9 @@ static void gcpi_sweep_next(const gcpi_sweep *s, const gcp_real *x, const gcp_re
 {
     const ptrdiff_t terms = t->n[0] * t->n[1] * t->n[2], xs = GCPI_ROWS * s->xstep, ys = GCPI_ROWS * s->ystep;
     const uintptr_t xshare = (uintptr_t)xs * sizeof *x / s->tiles, yshare = (uintptr_t)ys * sizeof *y / s->tiles;
-    t->ahead = (uintptr_t)(x + xs + s->down) + tile * xshare, t->pace = xshare / (uintptr_t)terms + 1;
-    t->also = (uintptr_t)(y + ys) + tile * yshare, t->step = yshare / (uintptr_t)terms + 1;
+    t->ahead = (uintptr_t)x + (uintptr_t)(xs + s->down) * sizeof *x + tile * xshare;
+    t->also = (uintptr_t)y + (uintptr_t)ys * sizeof *y + tile * yshare;
+    t->pace = xshare / (uintptr_t)terms + 1, t->step = yshare / (uintptr_t)terms + 1;
 }
 
 /* Tiles of GCPI_ROWS rows. */
