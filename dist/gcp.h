@@ -4806,6 +4806,7 @@ typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x
 /* e is packed as [rows / 48][pixel][48]; the last block is as wide as the rows that are left. At the pitch of e, pixels
  * would compete for the same cache sets. An extra line after each block spreads them. */
 static ptrdiff_t gcpi_outer_block(ptrdiff_t pixels) { return pixels * GCPI_OUTER_ROWS + GCPI_LINE; }
+/* Room for so many rows at so many pixels. */
 static ptrdiff_t gcpi_outer_packed(int rows, ptrdiff_t pixels)
 {
     return gcpi_line(pixels * rows) + gcpi_ceil(rows, GCPI_OUTER_ROWS) * GCPI_LINE;
@@ -27043,7 +27044,7 @@ static const char *gcpi_products_of(const gcp_target *t)
     return t->isa == GCP_ISA_AVX512_BF16 ? "; products multiply bfloat16 (AVX512-BF16)" : "; products multiply floats";
 }
 
-/* What two bytes cost at the peak: its task widens blocks, each thread its own. halves: bytes that lie. */
+/* What two bytes cost at the peak: its task widens blocks, each thread its own. halves: bytes that lie in bfloat16. */
 static void gcpi_why_widened(const gcp_plan *plan, size_t halves, gcp_writer w)
 {
     const gcpi_plan *core = plan->core;

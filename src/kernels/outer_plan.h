@@ -31,6 +31,7 @@ typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x
 /* e is packed as [rows / 48][pixel][48]; the last block is as wide as the rows that are left. At the pitch of e, pixels
  * would compete for the same cache sets. An extra line after each block spreads them. */
 static ptrdiff_t gcpi_outer_block(ptrdiff_t pixels) { return pixels * GCPI_OUTER_ROWS + GCPI_LINE; }
+/* Room for so many rows at so many pixels. */
 static ptrdiff_t gcpi_outer_packed(int rows, ptrdiff_t pixels)
 {
     return gcpi_line(pixels * rows) + gcpi_ceil(rows, GCPI_OUTER_ROWS) * GCPI_LINE;

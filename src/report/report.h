@@ -266,7 +266,7 @@ static const char *gcpi_products_of(const gcp_target *t)
     return t->isa == GCP_ISA_AVX512_BF16 ? "; products multiply bfloat16 (AVX512-BF16)" : "; products multiply floats";
 }
 
-/* What two bytes cost at the peak: its task widens blocks, each thread its own. halves: bytes that lie. */
+/* What two bytes cost at the peak: its task widens blocks, each thread its own. halves: bytes that lie in bfloat16. */
 static void gcpi_why_widened(const gcp_plan *plan, size_t halves, gcp_writer w)
 {
     const gcpi_plan *core = plan->core;
