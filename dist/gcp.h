@@ -2972,8 +2972,8 @@ enum {
     GCPI_SKIPS_TAPS = 16,                                /* more taps make too many kinds of pixels */
     GCPI_TILE_TERMS = 16,                                /* a tile takes as long beside its terms, */
     GCPI_KIND_TERMS = 96,                                /* a kind of pixels beside its tiles */
-    GCPI_K_BLOCK = 1024,                                 /* terms summed in one pass; so many where the next */
-    GCPI_PLACE_K = 512,                                  /* rows of w are prefetched in place */
+    GCPI_K_BLOCK = 1024,                                 /* terms summed in one pass; and where rows of w are read */
+    GCPI_PLACE_K = 512,                                  /* in place, and the next pass's are prefetched meanwhile */
     GCPI_PACK_MAX = 786432 / (int)sizeof(gcp_real),      /* packed weights of a worker: fit in L2 */
     GCPI_L1_HALF = 16384 / (int)sizeof(gcp_real),        /* values that fill half of L1 */
     GCPI_PLANAR_COLS = 64,                               /* planar: at most so many output channels */
@@ -3291,7 +3291,7 @@ static int gcpi_core_bursts(void)
 #endif
 }
 
-/* Whether a core likes what comes next prefetched evenly, into L1: Zen 4 (1x1 convolutions gain 10 to 25 %). A term of
+/* Whether a core likes what comes next prefetched evenly, into L1: Zen 4 (1x1 convolutions gain 6 to 25 %). A term of
    AVX2's tiles is too short for it. */
 static int gcpi_core_paces(void)
 {
@@ -23114,7 +23114,7 @@ static size_t gcpi_halves_take(const gcpi_problem *p, const gcpi_lowest *at)
     return GCPI_MIN(all - GCPI_MIN(all, grown), at->slab - GCPI_MIN(most, at->slab));
 }
 
-/* What else would lower a peak that holds this: each with the bytes that it saves at most. Empty: nothing. */
+/* What else would lower a peak that holds this: each with the bytes that it saves, at most or about. Empty: nothing. */
 static void gcpi_help_text(const gcpi_plan *core, const gcpi_lowest *at, char *text, size_t size)
 {
     const size_t gradients = at->gradients, batch = at->batch;

@@ -305,15 +305,11 @@ static int print_curve(const options *o, const gcp_plan *keep, size_t least)
     return write_curve(o->csv, gcp_sweep_csv, points, o->curve) && write_curve(o->svg, gcp_sweep_svg, points, o->curve);
 }
 
-/* bfloat16's keep-all beside float's. */
-static int print_float(const options *o, const gcp_plan *keep)
+/* bfloat16's keep-all, made with `all`, beside float's. */
+static int print_float(gcp_plan_opts all, const gcp_plan *keep)
 {
-    gcp_plan_opts p = plan_options(o);
-    p.policy = GCP_POLICY_KEEP_ALL;
-    p.effort = GCP_EFFORT_DEFAULT;
-    p.store = GCP_STORE_REAL;
-    p.progress = NULL;
-    gcp_plan floats = plan_any(p);
+    all.store = GCP_STORE_REAL;
+    gcp_plan floats = plan_any(all);
     if (!gcp_plan_ok(&floats)) return failed();
     printf("in float keeping all takes %.1f MiB; by the cost model bfloat16 takes %.2f of its time%s\n\n",
            mib(floats.bytes), keep->seconds / floats.seconds,
@@ -337,7 +333,7 @@ static int run(const options *o)
     if (o->net)
         printf("%s, batch %d, %dx%d%s: ", o->net->name, o->batch, o->image, o->image, store_said(o->store));
     printf("keeping all takes %.1f MiB, the least that works is %.1f MiB\n\n", mib(keep.bytes), mib(least));
-    if (o->store && !print_float(o, &keep)) return 0;
+    if (o->store && !print_float(all, &keep)) return 0;
     if (o->budget && !print_budget(o, &keep)) return 0;
     if (o->curve && !print_curve(o, &keep, least)) return 0;
     if (o->max_batch) {

@@ -95,8 +95,8 @@ enum {
     GCPI_SKIPS_TAPS = 16,                                /* more taps make too many kinds of pixels */
     GCPI_TILE_TERMS = 16,                                /* a tile takes as long beside its terms, */
     GCPI_KIND_TERMS = 96,                                /* a kind of pixels beside its tiles */
-    GCPI_K_BLOCK = 1024,                                 /* terms summed in one pass; so many where the next */
-    GCPI_PLACE_K = 512,                                  /* rows of w are prefetched in place */
+    GCPI_K_BLOCK = 1024,                                 /* terms summed in one pass; and where rows of w are read */
+    GCPI_PLACE_K = 512,                                  /* in place, and the next pass's are prefetched meanwhile */
     GCPI_PACK_MAX = 786432 / (int)sizeof(gcp_real),      /* packed weights of a worker: fit in L2 */
     GCPI_L1_HALF = 16384 / (int)sizeof(gcp_real),        /* values that fill half of L1 */
     GCPI_PLANAR_COLS = 64,                               /* planar: at most so many output channels */
@@ -414,7 +414,7 @@ static int gcpi_core_bursts(void)
 #endif
 }
 
-/* Whether a core likes what comes next prefetched evenly, into L1: Zen 4 (1x1 convolutions gain 10 to 25 %). A term of
+/* Whether a core likes what comes next prefetched evenly, into L1: Zen 4 (1x1 convolutions gain 6 to 25 %). A term of
    AVX2's tiles is too short for it. */
 static int gcpi_core_paces(void)
 {

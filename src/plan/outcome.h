@@ -58,7 +58,7 @@ static size_t gcpi_halves_take(const gcpi_problem *p, const gcpi_lowest *at)
     return GCPI_MIN(all - GCPI_MIN(all, grown), at->slab - GCPI_MIN(most, at->slab));
 }
 
-/* What else would lower a peak that holds this: each with the bytes that it saves at most. Empty: nothing. */
+/* What else would lower a peak that holds this: each with the bytes that it saves, at most or about. Empty: nothing. */
 static void gcpi_help_text(const gcpi_plan *core, const gcpi_lowest *at, char *text, size_t size)
 {
     const size_t gradients = at->gradients, batch = at->batch;
