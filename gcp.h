@@ -311,7 +311,8 @@ typedef struct gcp_shape_call {
     gcp_code code;                      /* of that failure; GCP_E_SHAPE unless the rule sets another */
 } gcp_shape_call;
 
-typedef struct gcp_cost { double flops, bytes; size_t workspace; } gcp_cost;          /* of one call */
+/* Of one call. performed: the FLOPs of a kernel that needs fewer than the op has (0: as many); its time is theirs. */
+typedef struct gcp_cost { double flops, bytes; size_t workspace; double performed; } gcp_cost;
 typedef struct gcp_cost_call {
     const void *attributes; const gcp_shape *in, *out; int inputs, outputs, backward; const gcp_target *target;
     unsigned wanted;                    /* backward: bit i = gradient of input i is wanted */
@@ -406,6 +407,8 @@ struct gcp_target {
     const gcp_device *device;           /* NULL: the CPU reads and writes this target's memory */
     int    threads, isa;                /* isa: 0 the best; GCP_ISA_... forces one: for tests, or for the bytes and
                                            bits of a machine that has no more */
+    int    direct;                      /* 1: on the CPU 3x3 convolutions are sums over taps, too, never Winograd's
+                                           tiles: for values that differ by many orders of magnitude, or are infinite */
     size_t align;                       /* of every tensor; a power of two from 8 on, default 64 */
     size_t row_align;                   /* rows of a multiple of so many bytes begin at one, also where a tensor lies in
                                            the rows of a concat: else it is a copy. 0: any */
@@ -1474,10 +1477,13 @@ GCPI_WARM                              /* again at the user's level of optimisat
 #include "src/kernels/halves.h"        /* bfloat16: the upper half of a float */
 #include "src/kernels/duos.h"          /* Duos: two halves, that one instruction multiplies by two others and adds */
 #include "src/kernels/columns.h"       /* What all products share: columns, cut into panels; windows of pixels */
+#include "src/kernels/winograd_tiles.h" /* Winograd's tiles of a convolution: where they lie, and their transforms */
 #include "src/kernels/gather_plan.h"   /* The gather product's plan: how it is cut, and how x and w are read */
 #include "src/kernels/planar.h"        /* The gather product of planes: a vector holds pixels of a row */
+#include "src/kernels/winograd.h"      /* The gather product by Winograd's tiles: 3x3 taps, one apart, no stride */
 #include "src/kernels/gather.h"        /* The gather product: convolution forward and backward data, A times B */
 #include "src/kernels/outer_plan.h"    /* The outer product's plan: how it is cut, and how x and e are read */
+#include "src/kernels/winograd_back.h" /* The outer product by Winograd's tiles: the gradient of 3x3 weights */
 #include "src/kernels/outer.h"         /* The outer product: convolution backward weights, transposed A times B */
 #include "src/kernels/depthwise.h"     /* Depthwise convolution: each group has one channel of x and one of y */
 #include "src/kernels/products.h"      /* Convolutions and matrix products in all passes */

@@ -410,7 +410,8 @@ typedef struct gcp_shape_call {
     gcp_code code;                      /* of that failure; GCP_E_SHAPE unless the rule sets another */
 } gcp_shape_call;
 
-typedef struct gcp_cost { double flops, bytes; size_t workspace; } gcp_cost;          /* of one call */
+/* Of one call. performed: the FLOPs of a kernel that needs fewer than the op has (0: as many); its time is theirs. */
+typedef struct gcp_cost { double flops, bytes; size_t workspace; double performed; } gcp_cost;
 typedef struct gcp_cost_call {
     const void *attributes; const gcp_shape *in, *out; int inputs, outputs, backward; const gcp_target *target;
     unsigned wanted;                    /* backward: bit i = gradient of input i is wanted */
@@ -505,6 +506,8 @@ struct gcp_target {
     const gcp_device *device;           /* NULL: the CPU reads and writes this target's memory */
     int    threads, isa;                /* isa: 0 the best; GCP_ISA_... forces one: for tests, or for the bytes and
                                            bits of a machine that has no more */
+    int    direct;                      /* 1: on the CPU 3x3 convolutions are sums over taps, too, never Winograd's
+                                           tiles: for values that differ by many orders of magnitude, or are infinite */
     size_t align;                       /* of every tensor; a power of two from 8 on, default 64 */
     size_t row_align;                   /* rows of a multiple of so many bytes begin at one, also where a tensor lies in
                                            the rows of a concat: else it is a copy. 0: any */
@@ -2883,8 +2886,13 @@ typedef struct gcpi_par {
     int isa;
     int halves; /* operands may be bfloat16: scratch has room for floats (halves.h) */
     int duos;  /* and are multiplied two at a time where channels allow it (duos.h) */
+    int direct; /* convolutions are sums over taps, never Winograd's tiles (winograd.h) */
 } gcpi_par;
 
+/* Winograd's tiles are for convolutions whose x and y have more values: beside fewer their scratch would be much. */
+#ifndef GCPI_WINOGRAD_LEAST
+#define GCPI_WINOGRAD_LEAST (1048576 / (int)sizeof(gcp_real))
+#endif
 
 #ifndef GCPI_VECTORS /* 0: scalar kernels alone, which compile in half the time */
 #if defined(__GNUC__) || defined(__clang__)
@@ -2985,6 +2993,16 @@ enum {
     GCPI_OUTER_PIXELS = 512,                             /* pixels summed in one pass for dw; up to twice as many */
     GCPI_OUTER_MAX = 1048576 / (int)sizeof(gcp_real),    /* while x and dy have at most so many values there */
     GCPI_FAR = 16777216 / (int)sizeof(gcp_real),         /* more values than this are not in a cache */
+    GCPI_WINOGRAD_MAX = 2097152 / (int)sizeof(gcp_real), /* Winograd: a panel's weights, transformed, at most; */
+    GCPI_WINOGRAD_SUMS = 1310720 / (int)sizeof(gcp_real),/* all private sums of dw together; at each point of a chunk */
+    GCPI_WINOGRAD_CHUNK = 49152 / (int)sizeof(gcp_real), /* of tiles so many values, for dw */
+    GCPI_WINOGRAD_BACK = 25600 / (int)sizeof(gcp_real),  /* so many; of at most */
+    GCPI_WINOGRAD_TILES = 48,                            /* so many tiles; channels whose weights are transformed */
+    GCPI_WINOGRAD_ROWS = 64,                             /* together; rows of dw that are */
+    GCPI_WINOGRAD_SPLIT = 128,                           /* summed from so many tiles at least, */
+    GCPI_WINOGRAD_PART = 96,                             /* and together; a panel's weights take as long as the */
+    GCPI_WINOGRAD_WEIGHTS = 32,                          /* products of so many tiles, the transforms of a tile as */
+    GCPI_WINOGRAD_IN = 40, GCPI_WINOGRAD_OUT = 30,       /* long as so many products a channel */
     GCPI_TASKS = 16                                      /* fewer tasks than this are cut finer */
 };
 
@@ -3966,6 +3984,16 @@ static gcpi_range gcpi_taps_at(const gcpi_side *a, int p)
     return gcpi_inside(a->from + (ptrdiff_t)p * a->step, a->apart, a->taps, a->size);
 }
 
+/* Pairs of a row (column) of y and a tap that reaches a pixel. */
+static double gcpi_side_pairs(const gcpi_side *s, int count)
+{
+    double pairs = 0;
+    for (ptrdiff_t k = 0; k < s->taps; k++) {
+        const ptrdiff_t first = s->from + k * s->apart;
+        pairs += (double)GCPI_MAX(GCPI_MIN(count, s->size - first) - GCPI_MAX(-first, 0), 0);
+    }
+    return pairs;
+}
 /* How many rows (columns) from p on, below `end`, have the same taps. */
 static int gcpi_same_taps(const gcpi_side *a, int p, int end)
 {
@@ -4060,6 +4088,216 @@ GCPI_FAST static const gcp_real *gcpi_view_load(const gcpi_view *v, const gcpi_h
     return window;
 }
 
+/* ==== src/kernels/winograd_tiles.h ==== */
+
+/* Winograd's tiles of a convolution: where they lie, and their transforms. A tile is 2x2 pixels of y, of the 4x4
+   pixels of x that 3x3 taps read. Along one axis, with d of x and g of the weights, F(2, 3)
+   of Lavin and Gray 2016 ("Fast Algorithms for Convolutional Neural Networks", section 4.1) is y = A'[(G g) * (B' d)]:
+   4 products where a sum over taps takes 6. It adds, and multiplies by a half. A value that is infinite or a NaN makes
+   all of its tiles NaN. */
+
+enum { GCPI_POINTS = 16 };  /* products of a tile, 4 along each axis */
+
+typedef struct gcpi_wave {  /* n values of each point */
+    const gcp_real *from, *start; /* start: of the outputs; NULL: what lies there */
+    gcp_real *to, *y[4];    /* y: the output's pixels, row by row */
+    ptrdiff_t step[2], point, n; /* from row to row, pixel to pixel (of weights: tap to tap); from point to point */
+} gcpi_wave;
+
+/* Tiles of 2x2 pixels. */
+static double gcpi_winograd_tiles(const gcpi_view *v)
+{
+    return (double)v->n * gcpi_ceil(v->ho, 2) * gcpi_ceil(v->wo, 2);
+}
+/* Whether it takes a convolution to y of `columns` channels. */
+static int gcpi_winograd_takes(const gcpi_view *v, int groups, int columns, const gcpi_par *par)
+{
+    const double x = (double)v->n * v->h * v->w * v->channels, y = (double)v->n * v->ho * v->wo * columns;
+    const int taps = v->ky == 3 && v->kx == 3 && v->sy == 1 && v->sx == 1 && v->dy == 1 && v->dx == 1;
+    return taps && !par->direct && !v->duos && groups == 1 && v->xc == 1 && v->channels > 0 &&
+           x + y > GCPI_WINOGRAD_LEAST;
+}
+/* The first tile of a share. */
+static ptrdiff_t gcpi_share_first(ptrdiff_t share, ptrdiff_t shares, double tiles)
+{
+    return (ptrdiff_t)((double)share * tiles / (double)shares);
+}
+/* Values from point to point: a line more, so that the points of a tile do not compete for the same sets. */
+static ptrdiff_t gcpi_winograd_point(int tiles, ptrdiff_t channels) { return gcpi_line(tiles * channels) + GCPI_LINE; }
+
+/* A tile's place: its image, and its first pixel of y. */
+typedef struct gcpi_corner { int b, y, x; } gcpi_corner;
+static gcpi_corner gcpi_winograd_at(const gcpi_view *v, ptrdiff_t tile)
+{
+    const int across = gcpi_ceil(v->wo, 2), down = gcpi_ceil(v->ho, 2);
+    gcpi_corner p;
+    p.x = (int)(tile % across) * 2, p.y = (int)(tile / across % down) * 2, p.b = (int)(tile / across / down);
+    return p;
+}
+
+/* Images whose tiles of side x side pixels a transform reads. */
+typedef struct gcpi_tiled { gcpi_array at; const ptrdiff_t *steps; int h, w, oy, ox, side; } gcpi_tiled;
+/* n channels of a tile's pixels: where they lie, or copied, with zeros where there are none. */
+static void gcpi_winograd_pixels(const gcpi_tiled *x, const gcpi_halves *halves, gcpi_corner p, ptrdiff_t n,
+                                 gcp_real *room, gcpi_wave *s)
+{
+    const int side = x->side, y0 = x->oy + p.y, x0 = x->ox + p.x;
+    const gcpi_range rows = gcpi_inside(y0, 1, side, x->h), pixels = gcpi_inside(x0, 1, side, x->w);
+    const int high = rows.end - rows.begin, wide = pixels.end - pixels.begin;
+    const gcpi_array from = gcpi_array_at(
+        x->at, high && wide
+                   ? p.b * x->steps[0] + (y0 + rows.begin) * x->steps[1] + (x0 + pixels.begin) * x->steps[2]
+                   : 0);
+    s->from = (const gcp_real *)from.at, s->step[0] = x->steps[1], s->step[1] = x->steps[2], s->n = n;
+    if (!from.half && high == side && wide == side) return;
+    s->from = room, s->step[1] = n, s->step[0] = side * n;
+    if (high < side || wide < side) memset(room, 0, (size_t)(side * side * n) * sizeof *room);
+    for (int r = 0; r < high && wide; r++)
+        gcpi_array_load(halves, gcpi_array_at(from, r * x->steps[1]), x->steps[2],
+                        room + (side * (rows.begin + r) + pixels.begin) * n, n, wide, n);
+}
+static gcpi_tiled gcpi_winograd_x(const gcpi_view *v, gcpi_array x)
+{
+    const gcpi_tiled t = { x, v->xs, v->h, v->w, v->oy, v->ox, 4 };
+    return t;
+}
+
+/* ---- transforms ---- */
+
+typedef void gcpi_waver(const gcpi_wave *w);
+
+#define GCPI_WAVE_X(r, a, b, c, d) r[0] = (a) - (c), r[1] = (b) + (c), r[2] = (c) - (b), r[3] = (b) - (d);
+#define GCPI_WAVE_W(r, a, b, c)                               \
+    r[0] = (a), r[3] = (c), r[1] = ((a) + (c)) * (gcp_real)0.5, \
+    r[2] = r[1] - (b) * (gcp_real)0.5, r[1] = r[1] + (b) * (gcp_real)0.5;
+#define GCPI_WAVE_Y(r, a, b, c, d) r[0] = (a) + (b) + (c), r[1] = (b) - (c) - (d);
+/* The transposed: dg = G' sum over tiles of (A dy) * (B' d). */
+#define GCPI_WAVE_DY(r, a, b) r[0] = (a), r[1] = (a) + (b), r[2] = (a) - (b), r[3] = -(b);
+#define GCPI_WAVE_DW(r, a, b, c, d)                                                            \
+    r[0] = ((b) + (c)) * (gcp_real)0.5, r[1] = ((b) - (c)) * (gcp_real)0.5, r[2] = r[0] + (d), \
+    r[0] = r[0] + (a);
+
+/* B' d B of 4x4 pixels. */
+#define GCPI_WAVE_IN(VEC)                                                                                            \
+    {                                                                                                                \
+        VEC t[4][4], r[4];                                                                                           \
+        GCPI_UNROLL for (int x = 0; x < 4; x++) {                                                                    \
+            const gcp_real *d = s.from + c + x * s.step[1];                                                          \
+            GCPI_WAVE_X(r, *(const VEC *)d, *(const VEC *)(d + s.step[0]), *(const VEC *)(d + 2 * s.step[0]),        \
+                        *(const VEC *)(d + 3 * s.step[0]))                                                           \
+            GCPI_UNROLL for (int y = 0; y < 4; y++) t[y][x] = r[y];                                                  \
+        }                                                                                                            \
+        GCPI_UNROLL for (int y = 0; y < 4; y++) {                                                                    \
+            GCPI_WAVE_X(r, t[y][0], t[y][1], t[y][2], t[y][3])                                                       \
+            GCPI_UNROLL for (int x = 0; x < 4; x++) *(VEC *)(s.to + c + (4 * y + x) * s.point) = r[x];               \
+        }                                                                                                            \
+    }
+/* G g G' of 3x3 taps. */
+#define GCPI_WAVE_WEIGHTS(VEC)                                                                                       \
+    {                                                                                                                \
+        VEC t[4][3], r[4];                                                                                           \
+        GCPI_UNROLL for (int x = 0; x < 3; x++) {                                                                    \
+            const gcp_real *g = s.from + c + x * s.step[1];                                                          \
+            GCPI_WAVE_W(r, *(const VEC *)g, *(const VEC *)(g + s.step[0]), *(const VEC *)(g + 2 * s.step[0]))        \
+            GCPI_UNROLL for (int y = 0; y < 4; y++) t[y][x] = r[y];                                                  \
+        }                                                                                                            \
+        GCPI_UNROLL for (int y = 0; y < 4; y++) {                                                                    \
+            GCPI_WAVE_W(r, t[y][0], t[y][1], t[y][2])                                                                \
+            GCPI_UNROLL for (int x = 0; x < 4; x++) *(VEC *)(s.to + c + (4 * y + x) * s.point) = r[x];               \
+        }                                                                                                            \
+    }
+/* A' m A: 2x2 pixels. */
+#define GCPI_WAVE_OUT(VEC)                                                                                           \
+    {                                                                                                                \
+        VEC t[2][4], r[2];                                                                                           \
+        GCPI_UNROLL for (int x = 0; x < 4; x++) {                                                                    \
+            const gcp_real *m = s.from + c + x * s.point;                                                            \
+            GCPI_WAVE_Y(r, *(const VEC *)m, *(const VEC *)(m + 4 * s.point), *(const VEC *)(m + 8 * s.point),        \
+                        *(const VEC *)(m + 12 * s.point))                                                            \
+            t[0][x] = r[0], t[1][x] = r[1];                                                                          \
+        }                                                                                                            \
+        GCPI_UNROLL for (int y = 0; y < 2; y++) {                                                                    \
+            GCPI_WAVE_Y(r, t[y][0], t[y][1], t[y][2], t[y][3])                                                       \
+            GCPI_UNROLL for (int x = 0; x < 2; x++) {                                                                \
+                gcp_real *to = s.y[2 * y + x] + c;                                                                   \
+                *(VEC *)to = r[x] + *(const VEC *)(s.start ? s.start + c : to);                                      \
+            }                                                                                                        \
+        }                                                                                                            \
+    }
+/* A e A' of 2x2 pixels. */
+#define GCPI_WAVE_BACK(VEC)                                                                                          \
+    {                                                                                                                \
+        VEC t[4][2], r[4];                                                                                           \
+        GCPI_UNROLL for (int x = 0; x < 2; x++) {                                                                    \
+            const gcp_real *e = s.from + c + x * s.step[1];                                                          \
+            GCPI_WAVE_DY(r, *(const VEC *)e, *(const VEC *)(e + s.step[0]))                                          \
+            GCPI_UNROLL for (int y = 0; y < 4; y++) t[y][x] = r[y];                                                  \
+        }                                                                                                            \
+        GCPI_UNROLL for (int y = 0; y < 4; y++) {                                                                    \
+            GCPI_WAVE_DY(r, t[y][0], t[y][1])                                                                        \
+            GCPI_UNROLL for (int x = 0; x < 4; x++) *(VEC *)(s.to + c + (4 * y + x) * s.point) = r[x];               \
+        }                                                                                                            \
+    }
+/* G' s G: 3x3 taps. */
+#define GCPI_WAVE_TAPS(VEC)                                                                                          \
+    {                                                                                                                \
+        VEC t[3][4], r[3];                                                                                           \
+        GCPI_UNROLL for (int x = 0; x < 4; x++) {                                                                    \
+            const gcp_real *m = s.from + c + x * s.point;                                                            \
+            GCPI_WAVE_DW(r, *(const VEC *)m, *(const VEC *)(m + 4 * s.point), *(const VEC *)(m + 8 * s.point),       \
+                         *(const VEC *)(m + 12 * s.point))                                                           \
+            GCPI_UNROLL for (int y = 0; y < 3; y++) t[y][x] = r[y];                                                  \
+        }                                                                                                            \
+        GCPI_UNROLL for (int y = 0; y < 3; y++) {                                                                    \
+            GCPI_WAVE_DW(r, t[y][0], t[y][1], t[y][2], t[y][3])                                                      \
+            GCPI_UNROLL for (int x = 0; x < 3; x++) {                                                                \
+                gcp_real *to = s.to + c + y * s.step[0] + x * s.step[1];                                             \
+                *(VEC *)to = r[x] + *(const VEC *)(s.start ? s.start + c : to);                                      \
+            }                                                                                                        \
+        }                                                                                                            \
+    }
+#define GCPI_WAVE(NAME, TARGET, VEC, EACH)                                                                           \
+    TARGET static void NAME(const gcpi_wave *wave)                                                                   \
+    {                                                                                                                \
+        const gcpi_wave s = *wave; /* a copy: no store can change it */                                              \
+        const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real)),                                         \
+                        few = (ptrdiff_t)(sizeof(GCPI_SHORT) / sizeof(gcp_real));                                    \
+        ptrdiff_t c = 0;                                                                                             \
+        for (; c + lanes <= s.n; c += lanes) EACH(VEC)                                                               \
+        for (; c + few <= s.n; c += few) EACH(GCPI_SHORT)                                                            \
+        for (; c < s.n; c++) EACH(gcp_real)                                                                          \
+    }
+typedef struct gcpi_waves { gcpi_waver *in, *weights, *out, *back, *taps; } gcpi_waves;
+#define GCPI_WAVES(ISA, TARGET, VEC)                             \
+    GCPI_WAVE(ISA##_wave_in, TARGET, VEC, GCPI_WAVE_IN)          \
+    GCPI_WAVE(ISA##_wave_weights, TARGET, VEC, GCPI_WAVE_WEIGHTS) \
+    GCPI_WAVE(ISA##_wave_out, TARGET, VEC, GCPI_WAVE_OUT)        \
+    GCPI_WAVE(ISA##_wave_back, TARGET, VEC, GCPI_WAVE_BACK)      \
+    GCPI_WAVE(ISA##_wave_taps, TARGET, VEC, GCPI_WAVE_TAPS)      \
+    static const gcpi_waves ISA##_waves = { ISA##_wave_in, ISA##_wave_weights, ISA##_wave_out, ISA##_wave_back, \
+                                            ISA##_wave_taps };
+GCPI_WAVES(gcpi_scalar, GCPI_PLAIN, gcp_real)
+#if GCPI_VECTORS
+GCPI_WAVES(gcpi_v128, GCPI_PLAIN, gcpi_v16)
+#endif
+#if GCPI_X86
+GCPI_WAVES(gcpi_avx2, GCPI_HOT GCPI_AVX2, gcpi_v32)
+GCPI_WAVES(gcpi_avx512, GCPI_HOT GCPI_AVX512, gcpi_v64)
+#endif
+
+static const gcpi_waves *gcpi_waves_of(int isa)
+{
+#if GCPI_X86
+    if (isa >= GCP_ISA_AVX512) return &gcpi_avx512_waves;
+    if (isa == GCP_ISA_AVX2) return &gcpi_avx2_waves;
+#endif
+#if GCPI_VECTORS
+    if (isa != GCP_ISA_SCALAR) return &gcpi_v128_waves;
+#endif
+    (void)isa;
+    return &gcpi_scalar_waves;
+}
+
 /* ==== src/kernels/gather_plan.h ==== */
 
 /* The gather product's plan: how it is cut, and how x and w are read. */
@@ -4090,6 +4328,7 @@ typedef struct gcpi_gather {
     ptrdiff_t weights, shared;
     /* cols: output channels; tile: so many are packed side by side: a kernel's rows, or all where kernels differ */
     int planar, cols, tile;
+    int winograd, tiles, isa; /* tiles of a chunk */
     int by, bx, bj;           /* a block of the sum: kernel rows, runs, terms of a run */
     int panels, sets;         /* panels packed together (a set); how many sets */
     int resident;             /* a set is packed for the whole sum, and kept for the next tasks */
@@ -4135,6 +4374,48 @@ static size_t gcpi_planar_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     /* starting values also for rows of the last tile that are not stored */
     g->shared = g->weights + (cols + GCPI_MR_MAX) * GCPI_NR_MAX;
     return gcpi_scratch_bytes(g->shared, g->worker, par);
+}
+
+static double gcpi_lanes_up(const gcpi_gather *g, int n) { return (double)gcpi_ceil(n, g->simd.lanes) * g->simd.lanes; }
+
+/* Whether fewer products pay for the transforms; those of the weights take as long as the products of some tiles. By
+   the shape alone. */
+static int gcpi_winograd_pays(const gcpi_gather *g, int cols, const gcpi_par *par)
+{
+    const gcpi_view *v = &g->v;
+    const gcpi_side ys = gcpi_view_rows(v), xs = gcpi_view_columns(v);
+    const double tiles = gcpi_winograd_tiles(v), in = gcpi_lanes_up(g, v->channels), out = gcpi_lanes_up(g, cols),
+                 taps = v->n * gcpi_side_pairs(&ys, v->ho) * gcpi_side_pairs(&xs, v->wo);
+    return gcpi_winograd_takes(v, g->groups, cols, par) &&
+           v->channels <= GCPI_WINOGRAD_MAX / (GCPI_POINTS * GCPI_NR_MAX) &&
+           GCPI_POINTS * (tiles * (v->channels + GCPI_TILE_TERMS) + GCPI_WINOGRAD_WEIGHTS * in) * out +
+                   tiles * (GCPI_WINOGRAD_IN * in + GCPI_WINOGRAD_OUT * out) <
+               0.9 * (taps * v->channels + (double)v->n * v->ho * v->wo * GCPI_TILE_TERMS) * out;
+}
+
+/* A set is a panel: a worker transforms its weights, and keeps them for the next tasks. A task takes a share of the
+   tiles, a chunk of them at a time. */
+static size_t gcpi_winograd_plan(gcpi_gather *g, int cols, const gcpi_par *par)
+{
+    gcpi_view *v = &g->v;
+    const double all = gcpi_winograd_tiles(v);
+    g->columns = gcpi_columns_of(cols, &g->simd);
+    g->sets = g->columns.panels, g->settles = par->duos;
+    const int width = gcpi_ceil(g->columns.vectors, g->sets) * g->simd.lanes,
+              fit = gcpi_max(GCPI_ROWS / 2, GCPI_WINOGRAD_CHUNK / (v->channels + width)),
+              most = gcpi_min(GCPI_WINOGRAD_TILES, fit), rows = gcpi_min(v->channels, GCPI_WINOGRAD_ROWS);
+    /* enough tasks; more where the weights' transform, which each worker repeats, is little beside the tiles */
+    const double enough = ceil(gcpi_par_tasks(par) / (double)g->sets),
+                 more = GCPI_MIN(ceil(GCPI_TASKS / (double)g->sets), floor(all / (8 * GCPI_WINOGRAD_WEIGHTS)));
+    v->chunks = (ptrdiff_t)GCPI_MIN(GCPI_MAX(enough, more), ceil(all / (GCPI_ROWS / 2)));
+    const double share = ceil(all / (double)v->chunks);
+    g->tiles = (int)ceil(share / ceil(share / most));
+    g->pack = gcpi_line((ptrdiff_t)GCPI_POINTS * v->channels * width);
+    g->rows = gcpi_line((ptrdiff_t)GCPI_POINTS * v->channels) + 4 * width;  /* a tile's pixels of x, and of y */
+    g->sums = GCPI_POINTS * gcpi_winograd_point(g->tiles, width);
+    const ptrdiff_t tiles = GCPI_POINTS * gcpi_winograd_point(g->tiles, v->channels) + g->sums + g->rows;
+    g->worker = GCPI_LINE + width + g->pack + GCPI_MAX(tiles, (ptrdiff_t)9 * rows * width);
+    return gcpi_scratch_bytes(0, g->worker, par);
 }
 
 /* Whether x may be read without a window. Where it may be halves, several taps read the same pixel of a window: it is
@@ -4245,6 +4526,8 @@ static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     g->halves = par->halves ? gcpi_halves_of(par->isa) : NULL;
     if (g->halves) g->v.most = GCPI_WINDOW_WIDE;
     g->v.duos = gcpi_gather_duos(g, par);
+    g->isa = par->isa, g->winograd = gcpi_winograd_pays(g, cols, par);
+    if (g->winograd) return gcpi_winograd_plan(g, cols, par);
     g->planar = gcpi_planar_pays(g, cols, g->v.duos);
     g->v.duos &= !g->planar;
     g->settles = par->duos && !g->v.duos;
@@ -4348,6 +4631,13 @@ static void gcpi_planar_row(const gcpi_gather *g, const gcp_real *window, gcp_re
     }
 }
 
+/* The starting values of a set: the bias, or zeros. */
+static void gcpi_gather_start(const gcpi_gather *g, int group, int first, int width, gcp_real *out)
+{
+    for (int j = 0; j < width; j++)
+        out[j] = g->bias && first + j < g->columns.count ? g->bias[group * g->columns.count + first + j] : 0;
+}
+
 static void gcpi_gather_end(const gcpi_gather *g, const gcpi_block *k, int first, int count, int worker)
 {
     for (int b = k->b; g->end && b < k->b + k->n; b++)
@@ -4396,6 +4686,150 @@ static void gcpi_planar_run(gcpi_gather *g, const gcpi_par *par)
     for (ptrdiff_t i = 0; i < g->shared - g->weights; i++)
         out[i] = g->bias && i / GCPI_NR_MAX < g->cols ? g->bias[i / GCPI_NR_MAX] : 0;
     gcpi_par_run(par, g->v.chunks, &g->base, gcpi_planar_task, g);
+}
+
+/* ==== src/kernels/winograd.h ==== */
+
+/* The gather product by Winograd's tiles: 3x3 taps, one apart, no stride. A tile of 2x2 pixels of y, which reads 4x4 of
+   x, takes 16 products a pair of channels where a sum over taps takes 36 (winograd_tiles.h). The products of point p of
+   all tiles are a matrix product: rows are tiles, columns output channels. Sums go over channels in order, so no bit
+   depends on how tiles are cut. */
+
+/* A worker's weights, tiles and sums. */
+typedef struct gcpi_winograd {
+    const gcpi_gather *g;
+    gcpi_panel panel;
+    gcp_real *start, *weights, *x, *sums, *room;
+    ptrdiff_t xpoint, point;             /* values from point to point, of x and of sums */
+} gcpi_winograd;
+
+/* Transforms the weights of the panel. */
+static void gcpi_winograd_weights(const gcpi_winograd *w)
+{
+    const gcpi_gather *g = w->g;
+    const gcpi_panel *p = &w->panel;
+    const int channels = g->v.channels;
+    gcp_real *taps = w->x;
+    for (int first = 0, rows; first < channels; first += rows) {
+        gcpi_wave s;
+        memset(&s, 0, sizeof s);
+        rows = gcpi_min(GCPI_WINOGRAD_ROWS, channels - first);
+        s.n = (ptrdiff_t)rows * p->width, s.step[1] = s.n, s.step[0] = 3 * s.n, s.from = taps;
+        s.point = (ptrdiff_t)channels * p->width, s.to = w->weights + (ptrdiff_t)first * p->width;
+        for (int t = 0; t < 9; t++)
+            gcpi_pack_rows(&g->simd, taps + t * s.n, p->width, p->cols,
+                           (const gcp_real *)g->w.at + g->wfirst + t / 3 * g->ws[0] + t % 3 * g->ws[1] +
+                               first * g->ws[2] + p->first * g->ws[3],
+                           rows, g->ws[2], g->ws[3]);
+        if (g->settles) g->halves->settle(taps, 9 * s.n);
+        gcpi_waves_of(g->isa)->weights(&s);
+    }
+}
+
+/* Transforms a chunk of x. */
+static void gcpi_winograd_load(const gcpi_winograd *w, ptrdiff_t first, int tiles)
+{
+    const gcpi_gather *g = w->g;
+    const gcpi_tiled pixels = gcpi_winograd_x(&g->v, g->x);
+    gcpi_wave s;
+    memset(&s, 0, sizeof s);
+    s.point = w->xpoint;
+    for (int i = 0; i < tiles; i++) {
+        gcpi_winograd_pixels(&pixels, g->halves, gcpi_winograd_at(&g->v, first + i), g->v.channels, w->room, &s);
+        s.to = w->x + (ptrdiff_t)i * g->v.channels;
+        gcpi_waves_of(g->isa)->in(&s);
+    }
+}
+
+/* The sums of all points over the channels. */
+GCPI_FAST static void gcpi_winograd_sums(const gcpi_winograd *w, int tiles)
+{
+    static const gcp_real zero[GCPI_NR_MAX] = { 0 };
+    const gcpi_simd *simd = &w->g->simd;
+    const int channels = w->g->v.channels, mr = simd->mr[w->panel.nv - 1];
+    const gcp_real *a[GCPI_MR_MAX];
+    gcp_real *c[GCPI_MR_MAX];
+    gcpi_tile t;
+    memset(&t, 0, sizeof t);
+    t.n[0] = t.n[1] = 1, t.n[2] = channels, t.as[2] = 1, t.bs[2] = w->panel.width;
+    t.a = a, t.c = c, t.start = zero;
+    for (int k = 0; k < GCPI_POINTS; k++)
+        for (int r = 0; r < tiles; r += mr) {
+            t.rows = gcpi_min(mr, tiles - r);
+            for (int i = 0; i < mr; i++) {
+                const ptrdiff_t row = r + (i < t.rows ? i : 0);
+                a[i] = w->x + k * w->xpoint + row * channels, c[i] = w->sums + k * w->point + row * w->panel.width;
+            }
+            t.b = w->weights + (ptrdiff_t)k * channels * w->panel.width;
+            simd->kernel[w->panel.nv - 1](&t);
+        }
+}
+
+/* A tile's pixels of y from its sums. Floats in place of halves, and pixels that are not there, lie in the room. */
+static void gcpi_winograd_y(const gcpi_winograd *w, gcpi_corner at, gcpi_wave *s)
+{
+    const gcpi_gather *g = w->g;
+    gcpi_array y[4];
+    int there[4];
+    for (int i = 0; i < 4; i++) {
+        const int py = at.y + i / 2, px = at.x + i % 2;
+        gcp_real *room = w->room + i * w->panel.width;
+        there[i] = py < g->v.ho && px < g->v.wo;
+        y[i] = gcpi_array_at(g->y, g->yfirst + at.b * g->ys[0] + (there[i] ? py * g->ys[1] + px * g->ys[2] : 0) +
+                                       w->panel.first);
+        s->y[i] = there[i] && !y[i].half ? (gcp_real *)y[i].at : room;
+        if (!s->start && s->y[i] == room) gcpi_array_load(g->halves, y[i], 0, room, 0, 1, w->panel.cols);
+    }
+    gcpi_waves_of(g->isa)->out(s);
+    for (int i = 0; i < 4; i++)
+        if (there[i] && y[i].half) gcpi_array_store(g->halves, y[i], 0, s->y[i], 0, 1, w->panel.cols);
+}
+
+/* A chunk of y, from the sums. Tells of a row of tiles as two rows of pixels. */
+static void gcpi_winograd_store(const gcpi_winograd *w, ptrdiff_t first, int tiles, int worker)
+{
+    const gcpi_gather *g = w->g;
+    const gcpi_view *v = &g->v;
+    gcpi_wave s;
+    memset(&s, 0, sizeof s);
+    s.point = w->point, s.n = w->panel.cols, s.start = g->accumulate ? NULL : w->start;
+    for (int i = 0; i < tiles; i++) {
+        s.from = w->sums + (ptrdiff_t)i * w->panel.width;
+        gcpi_winograd_y(w, gcpi_winograd_at(v, first + i), &s);
+    }
+    for (int n; g->end && tiles > 0; first += n, tiles -= n) {
+        const gcpi_corner at = gcpi_winograd_at(v, first);
+        n = gcpi_min(tiles, gcpi_ceil(v->wo, 2) - at.x / 2);
+        gcpi_block done = { at.b, at.y, at.x, 1, gcpi_min(2, v->ho - at.y), gcpi_min(2 * n, v->wo - at.x) };
+        gcpi_gather_end(g, &done, w->panel.first, w->panel.cols, worker);
+    }
+}
+
+static void gcpi_winograd_task(void *arg, int index, int worker)
+{
+    const gcpi_gather *g = (const gcpi_gather *)arg;
+    const double all = gcpi_winograd_tiles(&g->v);
+    gcp_real *scratch = g->scratch + worker * g->worker;
+    const ptrdiff_t share = (g->base + index) % g->v.chunks, set = (g->base + index) / g->v.chunks,
+                    end = gcpi_share_first(share + 1, g->v.chunks, all);
+    ptrdiff_t last;
+    gcpi_winograd w;
+    w.g = g, w.panel = gcpi_panel_of(&g->columns, (int)set);
+    w.xpoint = gcpi_winograd_point(g->tiles, g->v.channels), w.point = gcpi_winograd_point(g->tiles, w.panel.width);
+    w.start = scratch + GCPI_LINE, w.weights = w.start + w.panel.width, w.x = w.weights + g->pack;
+    w.sums = w.x + GCPI_POINTS * w.xpoint, w.room = w.sums + g->sums;
+    memcpy(&last, scratch, sizeof last);
+    memcpy(scratch, &set, sizeof set);
+    if (last != set) {
+        gcpi_gather_start(g, 0, w.panel.first, w.panel.width, w.start);
+        gcpi_winograd_weights(&w);
+    }
+    for (ptrdiff_t first = gcpi_share_first(share, g->v.chunks, all); first < end; first += g->tiles) {
+        const int tiles = (int)GCPI_MIN(g->tiles, end - first);
+        gcpi_winograd_load(&w, first, tiles);
+        gcpi_winograd_sums(&w, tiles);
+        gcpi_winograd_store(&w, first, tiles, worker);
+    }
 }
 
 /* ==== src/kernels/gather.h ==== */
@@ -4696,13 +5130,6 @@ static void gcpi_gather_next(const gcpi_gather *g, gcpi_sweep *s)
     s->w_tile = 0, s->w_tiles = gcpi_ceil(s->block.n * s->block.h * s->block.w, g->simd.mr[p.nv - 1]);
 }
 
-/* The starting values of a set: the bias, or zeros. */
-static void gcpi_gather_start(const gcpi_gather *g, int group, int first, int width, gcp_real *out)
-{
-    for (int j = 0; j < width; j++)
-        out[j] = g->bias && first + j < g->columns.count ? g->bias[group * g->columns.count + first + j] : 0;
-}
-
 /* A task's sweep: a chunk of the pixels, a set of columns of a group. rows: the worker's, behind what it packs. */
 static void gcpi_gather_sweep(const gcpi_gather *g, gcpi_sweep *s, ptrdiff_t chunk, int set, int group, gcp_real *rows)
 {
@@ -4768,7 +5195,8 @@ static void gcpi_gather_run(gcpi_gather *g, void *scratch, const gcpi_par *par)
     }
     const ptrdiff_t none = -1;
     for (int i = 0; i < par->threads; i++) memcpy(g->scratch + i * g->worker, &none, sizeof none);
-    gcpi_par_run(par, g->v.chunks * g->sets * g->groups, &g->base, gcpi_gather_task, g);
+    gcpi_par_run(par, g->v.chunks * g->sets * g->groups, &g->base,
+                 g->winograd ? gcpi_winograd_task : gcpi_gather_task, g);
 }
 
 /* ==== src/kernels/outer_plan.h ==== */
@@ -4796,6 +5224,7 @@ typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x
     int packed;                   /* rows of e are copied side by side */
     /* for few channels of x: rows are the elements of x under the kernel, columns are e's */
     int swapped;
+    int winograd, tiles, isa;     /* tiles of a chunk */
     int height, width;            /* of a sum */
     int part, parts, unit, units; /* rows of a task, their cuts; panels of a task, their cuts */
     ptrdiff_t sum, worker;        /* values: in a sum; in a worker's scratch */
@@ -4999,6 +5428,41 @@ static int gcpi_outer_pairs(gcpi_outer *o)
     return 1;
 }
 
+/* Whether fewer products pay for the transforms: those of x, of a part of the rows of e, of the sums. */
+static int gcpi_winograd_back_pays(const gcpi_outer *o, const gcpi_par *par)
+{
+    const gcpi_view *v = &o->v;
+    const double tiles = gcpi_winograd_tiles(v), lanes = o->simd.lanes,
+                 in = gcpi_ceil(v->channels, o->simd.lanes) * lanes,
+                 parts = gcpi_ceil(o->rows, GCPI_WINOGRAD_PART), panels = ceil(in / GCPI_NR_MAX);
+    return !o->turned && !o->duos && gcpi_winograd_takes(v, o->groups, o->rows, par) &&
+           (GCPI_POINTS * (tiles * 1.33 + 8) * o->rows + tiles * GCPI_WINOGRAD_IN * parts) * in +
+                   tiles * GCPI_WINOGRAD_IN * panels * o->rows <
+               0.9 * 9 * v->n * v->ho * v->wo * in * o->rows;
+}
+
+/* A task sums one panel of channels of x with a part of the rows of e, at a split's tiles. */
+static size_t gcpi_winograd_back_plan(gcpi_outer *o, const gcpi_par *par)
+{
+    gcpi_view *v = &o->v;
+    o->columns = gcpi_columns_of(v->channels, &o->simd);
+    const int width = gcpi_ceil(o->columns.vectors, o->columns.panels) * o->simd.lanes;
+    const double all = gcpi_winograd_tiles(v);
+    o->part = gcpi_even(o->rows, GCPI_WINOGRAD_PART), o->parts = gcpi_ceil(o->rows, o->part);
+    o->unit = 1, o->units = o->columns.panels;
+    o->height = o->rows, o->width = 9 * v->channels;
+    o->sum = gcpi_line((ptrdiff_t)o->height * o->width);
+    int splits = gcpi_min(gcpi_ceil(GCPI_TASKS, o->parts * o->units),
+                          (int)GCPI_MIN(GCPI_WINOGRAD_SUMS / o->sum, (ptrdiff_t)(all / GCPI_WINOGRAD_SPLIT)));
+    o->splits = gcpi_max(1, splits > 4 ? splits / 4 * 4 : splits);
+    o->tiles = gcpi_min(GCPI_WINOGRAD_TILES, gcpi_max(GCPI_ROWS, GCPI_WINOGRAD_BACK / (o->part + width)));
+    o->shared = o->splits == 1;
+    const ptrdiff_t point = gcpi_winograd_point(o->part, width) + gcpi_winograd_point(o->tiles, width) +
+                            gcpi_winograd_point(o->tiles, o->part);
+    o->worker = GCPI_POINTS * point + gcpi_line(GCPI_POINTS * gcpi_max(width, o->part));
+    return gcpi_scratch_bytes(o->shared ? 0 : o->sum * o->splits, o->worker, par);
+}
+
 static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
 {
     o->simd = gcpi_simd_of(par->isa);
@@ -5007,6 +5471,8 @@ static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
     o->swapped = gcpi_outer_swaps(o);
     if (o->swapped) return gcpi_swapped_plan(o, par);
     o->duos = par->duos && o->v.channels >= o->simd.lanes && gcpi_outer_pairs(o);
+    o->isa = par->isa, o->winograd = gcpi_winograd_back_pays(o, par);
+    if (o->winograd) return gcpi_winograd_back_plan(o, par);
     if (o->duos) gcpi_simd_duos(&o->simd);
     gcpi_outer_view(o);
     o->columns = gcpi_columns_of(o->blocked ? o->v.channels : o->v.len, &o->simd);
@@ -5023,6 +5489,104 @@ static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
     o->shared = o->splits == 1 && !o->turned;
     ptrdiff_t sums = o->shared ? 0 : o->sum * o->splits;
     return gcpi_scratch_bytes(sums, o->worker, par);
+}
+
+/* ==== src/kernels/winograd_back.h ==== */
+
+/* The outer product by Winograd's tiles: the gradient of 3x3 weights. At each of a tile's 16 points, sums over tiles of
+   e times x, both transformed; at the end the sums are transformed to taps. */
+
+/* A task: a panel of channels of x, some rows of e, a split's tiles. */
+typedef struct gcpi_back {
+    const gcpi_outer *o;
+    gcpi_panel panel;
+    int row, rows;
+    gcp_real *sums, *x, *e, *room;       /* of all points */
+    ptrdiff_t point, xpoint, epoint;     /* values from point to point */
+} gcpi_back;
+
+/* Transforms a chunk of tiles. */
+static void gcpi_back_load(const gcpi_back *b, ptrdiff_t first, int tiles)
+{
+    const gcpi_outer *o = b->o;
+    const gcpi_view *v = &o->v;
+    const gcpi_waves *waves = gcpi_waves_of(o->isa);
+    const gcpi_tiled x = gcpi_winograd_x(v, gcpi_array_at(o->x, b->panel.first)),
+                     e = { gcpi_array_at(o->e, b->row), o->es, v->ho, v->wo, 0, 0, 2 };
+    gcpi_wave s;
+    memset(&s, 0, sizeof s);
+    for (int i = 0; i < tiles; i++) {
+        const gcpi_corner p = gcpi_winograd_at(v, first + i);
+        gcpi_winograd_pixels(&x, o->halves, p, b->panel.cols, b->room, &s);
+        s.to = b->x + (ptrdiff_t)i * b->panel.width, s.point = b->xpoint;
+        waves->in(&s);
+        gcpi_winograd_pixels(&e, o->halves, p, b->rows, b->room, &s);
+        s.to = b->e + (ptrdiff_t)i * o->part, s.point = b->epoint;
+        waves->back(&s);
+    }
+}
+
+/* Adds a chunk of tiles to the sums of all points. */
+GCPI_FAST static void gcpi_back_sum(const gcpi_back *b, int tiles, int fresh)
+{
+    static const gcp_real zero[GCPI_NR_MAX] = { 0 };
+    const gcpi_simd *simd = &b->o->simd;
+    const int mr = simd->mr[b->panel.nv - 1];
+    const gcp_real *a[GCPI_MR_MAX];
+    gcp_real *c[GCPI_MR_MAX];
+    gcpi_tile t;
+    memset(&t, 0, sizeof t);
+    t.n[0] = t.n[1] = 1, t.n[2] = tiles, t.as[2] = b->o->part, t.bs[2] = b->panel.width;
+    t.a = a, t.c = c, t.start = fresh ? zero : NULL;
+    for (int k = 0; k < GCPI_POINTS; k++)
+        for (int r = 0; r < b->rows; r += mr) {
+            t.rows = gcpi_min(mr, b->rows - r);
+            for (int i = 0; i < mr; i++) {
+                const int row = r + (i < t.rows ? i : 0);
+                a[i] = b->e + k * b->epoint + row;
+                c[i] = b->sums + k * b->point + (ptrdiff_t)row * b->panel.width;
+            }
+            t.b = b->x + k * b->xpoint;
+            simd->kernel[b->panel.nv - 1](&t);
+        }
+}
+
+/* The taps of all rows, from the sums. */
+static void gcpi_back_taps(const gcpi_back *b, gcp_real *d, ptrdiff_t ds, int fresh)
+{
+    static const gcp_real zero[GCPI_NR_MAX] = { 0 };
+    gcpi_wave s;
+    memset(&s, 0, sizeof s);
+    s.n = b->panel.cols, s.point = b->point, s.start = fresh ? zero : NULL;
+    s.step[1] = b->o->v.channels, s.step[0] = 3 * s.step[1];
+    for (int r = 0; r < b->rows; r++) {
+        s.from = b->sums + (ptrdiff_t)r * b->panel.width, s.to = d + (b->row + r) * ds + b->panel.first;
+        gcpi_waves_of(b->o->isa)->taps(&s);
+    }
+}
+
+static void gcpi_winograd_back_task(void *arg, int index, int worker)
+{
+    const gcpi_outer *o = (const gcpi_outer *)arg;
+    const ptrdiff_t task = o->base + index;
+    const double all = gcpi_winograd_tiles(&o->v);
+    const int split = (int)(task % o->splits), unit = (int)(task / o->splits % o->units);
+    gcpi_back b;
+    b.o = o, b.panel = gcpi_panel_of(&o->columns, unit);
+    b.row = (int)(task / o->splits / o->units) * o->part, b.rows = gcpi_min(o->part, o->rows - b.row);
+    b.point = gcpi_winograd_point(o->part, b.panel.width), b.xpoint = gcpi_winograd_point(o->tiles, b.panel.width);
+    b.epoint = gcpi_winograd_point(o->tiles, o->part);
+    b.sums = o->scratch + (o->shared ? 0 : o->splits * o->sum) + worker * o->worker;
+    b.x = b.sums + GCPI_POINTS * b.point, b.e = b.x + GCPI_POINTS * b.xpoint, b.room = b.e + GCPI_POINTS * b.epoint;
+    if (b.panel.cols < b.panel.width) memset(b.x, 0, (size_t)(GCPI_POINTS * b.xpoint) * sizeof *b.x);
+    const ptrdiff_t begin = gcpi_share_first(split, o->splits, all), end = gcpi_share_first(split + 1, o->splits, all);
+    for (ptrdiff_t first = begin; first < end; first += o->tiles) {
+        const int tiles = (int)GCPI_MIN(o->tiles, end - first);
+        gcpi_back_load(&b, first, tiles);
+        gcpi_back_sum(&b, tiles, first == begin);
+    }
+    if (o->shared) gcpi_back_taps(&b, o->d, o->ds, !o->accumulate);
+    else gcpi_back_taps(&b, o->scratch + split * o->sum, o->width, 1);
 }
 
 /* ==== src/kernels/outer.h ==== */
@@ -5456,7 +6020,9 @@ static void gcpi_outer_run(gcpi_outer *o, void *scratch, const gcpi_par *par)
 {
     o->scratch = (gcp_real *)scratch;
     if (o->swapped) par->parallel_for(par->context, o->splits, gcpi_swapped_task, o);
-    else gcpi_par_run(par, (ptrdiff_t)o->splits * o->units * o->parts * o->groups, &o->base, gcpi_outer_task, o);
+    else
+        gcpi_par_run(par, (ptrdiff_t)o->splits * o->units * o->parts * o->groups, &o->base,
+                     o->winograd ? gcpi_winograd_back_task : gcpi_outer_task, o);
     if (!o->shared) par->parallel_for(par->context, GCPI_TASKS, gcpi_outer_sum, o);
 }
 
@@ -5888,6 +6454,33 @@ static size_t gcpi_conv_scratch(const gcpi_conv *c, int pass, const gcpi_par *pa
     return gcpi_phases_scratch(c, par);
 }
 
+/* FLOPs of a pass as a sum over taps. */
+static double gcpi_conv_flops(const gcpi_conv *c)
+{
+    return 2.0 * c->n * c->ho * c->wo * c->co * (c->ci / c->groups) * c->kh * c->kw;
+}
+
+/* Winograd's tiles of a pass; 0: it takes none. */
+static double gcpi_conv_tiles(const gcpi_conv *c, int pass, const gcpi_par *par)
+{
+    if (gcpi_conv_empty(c) || gcpi_conv_is_depthwise(c)) return 0;
+    if (pass == GCPI_BACKWARD_WEIGHTS) {
+        gcpi_outer o = gcpi_conv_outer(c);
+        gcpi_outer_plan(&o, par);
+        return o.winograd ? gcpi_winograd_tiles(&o.v) : 0;
+    }
+    const int forward = pass == GCPI_FORWARD;
+    gcpi_gather g = forward ? gcpi_conv_gather(c) : gcpi_conv_phase(c, 0, 0);
+    gcpi_gather_plan(&g, (forward ? c->co : c->ci) / c->groups, par);
+    return g.winograd && (forward || c->sh * (ptrdiff_t)c->sw == 1) ? gcpi_winograd_tiles(&g.v) : 0;
+}
+/* What a pass performs of these: with Winograd's tiles their products, and the additions of their transforms. */
+static double gcpi_conv_performed(const gcpi_conv *c, int pass, const gcpi_par *par)
+{
+    const double tiles = gcpi_conv_tiles(c, pass, par);
+    return tiles > 0 ? tiles * (2.0 * GCPI_POINTS * c->ci * c->co + 32.0 * c->ci + 24.0 * c->co) : gcpi_conv_flops(c);
+}
+
 /* y starts from a bias, or is added to; not both. end may be NULL. */
 static void gcpi_conv_forward(const gcpi_conv *c, gcpi_array x, const gcp_real *w, const gcp_real *bias,
                               gcpi_array y, int accumulate, const gcpi_end *end, void *scratch, const gcpi_par *par)
@@ -6176,6 +6769,7 @@ static gcpi_par gcpi_par_of(const gcp_target *target, gcp_store store)
     par.context = target->parallel_for ? target->context : (void *)(uintptr_t)&target->threads;
     par.threads = target->threads;
     par.isa = target->isa;
+    par.direct = target->direct;
     par.halves = store == GCP_STORE_BF16;
     par.duos = par.halves && target->isa == GCP_ISA_AVX512_BF16;
     return par;
@@ -10581,11 +11175,6 @@ static int gcpi_conv2d_shape(gcp_shape_call *s)
     return gcpi_conv_fits(s, a) && gcpi_bias_fits(s, a->co);
 }
 
-static double gcpi_conv_flops(const gcpi_conv_attr *a)
-{
-    return 2.0 * a->n * a->ho * a->wo * a->co * (a->ci / a->groups) * a->kh * a->kw;
-}
-
 static gcpi_par gcpi_conv_par(const gcpi_conv_attr *a, const gcp_target *target, gcp_store store)
 {
     gcp_shape x, y;
@@ -10599,17 +11188,23 @@ static size_t gcpi_conv_workspace(const gcpi_conv_attr *a, int pass, const gcp_t
     gcpi_conv c = gcpi_conv_of(a, a->ci, a->co);
     return gcpi_conv_scratch(&c, pass, &par);
 }
+/* Adds one pass. */
+static void gcpi_conv_pass_cost(const gcp_cost_call *c, int pass, gcp_cost *cost)
+{
+    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
+    gcpi_par par = gcpi_conv_par(a, c->target, c->store);
+    gcpi_conv conv = gcpi_conv_of(a, a->ci, a->co);
+    cost->flops += gcpi_conv_flops(&conv);
+    cost->performed += gcpi_conv_performed(&conv, pass, &par);
+    cost->workspace = GCPI_MAX(cost->workspace, gcpi_conv_scratch(&conv, pass, &par));
+}
 
 /* forward, data: the kernel passes that compute the op's output and its input's gradient. */
 static void gcpi_conv_cost(const gcp_cost_call *c, gcp_cost *cost, int forward, int data)
 {
-    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
-    cost->flops = gcpi_conv_flops(a) * (c->backward ? (c->wanted & 1) + (c->wanted >> 1 & 1) : 1);
-    if (!c->backward) cost->workspace = gcpi_conv_workspace(a, forward, c->target, c->store);
-    if (c->backward && c->wanted & 1) cost->workspace = gcpi_conv_workspace(a, data, c->target, c->store);
-    if (c->backward && c->wanted & 2)
-        cost->workspace =
-            GCPI_MAX(cost->workspace, gcpi_conv_workspace(a, GCPI_BACKWARD_WEIGHTS, c->target, c->store));
+    if (!c->backward) gcpi_conv_pass_cost(c, forward, cost);
+    if (c->backward && c->wanted & 1) gcpi_conv_pass_cost(c, data, cost);
+    if (c->backward && c->wanted & 2) gcpi_conv_pass_cost(c, GCPI_BACKWARD_WEIGHTS, cost);
     if (c->backward && c->wanted & 4) cost->workspace = GCPI_MAX(cost->workspace, gcpi_sum_workspace(c, c->out[0], 1));
 }
 static void gcpi_conv2d_cost(const gcp_cost_call *c, gcp_cost *cost)
@@ -14202,7 +14797,8 @@ static void gcpi_task_cost(const gcpi_problem *p, gcpi_task *task, const gcpi_op
     task->workspace = cost.workspace ? cost.workspace + 2 * p->guard : 0;
     const int halves = call.store && row && row->flags & GCP_FLAG_BF16;
     const double rate = halves ? p->target.bf16_flops_per_second : p->target.flops_per_second;
-    task->seconds = GCPI_MAX(cost.flops / rate, cost.bytes / p->target.bytes_per_second);
+    const double performed = cost.performed > 0 ? cost.performed : cost.flops;
+    task->seconds = GCPI_MAX(performed / rate, cost.bytes / p->target.bytes_per_second);
 }
 
 /* Cost tables. A key says what a task does, not where it stands: its ops, the shapes of its operands, windows. */

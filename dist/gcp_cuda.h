@@ -1165,7 +1165,8 @@ static void gcpi_cuda_conv_cost(const gcp_cost_call *c, gcp_cost *cost, int forw
     const int passes[] = { !c->backward, c->backward && c->wanted & 1, c->backward && c->wanted & 2 },
               pass[] = { forward, data, GCPI_CUDA_WEIGHTS };
     const size_t room = c->fused && c->store ? gcpi_cuda_stats_room(c->out[0]) : 0;
-    cost->flops = gcpi_conv_flops(a) * (c->backward ? (c->wanted & 1) + (c->wanted >> 1 & 1) : 1);
+    const gcpi_conv plain = gcpi_conv_of(a, a->ci, a->co);
+    cost->flops = gcpi_conv_flops(&plain) * (c->backward ? (c->wanted & 1) + (c->wanted >> 1 & 1) : 1);
     if (product) cost->workspace = gcpi_cuda_product_bytes(c);
     for (int k = 0; k < 3; k++)
         if (passes[k] && kernels)

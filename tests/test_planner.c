@@ -610,7 +610,7 @@ static gcp_tensor recorded(const char *name)
 
 static gcp_plan_opts known_options(void)
 {
-    static const gcp_target any = { .isa = GCP_ISA_SCALAR, .threads = 1 };
+    static const gcp_target any = { .isa = GCP_ISA_SCALAR, .threads = 1, .direct = 1 };
     gcp_plan_opts o = {
         .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9, .target = &any
     };

@@ -1,7 +1,8 @@
 /* Random convolutions and matrix products on every instruction set of this machine: each value within 1e-6 of the sum
    of the absolute products, computed in double; the same bits for 1, 2, 3 and 4 threads, whichever worker takes which
    task and when; nothing written outside what is promised, the scratch that was asked for included. With operands of
-   bfloat16 the bits of the same call on floats of these values, rounded.
+   bfloat16 the bits of the same call on floats of these values, rounded. products_tiles is this with Winograd's tiles
+   for small convolutions, too: their errors are within 1e-6 of the largest of these sums.
    Usage: test_products [shapes] */
 #define GCP_STATIC
 #define GCP_IMPLEMENTATION
@@ -19,7 +20,7 @@
 #include <sanitizer/asan_interface.h>
 #endif
 
-enum { TERMS = 1 << 21, VALUES = 1 << 18, GUARD = 64, THREADS = 4 };
+enum { TILES = GCPI_WINOGRAD_LEAST == 1, TERMS = 1 << 21, VALUES = 1 << 18, GUARD = 64, THREADS = 4 };
 
 static uint64_t state = 88172645463325252ull;
 static int below(int n) { return (int)gcpi_below(&state, (uint32_t)n); }
@@ -41,12 +42,12 @@ static void shuffled(void *context, int tasks, void (*task)(void *arg, int index
 
 static gcpi_par par_of(int *threads, int isa)
 {
-    gcpi_par par = { threads, *threads, shuffled, isa, 0, 0 };
+    gcpi_par par = { threads, *threads, shuffled, isa, 0, 0, 0 };
     return par;
 }
 static gcpi_par halves_par_of(int *threads, int isa)
 {
-    gcpi_par par = { threads, *threads, shuffled, isa, 1, isa == GCP_ISA_AVX512_BF16 };
+    gcpi_par par = { threads, *threads, shuffled, isa, 1, isa == GCP_ISA_AVX512_BF16, 0 };
     return par;
 }
 
@@ -140,13 +141,16 @@ static gcpi_conv random_conv(void)
         if (kind == 0) c.co = c.groups = c.ci;
         if (kind == 1) c.groups = c.ci % 4 ? 1 : 4, c.co = (c.co + 3) / 4 * 4;
         if (kind == 2) c.kh = c.kw = 1, c.pt = c.pl = pb = pr = 0;
+        if (TILES && kind > 2) c.kh = c.kw = 3, c.sh = c.sw = c.dh = c.dw = 1;
         c.ho = (c.h + c.pt + pb - (c.kh - 1) * c.dh - 1) / c.sh + 1;
         c.wo = (c.w + c.pl + pr - (c.kw - 1) * c.dw - 1) / c.sw + 1;
         if (c.h + c.pt + pb < (c.kh - 1) * c.dh + 1 || c.w + c.pl + pr < (c.kw - 1) * c.dw + 1) continue;
         c.xpitch = c.ci + (below(3) ? 0 : between(1, 19));
         c.ypitch = c.co + (below(3) ? 0 : between(1, 19));
         double terms = (double)c.n * c.ho * c.wo * c.co * (c.ci / c.groups) * c.kh * c.kw;
-        if (terms <= TERMS && c.n * c.h * c.w * c.xpitch <= VALUES && c.n * c.ho * c.wo * c.ypitch <= VALUES) return c;
+        if (terms <= (TILES ? 4 * TERMS : TERMS) && c.n * c.h * c.w * c.xpitch <= VALUES &&
+            c.n * c.ho * c.wo * c.ypitch <= VALUES)
+            return c;
     }
 }
 
@@ -173,6 +177,19 @@ static void conv_run(const gcpi_conv *c, int pass, const operands *o, int accumu
     for (int i = 0; i < 4; i++) fence(all[i], 0);
     CHECK(guarded(scratch) && guarded(o->x) && guarded(o->w) && guarded(o->y));
     release(scratch);
+}
+
+/* A pass with Winograd's tiles: a value's error is of what its tile sums, which is bounded by the largest. */
+static int tiled[3];
+static void level(const gcpi_conv *c, int pass, int isa, sums s, size_t count)
+{
+    int threads = 1;
+    const gcpi_par par = par_of(&threads, isa);
+    double most = 0;
+    if (!(gcpi_conv_tiles(c, pass, &par) > 0)) return;
+    for (size_t i = 0; i < count; i++) most = s.size[i] > most ? s.size[i] : most;
+    for (size_t i = 0; i < count; i++) s.size[i] = most;
+    tiled[pass]++;
 }
 
 /* The worst error of a result, as a multiple of what is allowed; `before`: what it was added to, `bias` by channel, or
@@ -234,6 +251,7 @@ static void conv_pass(const gcpi_conv *c, int pass, const operands *o, int isa)
     if (pass == GCPI_FORWARD && o->bias.count) accumulate = 0;     /* a bias is what y starts from */
     sums s = { calloc(count + 1, sizeof(double)), calloc(count + 1, sizeof(double)) };
     conv_terms(c, pass, o->x.data, o->w.data, o->y.data, s);
+    level(c, pass, isa, s, count);
     conv_run(c, pass, o, accumulate, 1, isa);
     double error = worst(out->data, before.data, count / (size_t)channels, channels, pitch, accumulate,
                          pass == GCPI_FORWARD && o->bias.count ? o->bias.data : NULL, s);
@@ -297,8 +315,8 @@ static void conv_pass_of_halves(const gcpi_conv *c, int pass, gcpi_array x, buff
     release(scratch);
 }
 
-/* Whether floats take planes, which sum in another order, where duos do not. */
-static int planar(const gcpi_conv *c, int pass, int isa)
+/* Whether floats take planes or tiles, which sum in another order, where duos do not. */
+static int apart_of(const gcpi_conv *c, int pass, int isa)
 {
     int threads = 1, found = 0, back = pass == GCPI_BACKWARD_DATA;
     const gcpi_par par = par_of(&threads, isa);
@@ -306,7 +324,7 @@ static int planar(const gcpi_conv *c, int pass, int isa)
         for (int x = 0; x < (back ? gcpi_min(c->sw, c->w) : 1); x++) {
             gcpi_gather g = back ? gcpi_conv_phase(c, y, x) : gcpi_conv_gather(c);
             gcpi_gather_plan(&g, (back ? c->ci : c->co) / c->groups, &par);
-            found |= g.planar;
+            found |= g.planar || g.winograd;
         }
     return found;
 }
@@ -319,6 +337,7 @@ static int weights_near(const gcpi_conv *c, const operands *o, gcpi_array x, gcp
     sums s = { calloc(dw.count + 1, sizeof(double)), calloc(dw.count + 1, sizeof(double)) };
     buffer again = copy_of(before);
     conv_terms(c, GCPI_BACKWARD_WEIGHTS, o->x.data, o->w.data, o->y.data, s);
+    level(c, GCPI_BACKWARD_WEIGHTS, isa, s, dw.count);
     conv_pass_of_halves(c, GCPI_BACKWARD_WEIGHTS, x, again, o->bias, y, accumulate, THREADS, isa);
     const int near = same_bits(again, dw) && worst(dw.data, before.data, dw.count, 1, 1, accumulate, NULL, s) <= 2;
     release(again);
@@ -345,7 +364,7 @@ static void conv_halves(const gcpi_conv *c, int pass, const operands *o, int isa
     conv_pass_of_halves(c, pass, x, dw, o->bias, y, accumulate, threads, isa);
     for (int i = 0; i < 3; i++) fence(all[i], 0);
     CHECK(guarded(hx) && guarded(hy) && guarded(dw));
-    const int apart = duos && !weights && planar(c, pass, isa),
+    const int apart = duos && !weights && apart_of(c, pass, isa),
               same = (apart || (rounded_same(x, o->x, 1) && rounded_same(y, o->y, 1))) &&
                      (!weights ? same_bits(dw, before)
                       : duos   ? weights_near(c, o, x, y, before, dw, accumulate, isa)
@@ -627,6 +646,7 @@ int main(int argc, char **argv)
     phases_sweep(20 * shapes);
     for (int i = 0; i < shapes / 2; i++) random_product(1 + i % gcpi_isa_best());
     directed_products();
+    for (int pass = 0; pass < 3; pass++) CHECK_INT(tiled[pass], >=, TILES ? shapes / 50 : 0);
 #ifdef GCP_USE_CBLAS
     CHECK_INT(blas_most, ==, 1);
 #endif

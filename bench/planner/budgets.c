@@ -42,7 +42,7 @@ static gcp_tape *tape_of(int ops)
 
 static gcp_plan_opts options_of(const subject *s)
 {
-    static const gcp_target any = { .isa = GCP_ISA_SCALAR, .threads = 1 };
+    static const gcp_target any = { .isa = GCP_ISA_SCALAR, .threads = 1, .direct = 1 };
     gcp_plan_opts o = { .at = GCP_AT, .policy = GCP_POLICY_BUDGET, .effort = effort, .target = &any };
     if (!s->text) { o.optimizer = GCP_OPTIMIZER_SGD; o.momentum = 0.9; }
     return o;

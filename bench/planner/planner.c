@@ -68,7 +68,7 @@ static int loss_count, cell_count, faults, quick_count;
 
 static gcp_plan_opts options_of(const subject *s)
 {
-    static const gcp_target any = { .isa = GCP_ISA_SCALAR, .threads = 1 };
+    static const gcp_target any = { .isa = GCP_ISA_SCALAR, .threads = 1, .direct = 1 };
     gcp_plan_opts o = { .at = GCP_AT, .policy = GCP_POLICY_KEEP_ALL, .target = &any };
     if (!s->text) { o.optimizer = GCP_OPTIMIZER_SGD; o.momentum = 0.9; }
     return o;

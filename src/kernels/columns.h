@@ -278,6 +278,16 @@ static gcpi_range gcpi_taps_at(const gcpi_side *a, int p)
     return gcpi_inside(a->from + (ptrdiff_t)p * a->step, a->apart, a->taps, a->size);
 }
 
+/* Pairs of a row (column) of y and a tap that reaches a pixel. */
+static double gcpi_side_pairs(const gcpi_side *s, int count)
+{
+    double pairs = 0;
+    for (ptrdiff_t k = 0; k < s->taps; k++) {
+        const ptrdiff_t first = s->from + k * s->apart;
+        pairs += (double)GCPI_MAX(GCPI_MIN(count, s->size - first) - GCPI_MAX(-first, 0), 0);
+    }
+    return pairs;
+}
 /* How many rows (columns) from p on, below `end`, have the same taps. */
 static int gcpi_same_taps(const gcpi_side *a, int p, int end)
 {

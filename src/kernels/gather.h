@@ -294,13 +294,6 @@ static void gcpi_gather_next(const gcpi_gather *g, gcpi_sweep *s)
     s->w_tile = 0, s->w_tiles = gcpi_ceil(s->block.n * s->block.h * s->block.w, g->simd.mr[p.nv - 1]);
 }
 
-/* The starting values of a set: the bias, or zeros. */
-static void gcpi_gather_start(const gcpi_gather *g, int group, int first, int width, gcp_real *out)
-{
-    for (int j = 0; j < width; j++)
-        out[j] = g->bias && first + j < g->columns.count ? g->bias[group * g->columns.count + first + j] : 0;
-}
-
 /* A task's sweep: a chunk of the pixels, a set of columns of a group. rows: the worker's, behind what it packs. */
 static void gcpi_gather_sweep(const gcpi_gather *g, gcpi_sweep *s, ptrdiff_t chunk, int set, int group, gcp_real *rows)
 {
@@ -366,5 +359,6 @@ static void gcpi_gather_run(gcpi_gather *g, void *scratch, const gcpi_par *par)
     }
     const ptrdiff_t none = -1;
     for (int i = 0; i < par->threads; i++) memcpy(g->scratch + i * g->worker, &none, sizeof none);
-    gcpi_par_run(par, g->v.chunks * g->sets * g->groups, &g->base, gcpi_gather_task, g);
+    gcpi_par_run(par, g->v.chunks * g->sets * g->groups, &g->base,
+                 g->winograd ? gcpi_winograd_task : gcpi_gather_task, g);
 }

@@ -26,6 +26,7 @@ typedef struct gcpi_gather {
     ptrdiff_t weights, shared;
     /* cols: output channels; tile: so many are packed side by side: a kernel's rows, or all where kernels differ */
     int planar, cols, tile;
+    int winograd, tiles, isa; /* tiles of a chunk */
     int by, bx, bj;           /* a block of the sum: kernel rows, runs, terms of a run */
     int panels, sets;         /* panels packed together (a set); how many sets */
     int resident;             /* a set is packed for the whole sum, and kept for the next tasks */
@@ -71,6 +72,48 @@ static size_t gcpi_planar_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     /* starting values also for rows of the last tile that are not stored */
     g->shared = g->weights + (cols + GCPI_MR_MAX) * GCPI_NR_MAX;
     return gcpi_scratch_bytes(g->shared, g->worker, par);
+}
+
+static double gcpi_lanes_up(const gcpi_gather *g, int n) { return (double)gcpi_ceil(n, g->simd.lanes) * g->simd.lanes; }
+
+/* Whether fewer products pay for the transforms; those of the weights take as long as the products of some tiles. By
+   the shape alone. */
+static int gcpi_winograd_pays(const gcpi_gather *g, int cols, const gcpi_par *par)
+{
+    const gcpi_view *v = &g->v;
+    const gcpi_side ys = gcpi_view_rows(v), xs = gcpi_view_columns(v);
+    const double tiles = gcpi_winograd_tiles(v), in = gcpi_lanes_up(g, v->channels), out = gcpi_lanes_up(g, cols),
+                 taps = v->n * gcpi_side_pairs(&ys, v->ho) * gcpi_side_pairs(&xs, v->wo);
+    return gcpi_winograd_takes(v, g->groups, cols, par) &&
+           v->channels <= GCPI_WINOGRAD_MAX / (GCPI_POINTS * GCPI_NR_MAX) &&
+           GCPI_POINTS * (tiles * (v->channels + GCPI_TILE_TERMS) + GCPI_WINOGRAD_WEIGHTS * in) * out +
+                   tiles * (GCPI_WINOGRAD_IN * in + GCPI_WINOGRAD_OUT * out) <
+               0.9 * (taps * v->channels + (double)v->n * v->ho * v->wo * GCPI_TILE_TERMS) * out;
+}
+
+/* A set is a panel: a worker transforms its weights, and keeps them for the next tasks. A task takes a share of the
+   tiles, a chunk of them at a time. */
+static size_t gcpi_winograd_plan(gcpi_gather *g, int cols, const gcpi_par *par)
+{
+    gcpi_view *v = &g->v;
+    const double all = gcpi_winograd_tiles(v);
+    g->columns = gcpi_columns_of(cols, &g->simd);
+    g->sets = g->columns.panels, g->settles = par->duos;
+    const int width = gcpi_ceil(g->columns.vectors, g->sets) * g->simd.lanes,
+              fit = gcpi_max(GCPI_ROWS / 2, GCPI_WINOGRAD_CHUNK / (v->channels + width)),
+              most = gcpi_min(GCPI_WINOGRAD_TILES, fit), rows = gcpi_min(v->channels, GCPI_WINOGRAD_ROWS);
+    /* enough tasks; more where the weights' transform, which each worker repeats, is little beside the tiles */
+    const double enough = ceil(gcpi_par_tasks(par) / (double)g->sets),
+                 more = GCPI_MIN(ceil(GCPI_TASKS / (double)g->sets), floor(all / (8 * GCPI_WINOGRAD_WEIGHTS)));
+    v->chunks = (ptrdiff_t)GCPI_MIN(GCPI_MAX(enough, more), ceil(all / (GCPI_ROWS / 2)));
+    const double share = ceil(all / (double)v->chunks);
+    g->tiles = (int)ceil(share / ceil(share / most));
+    g->pack = gcpi_line((ptrdiff_t)GCPI_POINTS * v->channels * width);
+    g->rows = gcpi_line((ptrdiff_t)GCPI_POINTS * v->channels) + 4 * width;  /* a tile's pixels of x, and of y */
+    g->sums = GCPI_POINTS * gcpi_winograd_point(g->tiles, width);
+    const ptrdiff_t tiles = GCPI_POINTS * gcpi_winograd_point(g->tiles, v->channels) + g->sums + g->rows;
+    g->worker = GCPI_LINE + width + g->pack + GCPI_MAX(tiles, (ptrdiff_t)9 * rows * width);
+    return gcpi_scratch_bytes(0, g->worker, par);
 }
 
 /* Whether x may be read without a window. Where it may be halves, several taps read the same pixel of a window: it is
@@ -181,6 +224,8 @@ static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     g->halves = par->halves ? gcpi_halves_of(par->isa) : NULL;
     if (g->halves) g->v.most = GCPI_WINDOW_WIDE;
     g->v.duos = gcpi_gather_duos(g, par);
+    g->isa = par->isa, g->winograd = gcpi_winograd_pays(g, cols, par);
+    if (g->winograd) return gcpi_winograd_plan(g, cols, par);
     g->planar = gcpi_planar_pays(g, cols, g->v.duos);
     g->v.duos &= !g->planar;
     g->settles = par->duos && !g->v.duos;

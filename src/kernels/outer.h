@@ -427,6 +427,8 @@ static void gcpi_outer_run(gcpi_outer *o, void *scratch, const gcpi_par *par)
 {
     o->scratch = (gcp_real *)scratch;
     if (o->swapped) par->parallel_for(par->context, o->splits, gcpi_swapped_task, o);
-    else gcpi_par_run(par, (ptrdiff_t)o->splits * o->units * o->parts * o->groups, &o->base, gcpi_outer_task, o);
+    else
+        gcpi_par_run(par, (ptrdiff_t)o->splits * o->units * o->parts * o->groups, &o->base,
+                     o->winograd ? gcpi_winograd_back_task : gcpi_outer_task, o);
     if (!o->shared) par->parallel_for(par->context, GCPI_TASKS, gcpi_outer_sum, o);
 }

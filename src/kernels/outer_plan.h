@@ -21,6 +21,7 @@ typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x
     int packed;                   /* rows of e are copied side by side */
     /* for few channels of x: rows are the elements of x under the kernel, columns are e's */
     int swapped;
+    int winograd, tiles, isa;     /* tiles of a chunk */
     int height, width;            /* of a sum */
     int part, parts, unit, units; /* rows of a task, their cuts; panels of a task, their cuts */
     ptrdiff_t sum, worker;        /* values: in a sum; in a worker's scratch */
@@ -224,6 +225,41 @@ static int gcpi_outer_pairs(gcpi_outer *o)
     return 1;
 }
 
+/* Whether fewer products pay for the transforms: those of x, of a part of the rows of e, of the sums. */
+static int gcpi_winograd_back_pays(const gcpi_outer *o, const gcpi_par *par)
+{
+    const gcpi_view *v = &o->v;
+    const double tiles = gcpi_winograd_tiles(v), lanes = o->simd.lanes,
+                 in = gcpi_ceil(v->channels, o->simd.lanes) * lanes,
+                 parts = gcpi_ceil(o->rows, GCPI_WINOGRAD_PART), panels = ceil(in / GCPI_NR_MAX);
+    return !o->turned && !o->duos && gcpi_winograd_takes(v, o->groups, o->rows, par) &&
+           (GCPI_POINTS * (tiles * 1.33 + 8) * o->rows + tiles * GCPI_WINOGRAD_IN * parts) * in +
+                   tiles * GCPI_WINOGRAD_IN * panels * o->rows <
+               0.9 * 9 * v->n * v->ho * v->wo * in * o->rows;
+}
+
+/* A task sums one panel of channels of x with a part of the rows of e, at a split's tiles. */
+static size_t gcpi_winograd_back_plan(gcpi_outer *o, const gcpi_par *par)
+{
+    gcpi_view *v = &o->v;
+    o->columns = gcpi_columns_of(v->channels, &o->simd);
+    const int width = gcpi_ceil(o->columns.vectors, o->columns.panels) * o->simd.lanes;
+    const double all = gcpi_winograd_tiles(v);
+    o->part = gcpi_even(o->rows, GCPI_WINOGRAD_PART), o->parts = gcpi_ceil(o->rows, o->part);
+    o->unit = 1, o->units = o->columns.panels;
+    o->height = o->rows, o->width = 9 * v->channels;
+    o->sum = gcpi_line((ptrdiff_t)o->height * o->width);
+    int splits = gcpi_min(gcpi_ceil(GCPI_TASKS, o->parts * o->units),
+                          (int)GCPI_MIN(GCPI_WINOGRAD_SUMS / o->sum, (ptrdiff_t)(all / GCPI_WINOGRAD_SPLIT)));
+    o->splits = gcpi_max(1, splits > 4 ? splits / 4 * 4 : splits);
+    o->tiles = gcpi_min(GCPI_WINOGRAD_TILES, gcpi_max(GCPI_ROWS, GCPI_WINOGRAD_BACK / (o->part + width)));
+    o->shared = o->splits == 1;
+    const ptrdiff_t point = gcpi_winograd_point(o->part, width) + gcpi_winograd_point(o->tiles, width) +
+                            gcpi_winograd_point(o->tiles, o->part);
+    o->worker = GCPI_POINTS * point + gcpi_line(GCPI_POINTS * gcpi_max(width, o->part));
+    return gcpi_scratch_bytes(o->shared ? 0 : o->sum * o->splits, o->worker, par);
+}
+
 static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
 {
     o->simd = gcpi_simd_of(par->isa);
@@ -232,6 +268,8 @@ static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
     o->swapped = gcpi_outer_swaps(o);
     if (o->swapped) return gcpi_swapped_plan(o, par);
     o->duos = par->duos && o->v.channels >= o->simd.lanes && gcpi_outer_pairs(o);
+    o->isa = par->isa, o->winograd = gcpi_winograd_back_pays(o, par);
+    if (o->winograd) return gcpi_winograd_back_plan(o, par);
     if (o->duos) gcpi_simd_duos(&o->simd);
     gcpi_outer_view(o);
     o->columns = gcpi_columns_of(o->blocked ? o->v.channels : o->v.len, &o->simd);

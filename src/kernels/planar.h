@@ -65,6 +65,13 @@ static void gcpi_planar_row(const gcpi_gather *g, const gcp_real *window, gcp_re
     }
 }
 
+/* The starting values of a set: the bias, or zeros. */
+static void gcpi_gather_start(const gcpi_gather *g, int group, int first, int width, gcp_real *out)
+{
+    for (int j = 0; j < width; j++)
+        out[j] = g->bias && first + j < g->columns.count ? g->bias[group * g->columns.count + first + j] : 0;
+}
+
 static void gcpi_gather_end(const gcpi_gather *g, const gcpi_block *k, int first, int count, int worker)
 {
     for (int b = k->b; g->end && b < k->b + k->n; b++)

@@ -208,6 +208,33 @@ static size_t gcpi_conv_scratch(const gcpi_conv *c, int pass, const gcpi_par *pa
     return gcpi_phases_scratch(c, par);
 }
 
+/* FLOPs of a pass as a sum over taps. */
+static double gcpi_conv_flops(const gcpi_conv *c)
+{
+    return 2.0 * c->n * c->ho * c->wo * c->co * (c->ci / c->groups) * c->kh * c->kw;
+}
+
+/* Winograd's tiles of a pass; 0: it takes none. */
+static double gcpi_conv_tiles(const gcpi_conv *c, int pass, const gcpi_par *par)
+{
+    if (gcpi_conv_empty(c) || gcpi_conv_is_depthwise(c)) return 0;
+    if (pass == GCPI_BACKWARD_WEIGHTS) {
+        gcpi_outer o = gcpi_conv_outer(c);
+        gcpi_outer_plan(&o, par);
+        return o.winograd ? gcpi_winograd_tiles(&o.v) : 0;
+    }
+    const int forward = pass == GCPI_FORWARD;
+    gcpi_gather g = forward ? gcpi_conv_gather(c) : gcpi_conv_phase(c, 0, 0);
+    gcpi_gather_plan(&g, (forward ? c->co : c->ci) / c->groups, par);
+    return g.winograd && (forward || c->sh * (ptrdiff_t)c->sw == 1) ? gcpi_winograd_tiles(&g.v) : 0;
+}
+/* What a pass performs of these: with Winograd's tiles their products, and the additions of their transforms. */
+static double gcpi_conv_performed(const gcpi_conv *c, int pass, const gcpi_par *par)
+{
+    const double tiles = gcpi_conv_tiles(c, pass, par);
+    return tiles > 0 ? tiles * (2.0 * GCPI_POINTS * c->ci * c->co + 32.0 * c->ci + 24.0 * c->co) : gcpi_conv_flops(c);
+}
+
 /* y starts from a bias, or is added to; not both. end may be NULL. */
 static void gcpi_conv_forward(const gcpi_conv *c, gcpi_array x, const gcp_real *w, const gcp_real *bias,
                               gcpi_array y, int accumulate, const gcpi_end *end, void *scratch, const gcpi_par *par)

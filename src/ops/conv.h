@@ -48,11 +48,6 @@ static int gcpi_conv2d_shape(gcp_shape_call *s)
     return gcpi_conv_fits(s, a) && gcpi_bias_fits(s, a->co);
 }
 
-static double gcpi_conv_flops(const gcpi_conv_attr *a)
-{
-    return 2.0 * a->n * a->ho * a->wo * a->co * (a->ci / a->groups) * a->kh * a->kw;
-}
-
 static gcpi_par gcpi_conv_par(const gcpi_conv_attr *a, const gcp_target *target, gcp_store store)
 {
     gcp_shape x, y;
@@ -66,17 +61,23 @@ static size_t gcpi_conv_workspace(const gcpi_conv_attr *a, int pass, const gcp_t
     gcpi_conv c = gcpi_conv_of(a, a->ci, a->co);
     return gcpi_conv_scratch(&c, pass, &par);
 }
+/* Adds one pass. */
+static void gcpi_conv_pass_cost(const gcp_cost_call *c, int pass, gcp_cost *cost)
+{
+    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
+    gcpi_par par = gcpi_conv_par(a, c->target, c->store);
+    gcpi_conv conv = gcpi_conv_of(a, a->ci, a->co);
+    cost->flops += gcpi_conv_flops(&conv);
+    cost->performed += gcpi_conv_performed(&conv, pass, &par);
+    cost->workspace = GCPI_MAX(cost->workspace, gcpi_conv_scratch(&conv, pass, &par));
+}
 
 /* forward, data: the kernel passes that compute the op's output and its input's gradient. */
 static void gcpi_conv_cost(const gcp_cost_call *c, gcp_cost *cost, int forward, int data)
 {
-    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
-    cost->flops = gcpi_conv_flops(a) * (c->backward ? (c->wanted & 1) + (c->wanted >> 1 & 1) : 1);
-    if (!c->backward) cost->workspace = gcpi_conv_workspace(a, forward, c->target, c->store);
-    if (c->backward && c->wanted & 1) cost->workspace = gcpi_conv_workspace(a, data, c->target, c->store);
-    if (c->backward && c->wanted & 2)
-        cost->workspace =
-            GCPI_MAX(cost->workspace, gcpi_conv_workspace(a, GCPI_BACKWARD_WEIGHTS, c->target, c->store));
+    if (!c->backward) gcpi_conv_pass_cost(c, forward, cost);
+    if (c->backward && c->wanted & 1) gcpi_conv_pass_cost(c, data, cost);
+    if (c->backward && c->wanted & 2) gcpi_conv_pass_cost(c, GCPI_BACKWARD_WEIGHTS, cost);
     if (c->backward && c->wanted & 4) cost->workspace = GCPI_MAX(cost->workspace, gcpi_sum_workspace(c, c->out[0], 1));
 }
 static void gcpi_conv2d_cost(const gcp_cost_call *c, gcp_cost *cost)

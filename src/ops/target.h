@@ -100,6 +100,7 @@ static gcpi_par gcpi_par_of(const gcp_target *target, gcp_store store)
     par.context = target->parallel_for ? target->context : (void *)(uintptr_t)&target->threads;
     par.threads = target->threads;
     par.isa = target->isa;
+    par.direct = target->direct;
     par.halves = store == GCP_STORE_BF16;
     par.duos = par.halves && target->isa == GCP_ISA_AVX512_BF16;
     return par;

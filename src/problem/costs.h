@@ -109,7 +109,8 @@ static void gcpi_task_cost(const gcpi_problem *p, gcpi_task *task, const gcpi_op
     task->workspace = cost.workspace ? cost.workspace + 2 * p->guard : 0;
     const int halves = call.store && row && row->flags & GCP_FLAG_BF16;
     const double rate = halves ? p->target.bf16_flops_per_second : p->target.flops_per_second;
-    task->seconds = GCPI_MAX(cost.flops / rate, cost.bytes / p->target.bytes_per_second);
+    const double performed = cost.performed > 0 ? cost.performed : cost.flops;
+    task->seconds = GCPI_MAX(performed / rate, cost.bytes / p->target.bytes_per_second);
 }
 
 /* Cost tables. A key says what a task does, not where it stands: its ops, the shapes of its operands, windows. */

@@ -203,7 +203,7 @@ static inline int rates_of(const char *text, double rates[3])
 
 static inline gcp_target card_of(const double rates[3])
 {
-    const gcp_target card = { .threads = 2, .flops_per_second = rates[0], .bytes_per_second = rates[1],
+    const gcp_target card = { .threads = 2, .direct = 1, .flops_per_second = rates[0], .bytes_per_second = rates[1],
                               .far_bytes_per_second = rates[2], .copy_start = card_copy, .copy_wait = card_wait };
     return card;
 }
