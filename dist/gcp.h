@@ -3781,6 +3781,9 @@ static gcpi_range gcpi_inside(ptrdiff_t first, int step, int count, int size)
     return r;
 }
 
+/* n values fill vectors of so many. */
+static double gcpi_lanes_up(const gcpi_simd *simd, int n) { return (double)gcpi_ceil(n, simd->lanes) * simd->lanes; }
+
 /* Columns come in panels of at most nv vectors, all nearly equally wide. */
 typedef struct gcpi_columns {
     int count, lanes, vectors, panels;
@@ -4376,15 +4379,14 @@ static size_t gcpi_planar_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     return gcpi_scratch_bytes(g->shared, g->worker, par);
 }
 
-static double gcpi_lanes_up(const gcpi_gather *g, int n) { return (double)gcpi_ceil(n, g->simd.lanes) * g->simd.lanes; }
-
 /* Whether fewer products pay for the transforms; those of the weights take as long as the products of some tiles. By
    the shape alone. */
 static int gcpi_winograd_pays(const gcpi_gather *g, int cols, const gcpi_par *par)
 {
     const gcpi_view *v = &g->v;
     const gcpi_side ys = gcpi_view_rows(v), xs = gcpi_view_columns(v);
-    const double tiles = gcpi_winograd_tiles(v), in = gcpi_lanes_up(g, v->channels), out = gcpi_lanes_up(g, cols),
+    const double tiles = gcpi_winograd_tiles(v), in = gcpi_lanes_up(&g->simd, v->channels),
+                 out = gcpi_lanes_up(&g->simd, cols),
                  taps = v->n * gcpi_side_pairs(&ys, v->ho) * gcpi_side_pairs(&xs, v->wo);
     return gcpi_winograd_takes(v, g->groups, cols, par) &&
            v->channels <= GCPI_WINOGRAD_MAX / (GCPI_POINTS * GCPI_NR_MAX) &&
@@ -4778,7 +4780,9 @@ static void gcpi_winograd_y(const gcpi_winograd *w, gcpi_corner at, gcpi_wave *s
         y[i] = gcpi_array_at(g->y, g->yfirst + at.b * g->ys[0] + (there[i] ? py * g->ys[1] + px * g->ys[2] : 0) +
                                        w->panel.first);
         s->y[i] = there[i] && !y[i].half ? (gcp_real *)y[i].at : room;
-        if (!s->start && s->y[i] == room) gcpi_array_load(g->halves, y[i], 0, room, 0, 1, w->panel.cols);
+        if (s->start || s->y[i] != room) continue;
+        if (there[i]) gcpi_array_load(g->halves, y[i], 0, room, 0, 1, w->panel.cols);
+        else memset(room, 0, (size_t)w->panel.cols * sizeof *room);
     }
     gcpi_waves_of(g->isa)->out(s);
     for (int i = 0; i < 4; i++)
@@ -5432,11 +5436,11 @@ static int gcpi_outer_pairs(gcpi_outer *o)
 static int gcpi_winograd_back_pays(const gcpi_outer *o, const gcpi_par *par)
 {
     const gcpi_view *v = &o->v;
-    const double tiles = gcpi_winograd_tiles(v), lanes = o->simd.lanes,
-                 in = gcpi_ceil(v->channels, o->simd.lanes) * lanes,
-                 parts = gcpi_ceil(o->rows, GCPI_WINOGRAD_PART), panels = ceil(in / GCPI_NR_MAX);
+    const double tiles = gcpi_winograd_tiles(v), in = gcpi_lanes_up(&o->simd, v->channels),
+                 parts = gcpi_ceil(o->rows, GCPI_WINOGRAD_PART), panels = ceil(in / GCPI_NR_MAX),
+                 beside = 1 + GCPI_TILE_TERMS / (double)GCPI_WINOGRAD_TILES;       /* the terms of a chunk */
     return !o->turned && !o->duos && gcpi_winograd_takes(v, o->groups, o->rows, par) &&
-           (GCPI_POINTS * (tiles * 1.33 + 8) * o->rows + tiles * GCPI_WINOGRAD_IN * parts) * in +
+           (GCPI_POINTS * (tiles * beside + 8) * o->rows + tiles * GCPI_WINOGRAD_IN * parts) * in +
                    tiles * GCPI_WINOGRAD_IN * panels * o->rows <
                0.9 * 9 * v->n * v->ho * v->wo * in * o->rows;
 }
@@ -5452,7 +5456,7 @@ static size_t gcpi_winograd_back_plan(gcpi_outer *o, const gcpi_par *par)
     o->unit = 1, o->units = o->columns.panels;
     o->height = o->rows, o->width = 9 * v->channels;
     o->sum = gcpi_line((ptrdiff_t)o->height * o->width);
-    int splits = gcpi_min(gcpi_ceil(GCPI_TASKS, o->parts * o->units),
+    int splits = gcpi_min((int)ceil(GCPI_TASKS / ((double)o->parts * o->units)),
                           (int)GCPI_MIN(GCPI_WINOGRAD_SUMS / o->sum, (ptrdiff_t)(all / GCPI_WINOGRAD_SPLIT)));
     o->splits = gcpi_max(1, splits > 4 ? splits / 4 * 4 : splits);
     o->tiles = gcpi_min(GCPI_WINOGRAD_TILES, gcpi_max(GCPI_ROWS, GCPI_WINOGRAD_BACK / (o->part + width)));

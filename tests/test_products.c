@@ -40,9 +40,10 @@ static void shuffled(void *context, int tasks, void (*task)(void *arg, int index
     free(order);
 }
 
+static int over_taps; /* convolutions as sums over taps alone */
 static gcpi_par par_of(int *threads, int isa)
 {
-    gcpi_par par = { threads, *threads, shuffled, isa, 0, 0, 0 };
+    gcpi_par par = { threads, *threads, shuffled, isa, 0, 0, over_taps };
     return par;
 }
 static gcpi_par halves_par_of(int *threads, int isa)
@@ -141,14 +142,18 @@ static gcpi_conv random_conv(void)
         if (kind == 0) c.co = c.groups = c.ci;
         if (kind == 1) c.groups = c.ci % 4 ? 1 : 4, c.co = (c.co + 3) / 4 * 4;
         if (kind == 2) c.kh = c.kw = 1, c.pt = c.pl = pb = pr = 0;
-        if (TILES && kind > 2) c.kh = c.kw = 3, c.sh = c.sw = c.dh = c.dw = 1;
+        if (TILES && kind > 2) {
+            c.kh = c.kw = 3, c.sh = c.sw = c.dh = c.dw = 1;
+            c.ci = between(8, 110), c.co = between(8, 110);
+            c.pt = between(0, 1), c.pl = between(0, 1);
+        }
         c.ho = (c.h + c.pt + pb - (c.kh - 1) * c.dh - 1) / c.sh + 1;
         c.wo = (c.w + c.pl + pr - (c.kw - 1) * c.dw - 1) / c.sw + 1;
         if (c.h + c.pt + pb < (c.kh - 1) * c.dh + 1 || c.w + c.pl + pr < (c.kw - 1) * c.dw + 1) continue;
         c.xpitch = c.ci + (below(3) ? 0 : between(1, 19));
         c.ypitch = c.co + (below(3) ? 0 : between(1, 19));
         double terms = (double)c.n * c.ho * c.wo * c.co * (c.ci / c.groups) * c.kh * c.kw;
-        if (terms <= (TILES ? 4 * TERMS : TERMS) && c.n * c.h * c.w * c.xpitch <= VALUES &&
+        if (terms <= (TILES ? 32 * TERMS : TERMS) && c.n * c.h * c.w * c.xpitch <= VALUES &&
             c.n * c.ho * c.wo * c.ypitch <= VALUES)
             return c;
     }
@@ -394,6 +399,52 @@ static void on_every_isa(const gcpi_conv *c)
         operands o = operands_of(c, 0);
         for (int pass = 0; pass < 3; pass++) conv_pass(c, pass, &o, isa);
         for (int pass = 0; pass < 3; pass++) conv_halves(c, pass, &o, isa);
+        operands_free(&o);
+    }
+}
+
+/* The root of the mean square of a pass's errors, over that of its results, of values that are as if normally
+   distributed; of x behind a rectifier. */
+static gcp_real normal(void)
+{
+    double sum = -6;
+    for (int i = 0; i < 12; i++) sum += below(1 << 20) / (double)(1 << 20);
+    return (gcp_real)sum;
+}
+static double pass_error(const gcpi_conv *c, int pass, const operands *o, sums s)
+{
+    const buffer out = pass == GCPI_FORWARD ? o->y : pass == GCPI_BACKWARD_DATA ? o->x : o->w, before = copy_of(out);
+    double errors = 0, squares = 0;
+    conv_run(c, pass, o, 0, 1, gcpi_isa_best());
+    for (size_t i = 0; i < out.count; i++)
+        errors += pow((double)out.data[i] - s.sum[i], 2), squares += s.sum[i] * s.sum[i];
+    memcpy(out.data, before.data, out.count * sizeof *out.data);
+    release(before);
+    return sqrt(errors / squares);
+}
+/* Winograd's tiles err no more than sums over taps do; a gradient of weights, whose tiles are fewer private sums, not by
+   half as much again. */
+static void accuracy(void)
+{
+    const gcpi_conv shapes[] = { { 2, 28, 28, 32, 32, 28, 28, 32, 32, 3, 3, 1, 1, 1, 1, 1, 1, 1 },
+                                 { 1, 14, 14, 128, 128, 14, 14, 128, 128, 3, 3, 1, 1, 1, 1, 1, 1, 1 } };
+    for (int i = 0; i < 2; i++) {
+        operands o = operands_of(&shapes[i], 0);
+        for (size_t k = 0; k < o.x.count; k++) o.x.data[k] = GCPI_MAX(normal(), 0);
+        for (size_t k = 0; k < o.w.count; k++) o.w.data[k] = normal();
+        for (size_t k = 0; k < o.y.count; k++) o.y.data[k] = normal();
+        for (int pass = 0; pass < 3; pass++) {
+            const size_t count = pass == GCPI_FORWARD ? o.y.count : pass == GCPI_BACKWARD_DATA ? o.x.count : o.w.count;
+            sums s = { calloc(count, sizeof(double)), calloc(count, sizeof(double)) };
+            conv_terms(&shapes[i], pass, o.x.data, o.w.data, o.y.data, s);
+            const double tiles = pass_error(&shapes[i], pass, &o, s);
+            over_taps = 1;
+            const double taps = pass_error(&shapes[i], pass, &o, s);
+            over_taps = 0;
+            printf("%d channels, pass %d: errors of %.2g in tiles, of %.2g over taps\n", shapes[i].ci, pass, tiles, taps);
+            CHECK(tiles < (pass == GCPI_BACKWARD_WEIGHTS ? 1.5 : 1) * taps);
+            free(s.sum); free(s.size);
+        }
         operands_free(&o);
     }
 }
@@ -644,9 +695,10 @@ int main(int argc, char **argv)
     directed_weights();
     scratch_sweep(40 * shapes);
     phases_sweep(20 * shapes);
-    for (int i = 0; i < shapes / 2; i++) random_product(1 + i % gcpi_isa_best());
-    directed_products();
-    for (int pass = 0; pass < 3; pass++) CHECK_INT(tiled[pass], >=, TILES ? shapes / 50 : 0);
+    for (int i = 0; i < shapes / 2 && !TILES; i++) random_product(1 + i % gcpi_isa_best());
+    if (TILES) accuracy();
+    else directed_products();
+    for (int pass = 0; pass < 3; pass++) CHECK_INT(tiled[pass], >=, TILES ? shapes / 20 : 0);
 #ifdef GCP_USE_CBLAS
     CHECK_INT(blas_most, ==, 1);
 #endif

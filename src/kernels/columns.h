@@ -75,6 +75,9 @@ static gcpi_range gcpi_inside(ptrdiff_t first, int step, int count, int size)
     return r;
 }
 
+/* n values fill vectors of so many. */
+static double gcpi_lanes_up(const gcpi_simd *simd, int n) { return (double)gcpi_ceil(n, simd->lanes) * simd->lanes; }
+
 /* Columns come in panels of at most nv vectors, all nearly equally wide. */
 typedef struct gcpi_columns {
     int count, lanes, vectors, panels;

@@ -74,15 +74,14 @@ static size_t gcpi_planar_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     return gcpi_scratch_bytes(g->shared, g->worker, par);
 }
 
-static double gcpi_lanes_up(const gcpi_gather *g, int n) { return (double)gcpi_ceil(n, g->simd.lanes) * g->simd.lanes; }
-
 /* Whether fewer products pay for the transforms; those of the weights take as long as the products of some tiles. By
    the shape alone. */
 static int gcpi_winograd_pays(const gcpi_gather *g, int cols, const gcpi_par *par)
 {
     const gcpi_view *v = &g->v;
     const gcpi_side ys = gcpi_view_rows(v), xs = gcpi_view_columns(v);
-    const double tiles = gcpi_winograd_tiles(v), in = gcpi_lanes_up(g, v->channels), out = gcpi_lanes_up(g, cols),
+    const double tiles = gcpi_winograd_tiles(v), in = gcpi_lanes_up(&g->simd, v->channels),
+                 out = gcpi_lanes_up(&g->simd, cols),
                  taps = v->n * gcpi_side_pairs(&ys, v->ho) * gcpi_side_pairs(&xs, v->wo);
     return gcpi_winograd_takes(v, g->groups, cols, par) &&
            v->channels <= GCPI_WINOGRAD_MAX / (GCPI_POINTS * GCPI_NR_MAX) &&

@@ -229,11 +229,11 @@ static int gcpi_outer_pairs(gcpi_outer *o)
 static int gcpi_winograd_back_pays(const gcpi_outer *o, const gcpi_par *par)
 {
     const gcpi_view *v = &o->v;
-    const double tiles = gcpi_winograd_tiles(v), lanes = o->simd.lanes,
-                 in = gcpi_ceil(v->channels, o->simd.lanes) * lanes,
-                 parts = gcpi_ceil(o->rows, GCPI_WINOGRAD_PART), panels = ceil(in / GCPI_NR_MAX);
+    const double tiles = gcpi_winograd_tiles(v), in = gcpi_lanes_up(&o->simd, v->channels),
+                 parts = gcpi_ceil(o->rows, GCPI_WINOGRAD_PART), panels = ceil(in / GCPI_NR_MAX),
+                 beside = 1 + GCPI_TILE_TERMS / (double)GCPI_WINOGRAD_TILES;       /* the terms of a chunk */
     return !o->turned && !o->duos && gcpi_winograd_takes(v, o->groups, o->rows, par) &&
-           (GCPI_POINTS * (tiles * 1.33 + 8) * o->rows + tiles * GCPI_WINOGRAD_IN * parts) * in +
+           (GCPI_POINTS * (tiles * beside + 8) * o->rows + tiles * GCPI_WINOGRAD_IN * parts) * in +
                    tiles * GCPI_WINOGRAD_IN * panels * o->rows <
                0.9 * 9 * v->n * v->ho * v->wo * in * o->rows;
 }
@@ -249,7 +249,7 @@ static size_t gcpi_winograd_back_plan(gcpi_outer *o, const gcpi_par *par)
     o->unit = 1, o->units = o->columns.panels;
     o->height = o->rows, o->width = 9 * v->channels;
     o->sum = gcpi_line((ptrdiff_t)o->height * o->width);
-    int splits = gcpi_min(gcpi_ceil(GCPI_TASKS, o->parts * o->units),
+    int splits = gcpi_min((int)ceil(GCPI_TASKS / ((double)o->parts * o->units)),
                           (int)GCPI_MIN(GCPI_WINOGRAD_SUMS / o->sum, (ptrdiff_t)(all / GCPI_WINOGRAD_SPLIT)));
     o->splits = gcpi_max(1, splits > 4 ? splits / 4 * 4 : splits);
     o->tiles = gcpi_min(GCPI_WINOGRAD_TILES, gcpi_max(GCPI_ROWS, GCPI_WINOGRAD_BACK / (o->part + width)));

@@ -86,7 +86,9 @@ static void gcpi_winograd_y(const gcpi_winograd *w, gcpi_corner at, gcpi_wave *s
         y[i] = gcpi_array_at(g->y, g->yfirst + at.b * g->ys[0] + (there[i] ? py * g->ys[1] + px * g->ys[2] : 0) +
                                        w->panel.first);
         s->y[i] = there[i] && !y[i].half ? (gcp_real *)y[i].at : room;
-        if (!s->start && s->y[i] == room) gcpi_array_load(g->halves, y[i], 0, room, 0, 1, w->panel.cols);
+        if (s->start || s->y[i] != room) continue;
+        if (there[i]) gcpi_array_load(g->halves, y[i], 0, room, 0, 1, w->panel.cols);
+        else memset(room, 0, (size_t)w->panel.cols * sizeof *room);
     }
     gcpi_waves_of(g->isa)->out(s);
     for (int i = 0; i < 4; i++)
