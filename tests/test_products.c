@@ -422,8 +422,8 @@ static double pass_error(const gcpi_conv *c, int pass, const operands *o, sums s
     release(before);
     return sqrt(errors / squares);
 }
-/* Winograd's tiles err no more than sums over taps do; a gradient of weights, whose tiles are fewer private sums, not by
-   half as much again. */
+/* Winograd's tiles err no more than sums over taps do; a gradient of weights, whose tiles are fewer private sums, not
+   by half as much again. */
 static void accuracy(void)
 {
     const gcpi_conv shapes[] = { { 2, 28, 28, 32, 32, 28, 28, 32, 32, 3, 3, 1, 1, 1, 1, 1, 1, 1 },
@@ -441,7 +441,8 @@ static void accuracy(void)
             over_taps = 1;
             const double taps = pass_error(&shapes[i], pass, &o, s);
             over_taps = 0;
-            printf("%d channels, pass %d: errors of %.2g in tiles, of %.2g over taps\n", shapes[i].ci, pass, tiles, taps);
+            printf("%d channels, pass %d: errors of %.2g in tiles, of %.2g over taps\n", shapes[i].ci, pass, tiles,
+                   taps);
             CHECK(tiles < (pass == GCPI_BACKWARD_WEIGHTS ? 1.5 : 1) * taps);
             free(s.sum); free(s.size);
         }
