@@ -113,16 +113,16 @@ enum {
     GCPI_OUTER_PIXELS = 512,                             /* pixels summed in one pass for dw; up to twice as many */
     GCPI_OUTER_MAX = 1048576 / (int)sizeof(gcp_real),    /* while x and dy have at most so many values there */
     GCPI_FAR = 16777216 / (int)sizeof(gcp_real),         /* more values than this are not in a cache */
-    GCPI_WINOGRAD_MAX = 2097152 / (int)sizeof(gcp_real), /* Winograd: a panel's weights, transformed, at most; */
-    GCPI_WINOGRAD_SUMS = 1310720 / (int)sizeof(gcp_real),/* all private sums of dw together; at each point of a chunk */
-    GCPI_WINOGRAD_CHUNK = 49152 / (int)sizeof(gcp_real), /* of tiles so many values, for dw */
-    GCPI_WINOGRAD_BACK = 25600 / (int)sizeof(gcp_real),  /* so many; of at most */
-    GCPI_WINOGRAD_TILES = 48,                            /* so many tiles; channels whose weights are transformed */
-    GCPI_WINOGRAD_ROWS = 64,                             /* together; rows of dw that are */
-    GCPI_WINOGRAD_SPLIT = 128,                           /* summed from so many tiles at least, */
-    GCPI_WINOGRAD_PART = 96,                             /* and together; a panel's weights take as long as the */
-    GCPI_WINOGRAD_WEIGHTS = 32,                          /* products of so many tiles, the transforms of a tile as */
-    GCPI_WINOGRAD_IN = 40, GCPI_WINOGRAD_OUT = 30,       /* long as so many products a channel */
+    GCPI_WINOGRAD_MAX = 2097152 / (int)sizeof(gcp_real), /* Winograd's tiles: a panel's weights, at most */
+    GCPI_WINOGRAD_SUMS = 1310720 / (int)sizeof(gcp_real), /* all private sums of dw together, */
+    GCPI_WINOGRAD_SPLIT = 128,                           /* each of so many tiles at least */
+    GCPI_WINOGRAD_TILES = 48,                            /* a chunk has at most so many tiles, */
+    GCPI_WINOGRAD_CHUNK = 49152 / (int)sizeof(gcp_real), /* with so many values at each point, */
+    GCPI_WINOGRAD_BACK = 25600 / (int)sizeof(gcp_real),  /* for dw so many */
+    GCPI_WINOGRAD_ROWS = 64,                             /* channels whose weights are transformed together */
+    GCPI_WINOGRAD_PART = 96,                             /* rows of dw of a task */
+    GCPI_WINOGRAD_WEIGHTS = 32,                          /* weights' transforms take as long as so many tiles, */
+    GCPI_WINOGRAD_IN = 40, GCPI_WINOGRAD_OUT = 30,       /* a tile's as so many products a channel */
     GCPI_TASKS = 16                                      /* fewer tasks than this are cut finer */
 };
 
