@@ -1,7 +1,8 @@
 /* Winograd's tiles of a convolution: where they lie, and their transforms. A tile is 2x2 pixels of y, of the 4x4
    pixels of x that 3x3 taps read. Along one axis, with d of x and g of the weights, F(2, 3) of Lavin and Gray 2016
    ("Fast Algorithms for Convolutional Neural Networks", section 4.1) is y = A'[(G g) * (B' d)]: 4 products where a sum
-   over taps takes 6. It adds, and multiplies by a half. A value that is infinite or a NaN makes all of its tiles NaN. */
+   over taps takes 6. It adds, and multiplies by a half. A value that is infinite or a NaN makes all of its tiles
+   NaN. */
 
 enum { GCPI_POINTS = 16 };  /* products of a tile, 4 along each axis */
 
