@@ -2960,7 +2960,10 @@ enum {
     GCPI_MR_MAX = 12,
     GCPI_PHASES = 16,       /* depthwise: at most so many phases of the strides */
     GCPI_STRIPS = 3,        /* depthwise: sizes of strips */
-    GCPI_OUTER_ROWS = 48,   /* rows of dy packed side by side: whole tiles of every kernel */
+    GCPI_OUTER_ROWS = 48,   /* rows of dy packed side by side: whole tiles of every kernel; */
+    GCPI_OUTER_BESIDE = 12, /* beside narrow tiles, which read each line more often, as many as L1 holds of them, */
+    GCPI_OUTER_PIECE = 16,  /* from so many pixels at a time */
+    GCPI_OUTER_SHORT = 128, /* pixels of a chunk whose rows are read in place from L1 */
     GCPI_OUTER_BLOCKS = 8,  /* at most so many such blocks in a task */
     GCPI_COPY_AHEAD = 8,    /* rows that are prefetched before they are copied */
     GCPI_OUTER_COPY = 24,   /* products that take as long as copying a value */
@@ -2973,9 +2976,8 @@ enum {
     GCPI_GATHER_PIXELS = 512,                            /* rows of a task, or fewer, */
     GCPI_GATHER_LEAST = 96,                              /* but no fewer than these */
     GCPI_PLACE_PIXELS = 384,                             /* up to so many pixels read w in place; where its */
-    GCPI_PLACE_FEW = 32,                                 /* rows compete, so few, or a quarter of it */
-    GCPI_L2_MIN = 1048576, GCPI_L2_WAY = 65536,          /* bytes of the smallest L2, of one of its ways; a */
-    GCPI_L1_CROWDED = 1024,                              /* pitch of so many has few sets of L1 */
+    GCPI_PLACE_FEW = 32, GCPI_PLACE_NARROW = 8,          /* rows compete, so few; narrow tiles fewer */
+    GCPI_L2_MIN = 1048576, GCPI_L2_WAY = 65536,          /* bytes of the smallest L2 beside wide tiles, of a way */
     GCPI_SKIPS_MAX = 512,                                /* a longer side has little padding */
     GCPI_SKIPS_TAPS = 16,                                /* more taps make too many kinds of pixels */
     GCPI_TILE_TERMS = 16,                                /* a tile takes as long beside its terms, */
@@ -3339,6 +3341,9 @@ static const gcpi_simd *gcpi_simd_table(int isa)
     (void)isa;
     return &scalar;
 }
+
+/* Whether tiles are whole lines wide. */
+static int gcpi_simd_wide(const gcpi_simd *s) { return s->nv * s->lanes >= GCPI_NR_MAX; }
 
 static gcpi_simd gcpi_simd_of(int isa)
 {
@@ -4473,21 +4478,20 @@ static int gcpi_gather_skips(const gcpi_gather *g)
     return some < 0.995 * ceil(images * v->ho * v->wo / mr) * all;
 }
 
-/* Whether rows of w compete for the same sets of a cache: of L2, if a panel is so wide that each line is read whole;
-   else of L1. */
+/* Whether rows of w compete for the same sets of L2. */
 static int gcpi_gather_crowded(const gcpi_gather *g, ptrdiff_t terms)
 {
     ptrdiff_t pitch = g->ws[2] * (ptrdiff_t)sizeof(gcp_real), power = GCPI_MAX(pitch & -pitch, 1); /* of two */
-    if (g->simd.nv * g->simd.lanes < GCPI_NR_MAX) return power >= GCPI_L1_CROWDED;
     return terms > GCPI_L2_MIN / GCPI_MIN(power, (ptrdiff_t)GCPI_L2_WAY);
 }
 
-/* Few pixels do not pay for packing w where its columns lie side by side. */
+/* Few pixels do not pay for packing w where its columns lie side by side. Narrow tiles read parts of its lines, each
+   more often: they gain by packing almost always. */
 static int gcpi_gather_place(const gcpi_gather *g, ptrdiff_t terms)
 {
     const gcpi_view *v = &g->v;
-    int few = g->simd.nv * g->simd.lanes < GCPI_NR_MAX ? GCPI_PLACE_FEW / 4 : GCPI_PLACE_FEW,
-        most = gcpi_gather_crowded(g, terms) ? few : GCPI_PLACE_PIXELS;
+    const int most = !gcpi_simd_wide(&g->simd) ? GCPI_PLACE_NARROW
+                     : gcpi_gather_crowded(g, terms) ? GCPI_PLACE_FEW : GCPI_PLACE_PIXELS;
     return g->ws[3] == 1 && v->runs == v->kx && !g->w.half && !v->duos && !g->settles &&
            (double)v->n * v->ho * v->wo <= most;
 }
@@ -5225,7 +5229,7 @@ typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x
     int blocked, taps, sy, sx;    /* pixels of x from one row, one pixel of the copy to the next */
     int near, place;              /* few channels, all there; blocked, but not copied */
     int splits, shared;           /* private sums of blocks of pixels; shared: d itself is the only one */
-    int packed;                   /* rows of e are copied side by side */
+    int packed, beside;           /* rows of e are copied, so many side by side */
     /* for few channels of x: rows are the elements of x under the kernel, columns are e's */
     int swapped;
     int winograd, tiles, isa;     /* tiles of a chunk */
@@ -5236,13 +5240,13 @@ typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x
     gcp_real *scratch;
 } gcpi_outer;
 
-/* e is packed as [rows / 48][pixel][48]; the last block is as wide as the rows that are left. At the pitch of e, pixels
- * would compete for the same cache sets. An extra line after each block spreads them. */
-static ptrdiff_t gcpi_outer_block(ptrdiff_t pixels) { return pixels * GCPI_OUTER_ROWS + GCPI_LINE; }
+/* e is packed as [rows / beside][pixel][beside]; the last block is as wide as the rows that are left. At the pitch of
+ * e, pixels would compete for the same cache sets. An extra line after each block spreads them. */
+static ptrdiff_t gcpi_outer_block(const gcpi_outer *o, ptrdiff_t pixels) { return pixels * o->beside + GCPI_LINE; }
 /* Room for so many rows at so many pixels. */
-static ptrdiff_t gcpi_outer_packed(int rows, ptrdiff_t pixels)
+static ptrdiff_t gcpi_outer_packed(const gcpi_outer *o, int rows, ptrdiff_t pixels)
 {
-    return gcpi_line(pixels * rows) + gcpi_ceil(rows, GCPI_OUTER_ROWS) * GCPI_LINE;
+    return gcpi_line(pixels * rows) + gcpi_ceil(rows, o->beside) * GCPI_LINE;
 }
 
 /* Panels of all runs, or blocked: panels of channels at all taps. */
@@ -5361,25 +5365,36 @@ static int gcpi_outer_fills(const gcpi_outer *o)
            gcpi_outer_fit(&o->simd, channels, o->rows) >= 0.98 * gcpi_outer_fit(&o->simd, run, o->rows);
 }
 
+/* Whether narrow tiles read few rows of e in place, at so many pixels that no more private sums come of short chunks:
+   then the rows of a chunk stay in L1. */
+static int gcpi_outer_short(const gcpi_outer *o)
+{
+    const gcpi_view *v = &o->v;
+    return !gcpi_simd_wide(&o->simd) && o->near && o->rows <= GCPI_OUTER_PLAIN &&
+           (double)v->n * v->ho * v->wo >= GCPI_TASKS * GCPI_OUTER_PIXELS;
+}
+
 /* Cuts the pixels, and says how x is read: blocked where channels fill the lanes; then in place where they are few and
-   all there, or (what no sum and no byte depends on) where the core fetches many lines at once, and no other tap reads
-   the same. Few channels are cut into half as many pixels, so that this chunk and the next fit in L2. */
+   all there, or (what no sum and no byte depends on) where tiles are wide, the core fetches many lines at once, and no
+   other tap reads the same. Few channels are cut into half as many pixels, so that this chunk and the next fit in
+   L2. */
 static void gcpi_outer_view(gcpi_outer *o)
 {
     gcpi_view *v = &o->v;
     int channels = v->channels, lanes = o->simd.lanes;
     /* pixels at a pitch of whole pages share few sets of a cache, and many rows read them often */
-    int crowded = v->xs[2] * (ptrdiff_t)sizeof(gcp_real) % 4096 == 0 && o->rows > 512;
+    const int crowded = v->xs[2] * (ptrdiff_t)sizeof(gcp_real) % 4096 == 0 && o->rows > 512,
+              wide = gcpi_simd_wide(&o->simd);
     o->blocked = o->duos || gcpi_outer_fills(o);
     o->near = o->blocked && gcpi_view_inside(v) &&
               (channels <= GCPI_OUTER_NEAR ||
                (channels <= 2 * GCPI_OUTER_NEAR && (int64_t)o->rows * channels <= GCPI_OUTER_SMALL));
-    o->place = !o->halves && (o->near || (o->blocked && gcpi_view_inside(v) && o->simd.burst && v->ky * v->kx == 1 &&
-                                          !crowded));
+    o->place = !o->halves && (o->near || (wide && o->blocked && gcpi_view_inside(v) && o->simd.burst &&
+                                          v->ky * v->kx == 1 && !crowded));
     int values = GCPI_OUTER_MAX >> o->near, least = GCPI_OUTER_PIXELS >> o->near,
-        pixels = gcpi_min(2 * GCPI_OUTER_PIXELS, (int)(values / ((int64_t)o->rows + channels)));
+        pixels = gcpi_max(least, gcpi_min(2 * GCPI_OUTER_PIXELS, (int)(values / ((int64_t)o->rows + channels))));
     if (o->blocked) v->channels = gcpi_min(o->simd.nv, gcpi_ceil(channels, lanes)) * lanes;
-    gcpi_view_cut(v, gcpi_max(least, pixels), 0);
+    gcpi_view_cut(v, gcpi_outer_short(o) ? GCPI_OUTER_SHORT : pixels, 0);
     v->channels = channels;
 }
 
@@ -5478,6 +5493,7 @@ static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
     o->isa = par->isa, o->winograd = gcpi_winograd_back_pays(o, par);
     if (o->winograd) return gcpi_winograd_back_plan(o, par);
     if (o->duos) gcpi_simd_duos(&o->simd);
+    o->beside = gcpi_simd_wide(&o->simd) ? GCPI_OUTER_ROWS : GCPI_OUTER_BESIDE;
     gcpi_outer_view(o);
     o->columns = gcpi_columns_of(o->blocked ? o->v.channels : o->v.len, &o->simd);
     if (o->blocked) gcpi_outer_block_plan(o);
@@ -5486,7 +5502,7 @@ static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
     o->splits = gcpi_outer_splits(o);
     gcpi_outer_cut(o, par);
     int rows = o->groups * o->rows, few = o->near ? GCPI_OUTER_PLAIN : GCPI_OUTER_FEW;
-    ptrdiff_t packed = gcpi_outer_packed(gcpi_min(o->part, o->rows), (ptrdiff_t)o->v.bn * o->v.bh * o->v.bw);
+    ptrdiff_t packed = gcpi_outer_packed(o, gcpi_min(o->part, o->rows), (ptrdiff_t)o->v.bn * o->v.bh * o->v.bw);
     o->packed = o->halves || rows > (o->simd.burst ? few : GCPI_OUTER_PLAIN);
     /* bytes are the same on every core, packed or not */
     o->worker = (o->halves || rows > few ? packed : 0) + o->v.window;
@@ -5597,23 +5613,34 @@ static void gcpi_winograd_back_task(void *arg, int index, int worker)
 
 /* The outer product: convolution backward weights, transposed A times B. */
 
-/* Packs the rows of e at the pixels of a chunk: see gcpi_outer_block. */
+/* Packs n rows of e from `row` on, so that they follow `pixel` others of a chunk: see gcpi_outer_block. */
+GCPI_FAST static void gcpi_outer_pack_piece(const gcpi_outer *o, gcpi_array row, ptrdiff_t pixel, int n, int rows,
+                                            ptrdiff_t block, gcp_real *out)
+{
+    const gcp_real *from = (const gcp_real *)row.at;
+    for (int r = 0; r < rows; r += o->beside, out += block) {
+        const int width = gcpi_min(o->beside, rows - r);
+        gcp_real *to = out + pixel * width;
+        if (o->duos) gcpi_duos_of(to, width, gcpi_array_at(row, r), o->epair, o->es[2], n, width);
+        else if (row.half) gcpi_array_load(o->halves, gcpi_array_at(row, r), o->es[2], to, width, n, width);
+        else if (width == o->es[2]) memcpy(to, from + r, (size_t)((ptrdiff_t)n * width) * sizeof *to);
+        else if (width >= o->simd.lanes) o->simd.copy(to, from + r, n, o->es[2], width);
+        else for (int i = 0; i < n; i++) gcpi_copy(to + i * width, from + i * o->es[2] + r, width);
+    }
+}
+
+/* Packs the rows of e at the pixels of a chunk. Few rows side by side come from a few pixels at a time, so that what
+   else is in their lines is still in L1 when it is packed. */
 GCPI_FAST static const gcp_real *gcpi_outer_pack(const gcpi_outer *o, gcpi_array e, const gcpi_block *k, int rows,
                                                  gcp_real *out)
 {
-    ptrdiff_t block = gcpi_outer_block((ptrdiff_t)k->n * k->h * k->w);
+    const ptrdiff_t block = gcpi_outer_block(o, (ptrdiff_t)k->n * k->h * k->w);
+    const int piece = o->beside < GCPI_OUTER_ROWS ? GCPI_OUTER_PIECE : k->w;
     for (int line = 0; line < k->n * k->h; line++) {
-        const gcpi_array row = gcpi_array_at(e, line / k->h * o->es[0] + line % k->h * o->es[1]);
-        const gcp_real *from = (const gcp_real *)row.at;
-        for (int r = 0; r < rows; r += GCPI_OUTER_ROWS) {
-            int width = gcpi_min(GCPI_OUTER_ROWS, rows - r);
-            gcp_real *to = out + r / GCPI_OUTER_ROWS * block + (ptrdiff_t)line * k->w * width;
-            if (o->duos) gcpi_duos_of(to, width, gcpi_array_at(row, r), o->epair, o->es[2], k->w, width);
-            else if (row.half) gcpi_array_load(o->halves, gcpi_array_at(row, r), o->es[2], to, width, k->w, width);
-            else if (width == o->es[2]) memcpy(to, from + r, (size_t)((ptrdiff_t)k->w * width) * sizeof *to);
-            else if (width >= o->simd.lanes) o->simd.copy(to, from + r, k->w, o->es[2], width);
-            else for (int i = 0; i < k->w; i++) gcpi_copy(to + i * width, from + i * o->es[2] + r, width);
-        }
+        const gcpi_array first = gcpi_array_at(e, line / k->h * o->es[0] + line % k->h * o->es[1]);
+        for (int at = 0; at < k->w; at += piece)
+            gcpi_outer_pack_piece(o, gcpi_array_at(first, at * o->es[2]), (ptrdiff_t)line * k->w + at,
+                                  gcpi_min(piece, k->w - at), rows, block, out);
     }
     return out;
 }
@@ -5859,14 +5886,14 @@ GCPI_FAST static void gcpi_outer_panel(const gcpi_outer *o, const gcpi_share *s,
     t.also = (uintptr_t)&t, t.step = 0;              /* a line at hand: there is nothing else */
     t.start = s->fresh ? zero : NULL, t.ss = 0;
     t.b = x->x;
-    int mr, block = o->packed ? GCPI_OUTER_ROWS : s->rows;
+    int mr, block = o->packed ? o->beside : s->rows;
     /* no tile may span two packed blocks, and 5 does not divide 48 */
     gcpi_kernel *kernel = gcpi_kernel_of(&o->simd, x->panel.nv, s->rows <= GCPI_OUTER_ROWS ? s->rows : 0, &mr);
     const int tiles = gcpi_ceil(s->rows, mr);
     for (int r = 0, i = 0; r < s->rows; r += mr, i++) {
         int first = r / block * block;
         const gcp_real *a = s->e + r;
-        if (o->packed) a += first / block * gcpi_outer_block((ptrdiff_t)k->n * k->h * k->w) - first;
+        if (o->packed) a += first / block * gcpi_outer_block(o, (ptrdiff_t)k->n * k->h * k->w) - first;
         if (r == first) gcpi_outer_loops(o, k, x, o->packed ? gcpi_min(block, s->rows - first) : 0, &t);
         gcpi_outer_ahead(s, panel, i, tiles, &t);
         t.rows = gcpi_min(mr, s->rows - r);

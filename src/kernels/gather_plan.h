@@ -168,21 +168,20 @@ static int gcpi_gather_skips(const gcpi_gather *g)
     return some < 0.995 * ceil(images * v->ho * v->wo / mr) * all;
 }
 
-/* Whether rows of w compete for the same sets of a cache: of L2, if a panel is so wide that each line is read whole;
-   else of L1. */
+/* Whether rows of w compete for the same sets of L2. */
 static int gcpi_gather_crowded(const gcpi_gather *g, ptrdiff_t terms)
 {
     ptrdiff_t pitch = g->ws[2] * (ptrdiff_t)sizeof(gcp_real), power = GCPI_MAX(pitch & -pitch, 1); /* of two */
-    if (g->simd.nv * g->simd.lanes < GCPI_NR_MAX) return power >= GCPI_L1_CROWDED;
     return terms > GCPI_L2_MIN / GCPI_MIN(power, (ptrdiff_t)GCPI_L2_WAY);
 }
 
-/* Few pixels do not pay for packing w where its columns lie side by side. */
+/* Few pixels do not pay for packing w where its columns lie side by side. Narrow tiles read parts of its lines, each
+   more often: they gain by packing almost always. */
 static int gcpi_gather_place(const gcpi_gather *g, ptrdiff_t terms)
 {
     const gcpi_view *v = &g->v;
-    int few = g->simd.nv * g->simd.lanes < GCPI_NR_MAX ? GCPI_PLACE_FEW / 4 : GCPI_PLACE_FEW,
-        most = gcpi_gather_crowded(g, terms) ? few : GCPI_PLACE_PIXELS;
+    const int most = !gcpi_simd_wide(&g->simd) ? GCPI_PLACE_NARROW
+                     : gcpi_gather_crowded(g, terms) ? GCPI_PLACE_FEW : GCPI_PLACE_PIXELS;
     return g->ws[3] == 1 && v->runs == v->kx && !g->w.half && !v->duos && !g->settles &&
            (double)v->n * v->ho * v->wo <= most;
 }

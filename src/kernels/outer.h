@@ -1,22 +1,33 @@
 /* The outer product: convolution backward weights, transposed A times B. */
 
-/* Packs the rows of e at the pixels of a chunk: see gcpi_outer_block. */
+/* Packs n rows of e from `row` on, so that they follow `pixel` others of a chunk: see gcpi_outer_block. */
+GCPI_FAST static void gcpi_outer_pack_piece(const gcpi_outer *o, gcpi_array row, ptrdiff_t pixel, int n, int rows,
+                                            ptrdiff_t block, gcp_real *out)
+{
+    const gcp_real *from = (const gcp_real *)row.at;
+    for (int r = 0; r < rows; r += o->beside, out += block) {
+        const int width = gcpi_min(o->beside, rows - r);
+        gcp_real *to = out + pixel * width;
+        if (o->duos) gcpi_duos_of(to, width, gcpi_array_at(row, r), o->epair, o->es[2], n, width);
+        else if (row.half) gcpi_array_load(o->halves, gcpi_array_at(row, r), o->es[2], to, width, n, width);
+        else if (width == o->es[2]) memcpy(to, from + r, (size_t)((ptrdiff_t)n * width) * sizeof *to);
+        else if (width >= o->simd.lanes) o->simd.copy(to, from + r, n, o->es[2], width);
+        else for (int i = 0; i < n; i++) gcpi_copy(to + i * width, from + i * o->es[2] + r, width);
+    }
+}
+
+/* Packs the rows of e at the pixels of a chunk. Few rows side by side come from a few pixels at a time, so that what
+   else is in their lines is still in L1 when it is packed. */
 GCPI_FAST static const gcp_real *gcpi_outer_pack(const gcpi_outer *o, gcpi_array e, const gcpi_block *k, int rows,
                                                  gcp_real *out)
 {
-    ptrdiff_t block = gcpi_outer_block((ptrdiff_t)k->n * k->h * k->w);
+    const ptrdiff_t block = gcpi_outer_block(o, (ptrdiff_t)k->n * k->h * k->w);
+    const int piece = o->beside < GCPI_OUTER_ROWS ? GCPI_OUTER_PIECE : k->w;
     for (int line = 0; line < k->n * k->h; line++) {
-        const gcpi_array row = gcpi_array_at(e, line / k->h * o->es[0] + line % k->h * o->es[1]);
-        const gcp_real *from = (const gcp_real *)row.at;
-        for (int r = 0; r < rows; r += GCPI_OUTER_ROWS) {
-            int width = gcpi_min(GCPI_OUTER_ROWS, rows - r);
-            gcp_real *to = out + r / GCPI_OUTER_ROWS * block + (ptrdiff_t)line * k->w * width;
-            if (o->duos) gcpi_duos_of(to, width, gcpi_array_at(row, r), o->epair, o->es[2], k->w, width);
-            else if (row.half) gcpi_array_load(o->halves, gcpi_array_at(row, r), o->es[2], to, width, k->w, width);
-            else if (width == o->es[2]) memcpy(to, from + r, (size_t)((ptrdiff_t)k->w * width) * sizeof *to);
-            else if (width >= o->simd.lanes) o->simd.copy(to, from + r, k->w, o->es[2], width);
-            else for (int i = 0; i < k->w; i++) gcpi_copy(to + i * width, from + i * o->es[2] + r, width);
-        }
+        const gcpi_array first = gcpi_array_at(e, line / k->h * o->es[0] + line % k->h * o->es[1]);
+        for (int at = 0; at < k->w; at += piece)
+            gcpi_outer_pack_piece(o, gcpi_array_at(first, at * o->es[2]), (ptrdiff_t)line * k->w + at,
+                                  gcpi_min(piece, k->w - at), rows, block, out);
     }
     return out;
 }
@@ -262,14 +273,14 @@ GCPI_FAST static void gcpi_outer_panel(const gcpi_outer *o, const gcpi_share *s,
     t.also = (uintptr_t)&t, t.step = 0;              /* a line at hand: there is nothing else */
     t.start = s->fresh ? zero : NULL, t.ss = 0;
     t.b = x->x;
-    int mr, block = o->packed ? GCPI_OUTER_ROWS : s->rows;
+    int mr, block = o->packed ? o->beside : s->rows;
     /* no tile may span two packed blocks, and 5 does not divide 48 */
     gcpi_kernel *kernel = gcpi_kernel_of(&o->simd, x->panel.nv, s->rows <= GCPI_OUTER_ROWS ? s->rows : 0, &mr);
     const int tiles = gcpi_ceil(s->rows, mr);
     for (int r = 0, i = 0; r < s->rows; r += mr, i++) {
         int first = r / block * block;
         const gcp_real *a = s->e + r;
-        if (o->packed) a += first / block * gcpi_outer_block((ptrdiff_t)k->n * k->h * k->w) - first;
+        if (o->packed) a += first / block * gcpi_outer_block(o, (ptrdiff_t)k->n * k->h * k->w) - first;
         if (r == first) gcpi_outer_loops(o, k, x, o->packed ? gcpi_min(block, s->rows - first) : 0, &t);
         gcpi_outer_ahead(s, panel, i, tiles, &t);
         t.rows = gcpi_min(mr, s->rows - r);

@@ -18,7 +18,7 @@ typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x
     int blocked, taps, sy, sx;    /* pixels of x from one row, one pixel of the copy to the next */
     int near, place;              /* few channels, all there; blocked, but not copied */
     int splits, shared;           /* private sums of blocks of pixels; shared: d itself is the only one */
-    int packed;                   /* rows of e are copied side by side */
+    int packed, beside;           /* rows of e are copied, so many side by side */
     /* for few channels of x: rows are the elements of x under the kernel, columns are e's */
     int swapped;
     int winograd, tiles, isa;     /* tiles of a chunk */
@@ -29,13 +29,13 @@ typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x
     gcp_real *scratch;
 } gcpi_outer;
 
-/* e is packed as [rows / 48][pixel][48]; the last block is as wide as the rows that are left. At the pitch of e, pixels
- * would compete for the same cache sets. An extra line after each block spreads them. */
-static ptrdiff_t gcpi_outer_block(ptrdiff_t pixels) { return pixels * GCPI_OUTER_ROWS + GCPI_LINE; }
+/* e is packed as [rows / beside][pixel][beside]; the last block is as wide as the rows that are left. At the pitch of
+ * e, pixels would compete for the same cache sets. An extra line after each block spreads them. */
+static ptrdiff_t gcpi_outer_block(const gcpi_outer *o, ptrdiff_t pixels) { return pixels * o->beside + GCPI_LINE; }
 /* Room for so many rows at so many pixels. */
-static ptrdiff_t gcpi_outer_packed(int rows, ptrdiff_t pixels)
+static ptrdiff_t gcpi_outer_packed(const gcpi_outer *o, int rows, ptrdiff_t pixels)
 {
-    return gcpi_line(pixels * rows) + gcpi_ceil(rows, GCPI_OUTER_ROWS) * GCPI_LINE;
+    return gcpi_line(pixels * rows) + gcpi_ceil(rows, o->beside) * GCPI_LINE;
 }
 
 /* Panels of all runs, or blocked: panels of channels at all taps. */
@@ -154,25 +154,36 @@ static int gcpi_outer_fills(const gcpi_outer *o)
            gcpi_outer_fit(&o->simd, channels, o->rows) >= 0.98 * gcpi_outer_fit(&o->simd, run, o->rows);
 }
 
+/* Whether narrow tiles read few rows of e in place, at so many pixels that no more private sums come of short chunks:
+   then the rows of a chunk stay in L1. */
+static int gcpi_outer_short(const gcpi_outer *o)
+{
+    const gcpi_view *v = &o->v;
+    return !gcpi_simd_wide(&o->simd) && o->near && o->rows <= GCPI_OUTER_PLAIN &&
+           (double)v->n * v->ho * v->wo >= GCPI_TASKS * GCPI_OUTER_PIXELS;
+}
+
 /* Cuts the pixels, and says how x is read: blocked where channels fill the lanes; then in place where they are few and
-   all there, or (what no sum and no byte depends on) where the core fetches many lines at once, and no other tap reads
-   the same. Few channels are cut into half as many pixels, so that this chunk and the next fit in L2. */
+   all there, or (what no sum and no byte depends on) where tiles are wide, the core fetches many lines at once, and no
+   other tap reads the same. Few channels are cut into half as many pixels, so that this chunk and the next fit in
+   L2. */
 static void gcpi_outer_view(gcpi_outer *o)
 {
     gcpi_view *v = &o->v;
     int channels = v->channels, lanes = o->simd.lanes;
     /* pixels at a pitch of whole pages share few sets of a cache, and many rows read them often */
-    int crowded = v->xs[2] * (ptrdiff_t)sizeof(gcp_real) % 4096 == 0 && o->rows > 512;
+    const int crowded = v->xs[2] * (ptrdiff_t)sizeof(gcp_real) % 4096 == 0 && o->rows > 512,
+              wide = gcpi_simd_wide(&o->simd);
     o->blocked = o->duos || gcpi_outer_fills(o);
     o->near = o->blocked && gcpi_view_inside(v) &&
               (channels <= GCPI_OUTER_NEAR ||
                (channels <= 2 * GCPI_OUTER_NEAR && (int64_t)o->rows * channels <= GCPI_OUTER_SMALL));
-    o->place = !o->halves && (o->near || (o->blocked && gcpi_view_inside(v) && o->simd.burst && v->ky * v->kx == 1 &&
-                                          !crowded));
+    o->place = !o->halves && (o->near || (wide && o->blocked && gcpi_view_inside(v) && o->simd.burst &&
+                                          v->ky * v->kx == 1 && !crowded));
     int values = GCPI_OUTER_MAX >> o->near, least = GCPI_OUTER_PIXELS >> o->near,
-        pixels = gcpi_min(2 * GCPI_OUTER_PIXELS, (int)(values / ((int64_t)o->rows + channels)));
+        pixels = gcpi_max(least, gcpi_min(2 * GCPI_OUTER_PIXELS, (int)(values / ((int64_t)o->rows + channels))));
     if (o->blocked) v->channels = gcpi_min(o->simd.nv, gcpi_ceil(channels, lanes)) * lanes;
-    gcpi_view_cut(v, gcpi_max(least, pixels), 0);
+    gcpi_view_cut(v, gcpi_outer_short(o) ? GCPI_OUTER_SHORT : pixels, 0);
     v->channels = channels;
 }
 
@@ -271,6 +282,7 @@ static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
     o->isa = par->isa, o->winograd = gcpi_winograd_back_pays(o, par);
     if (o->winograd) return gcpi_winograd_back_plan(o, par);
     if (o->duos) gcpi_simd_duos(&o->simd);
+    o->beside = gcpi_simd_wide(&o->simd) ? GCPI_OUTER_ROWS : GCPI_OUTER_BESIDE;
     gcpi_outer_view(o);
     o->columns = gcpi_columns_of(o->blocked ? o->v.channels : o->v.len, &o->simd);
     if (o->blocked) gcpi_outer_block_plan(o);
@@ -279,7 +291,7 @@ static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
     o->splits = gcpi_outer_splits(o);
     gcpi_outer_cut(o, par);
     int rows = o->groups * o->rows, few = o->near ? GCPI_OUTER_PLAIN : GCPI_OUTER_FEW;
-    ptrdiff_t packed = gcpi_outer_packed(gcpi_min(o->part, o->rows), (ptrdiff_t)o->v.bn * o->v.bh * o->v.bw);
+    ptrdiff_t packed = gcpi_outer_packed(o, gcpi_min(o->part, o->rows), (ptrdiff_t)o->v.bn * o->v.bh * o->v.bw);
     o->packed = o->halves || rows > (o->simd.burst ? few : GCPI_OUTER_PLAIN);
     /* bytes are the same on every core, packed or not */
     o->worker = (o->halves || rows > few ? packed : 0) + o->v.window;

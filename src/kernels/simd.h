@@ -80,7 +80,10 @@ enum {
     GCPI_MR_MAX = 12,
     GCPI_PHASES = 16,       /* depthwise: at most so many phases of the strides */
     GCPI_STRIPS = 3,        /* depthwise: sizes of strips */
-    GCPI_OUTER_ROWS = 48,   /* rows of dy packed side by side: whole tiles of every kernel */
+    GCPI_OUTER_ROWS = 48,   /* rows of dy packed side by side: whole tiles of every kernel; */
+    GCPI_OUTER_BESIDE = 12, /* beside narrow tiles, which read each line more often, as many as L1 holds of them, */
+    GCPI_OUTER_PIECE = 16,  /* from so many pixels at a time */
+    GCPI_OUTER_SHORT = 128, /* pixels of a chunk whose rows are read in place from L1 */
     GCPI_OUTER_BLOCKS = 8,  /* at most so many such blocks in a task */
     GCPI_COPY_AHEAD = 8,    /* rows that are prefetched before they are copied */
     GCPI_OUTER_COPY = 24,   /* products that take as long as copying a value */
@@ -93,9 +96,8 @@ enum {
     GCPI_GATHER_PIXELS = 512,                            /* rows of a task, or fewer, */
     GCPI_GATHER_LEAST = 96,                              /* but no fewer than these */
     GCPI_PLACE_PIXELS = 384,                             /* up to so many pixels read w in place; where its */
-    GCPI_PLACE_FEW = 32,                                 /* rows compete, so few, or a quarter of it */
-    GCPI_L2_MIN = 1048576, GCPI_L2_WAY = 65536,          /* bytes of the smallest L2, of one of its ways; a */
-    GCPI_L1_CROWDED = 1024,                              /* pitch of so many has few sets of L1 */
+    GCPI_PLACE_FEW = 32, GCPI_PLACE_NARROW = 8,          /* rows compete, so few; narrow tiles fewer */
+    GCPI_L2_MIN = 1048576, GCPI_L2_WAY = 65536,          /* bytes of the smallest L2 beside wide tiles, of a way */
     GCPI_SKIPS_MAX = 512,                                /* a longer side has little padding */
     GCPI_SKIPS_TAPS = 16,                                /* more taps make too many kinds of pixels */
     GCPI_TILE_TERMS = 16,                                /* a tile takes as long beside its terms, */
@@ -459,6 +461,9 @@ static const gcpi_simd *gcpi_simd_table(int isa)
     (void)isa;
     return &scalar;
 }
+
+/* Whether tiles are whole lines wide. */
+static int gcpi_simd_wide(const gcpi_simd *s) { return s->nv * s->lanes >= GCPI_NR_MAX; }
 
 static gcpi_simd gcpi_simd_of(int isa)
 {
