@@ -5241,12 +5241,16 @@ typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x
 } gcpi_outer;
 
 /* e is packed as [rows / beside][pixel][beside]; the last block is as wide as the rows that are left. At the pitch of
- * e, pixels would compete for the same cache sets. An extra line after each block spreads them. */
-static ptrdiff_t gcpi_outer_block(const gcpi_outer *o, ptrdiff_t pixels) { return pixels * o->beside + GCPI_LINE; }
-/* Room for so many rows at so many pixels. */
-static ptrdiff_t gcpi_outer_packed(const gcpi_outer *o, int rows, ptrdiff_t pixels)
+ * e, pixels would compete for the same cache sets. An extra line after each 48 rows spreads them. `row`: the first of
+ * a block. */
+static ptrdiff_t gcpi_outer_block(int row, ptrdiff_t pixels)
 {
-    return gcpi_line(pixels * rows) + gcpi_ceil(rows, o->beside) * GCPI_LINE;
+    return row * pixels + row / GCPI_OUTER_ROWS * GCPI_LINE;
+}
+/* Room for so many rows at so many pixels. */
+static ptrdiff_t gcpi_outer_packed(int rows, ptrdiff_t pixels)
+{
+    return gcpi_line(pixels * rows) + gcpi_ceil(rows, GCPI_OUTER_ROWS) * GCPI_LINE;
 }
 
 /* Panels of all runs, or blocked: panels of channels at all taps. */
@@ -5502,7 +5506,7 @@ static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
     o->splits = gcpi_outer_splits(o);
     gcpi_outer_cut(o, par);
     int rows = o->groups * o->rows, few = o->near ? GCPI_OUTER_PLAIN : GCPI_OUTER_FEW;
-    ptrdiff_t packed = gcpi_outer_packed(o, gcpi_min(o->part, o->rows), (ptrdiff_t)o->v.bn * o->v.bh * o->v.bw);
+    ptrdiff_t packed = gcpi_outer_packed(gcpi_min(o->part, o->rows), (ptrdiff_t)o->v.bn * o->v.bh * o->v.bw);
     o->packed = o->halves || rows > (o->simd.burst ? few : GCPI_OUTER_PLAIN);
     /* bytes are the same on every core, packed or not */
     o->worker = (o->halves || rows > few ? packed : 0) + o->v.window;
@@ -5613,14 +5617,14 @@ static void gcpi_winograd_back_task(void *arg, int index, int worker)
 
 /* The outer product: convolution backward weights, transposed A times B. */
 
-/* Packs n rows of e from `row` on, so that they follow `pixel` others of a chunk: see gcpi_outer_block. */
+/* Packs n pixels of a chunk of so many, from number `pixel` on, whose rows lie at `row`. */
 GCPI_FAST static void gcpi_outer_pack_piece(const gcpi_outer *o, gcpi_array row, ptrdiff_t pixel, int n, int rows,
-                                            ptrdiff_t block, gcp_real *out)
+                                            ptrdiff_t pixels, gcp_real *out)
 {
     const gcp_real *from = (const gcp_real *)row.at;
-    for (int r = 0; r < rows; r += o->beside, out += block) {
+    for (int r = 0; r < rows; r += o->beside) {
         const int width = gcpi_min(o->beside, rows - r);
-        gcp_real *to = out + pixel * width;
+        gcp_real *to = out + gcpi_outer_block(r, pixels) + pixel * width;
         if (o->duos) gcpi_duos_of(to, width, gcpi_array_at(row, r), o->epair, o->es[2], n, width);
         else if (row.half) gcpi_array_load(o->halves, gcpi_array_at(row, r), o->es[2], to, width, n, width);
         else if (width == o->es[2]) memcpy(to, from + r, (size_t)((ptrdiff_t)n * width) * sizeof *to);
@@ -5634,13 +5638,13 @@ GCPI_FAST static void gcpi_outer_pack_piece(const gcpi_outer *o, gcpi_array row,
 GCPI_FAST static const gcp_real *gcpi_outer_pack(const gcpi_outer *o, gcpi_array e, const gcpi_block *k, int rows,
                                                  gcp_real *out)
 {
-    const ptrdiff_t block = gcpi_outer_block(o, (ptrdiff_t)k->n * k->h * k->w);
+    const ptrdiff_t pixels = (ptrdiff_t)k->n * k->h * k->w;
     const int piece = o->beside < GCPI_OUTER_ROWS ? GCPI_OUTER_PIECE : k->w;
     for (int line = 0; line < k->n * k->h; line++) {
         const gcpi_array first = gcpi_array_at(e, line / k->h * o->es[0] + line % k->h * o->es[1]);
         for (int at = 0; at < k->w; at += piece)
             gcpi_outer_pack_piece(o, gcpi_array_at(first, at * o->es[2]), (ptrdiff_t)line * k->w + at,
-                                  gcpi_min(piece, k->w - at), rows, block, out);
+                                  gcpi_min(piece, k->w - at), rows, pixels, out);
     }
     return out;
 }
@@ -5893,7 +5897,7 @@ GCPI_FAST static void gcpi_outer_panel(const gcpi_outer *o, const gcpi_share *s,
     for (int r = 0, i = 0; r < s->rows; r += mr, i++) {
         int first = r / block * block;
         const gcp_real *a = s->e + r;
-        if (o->packed) a += first / block * gcpi_outer_block(o, (ptrdiff_t)k->n * k->h * k->w) - first;
+        if (o->packed) a += gcpi_outer_block(first, (ptrdiff_t)k->n * k->h * k->w) - first;
         if (r == first) gcpi_outer_loops(o, k, x, o->packed ? gcpi_min(block, s->rows - first) : 0, &t);
         gcpi_outer_ahead(s, panel, i, tiles, &t);
         t.rows = gcpi_min(mr, s->rows - r);

@@ -1,13 +1,13 @@
 /* The outer product: convolution backward weights, transposed A times B. */
 
-/* Packs n rows of e from `row` on, so that they follow `pixel` others of a chunk: see gcpi_outer_block. */
+/* Packs n pixels of a chunk of so many, from number `pixel` on, whose rows lie at `row`. */
 GCPI_FAST static void gcpi_outer_pack_piece(const gcpi_outer *o, gcpi_array row, ptrdiff_t pixel, int n, int rows,
-                                            ptrdiff_t block, gcp_real *out)
+                                            ptrdiff_t pixels, gcp_real *out)
 {
     const gcp_real *from = (const gcp_real *)row.at;
-    for (int r = 0; r < rows; r += o->beside, out += block) {
+    for (int r = 0; r < rows; r += o->beside) {
         const int width = gcpi_min(o->beside, rows - r);
-        gcp_real *to = out + pixel * width;
+        gcp_real *to = out + gcpi_outer_block(r, pixels) + pixel * width;
         if (o->duos) gcpi_duos_of(to, width, gcpi_array_at(row, r), o->epair, o->es[2], n, width);
         else if (row.half) gcpi_array_load(o->halves, gcpi_array_at(row, r), o->es[2], to, width, n, width);
         else if (width == o->es[2]) memcpy(to, from + r, (size_t)((ptrdiff_t)n * width) * sizeof *to);
@@ -21,13 +21,13 @@ GCPI_FAST static void gcpi_outer_pack_piece(const gcpi_outer *o, gcpi_array row,
 GCPI_FAST static const gcp_real *gcpi_outer_pack(const gcpi_outer *o, gcpi_array e, const gcpi_block *k, int rows,
                                                  gcp_real *out)
 {
-    const ptrdiff_t block = gcpi_outer_block(o, (ptrdiff_t)k->n * k->h * k->w);
+    const ptrdiff_t pixels = (ptrdiff_t)k->n * k->h * k->w;
     const int piece = o->beside < GCPI_OUTER_ROWS ? GCPI_OUTER_PIECE : k->w;
     for (int line = 0; line < k->n * k->h; line++) {
         const gcpi_array first = gcpi_array_at(e, line / k->h * o->es[0] + line % k->h * o->es[1]);
         for (int at = 0; at < k->w; at += piece)
             gcpi_outer_pack_piece(o, gcpi_array_at(first, at * o->es[2]), (ptrdiff_t)line * k->w + at,
-                                  gcpi_min(piece, k->w - at), rows, block, out);
+                                  gcpi_min(piece, k->w - at), rows, pixels, out);
     }
     return out;
 }
@@ -280,7 +280,7 @@ GCPI_FAST static void gcpi_outer_panel(const gcpi_outer *o, const gcpi_share *s,
     for (int r = 0, i = 0; r < s->rows; r += mr, i++) {
         int first = r / block * block;
         const gcp_real *a = s->e + r;
-        if (o->packed) a += first / block * gcpi_outer_block(o, (ptrdiff_t)k->n * k->h * k->w) - first;
+        if (o->packed) a += gcpi_outer_block(first, (ptrdiff_t)k->n * k->h * k->w) - first;
         if (r == first) gcpi_outer_loops(o, k, x, o->packed ? gcpi_min(block, s->rows - first) : 0, &t);
         gcpi_outer_ahead(s, panel, i, tiles, &t);
         t.rows = gcpi_min(mr, s->rows - r);

@@ -30,12 +30,16 @@ typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x
 } gcpi_outer;
 
 /* e is packed as [rows / beside][pixel][beside]; the last block is as wide as the rows that are left. At the pitch of
- * e, pixels would compete for the same cache sets. An extra line after each block spreads them. */
-static ptrdiff_t gcpi_outer_block(const gcpi_outer *o, ptrdiff_t pixels) { return pixels * o->beside + GCPI_LINE; }
-/* Room for so many rows at so many pixels. */
-static ptrdiff_t gcpi_outer_packed(const gcpi_outer *o, int rows, ptrdiff_t pixels)
+ * e, pixels would compete for the same cache sets. An extra line after each 48 rows spreads them. `row`: the first of
+ * a block. */
+static ptrdiff_t gcpi_outer_block(int row, ptrdiff_t pixels)
 {
-    return gcpi_line(pixels * rows) + gcpi_ceil(rows, o->beside) * GCPI_LINE;
+    return row * pixels + row / GCPI_OUTER_ROWS * GCPI_LINE;
+}
+/* Room for so many rows at so many pixels. */
+static ptrdiff_t gcpi_outer_packed(int rows, ptrdiff_t pixels)
+{
+    return gcpi_line(pixels * rows) + gcpi_ceil(rows, GCPI_OUTER_ROWS) * GCPI_LINE;
 }
 
 /* Panels of all runs, or blocked: panels of channels at all taps. */
@@ -291,7 +295,7 @@ static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
     o->splits = gcpi_outer_splits(o);
     gcpi_outer_cut(o, par);
     int rows = o->groups * o->rows, few = o->near ? GCPI_OUTER_PLAIN : GCPI_OUTER_FEW;
-    ptrdiff_t packed = gcpi_outer_packed(o, gcpi_min(o->part, o->rows), (ptrdiff_t)o->v.bn * o->v.bh * o->v.bw);
+    ptrdiff_t packed = gcpi_outer_packed(gcpi_min(o->part, o->rows), (ptrdiff_t)o->v.bn * o->v.bh * o->v.bw);
     o->packed = o->halves || rows > (o->simd.burst ? few : GCPI_OUTER_PLAIN);
     /* bytes are the same on every core, packed or not */
     o->worker = (o->halves || rows > few ? packed : 0) + o->v.window;
