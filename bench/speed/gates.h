@@ -34,9 +34,9 @@ static void gate_print(const char *what, const double *measured, const double *a
     int met = 1, any = 0;
     printf("  %-52s", what);
     for (int p = 0; p < passes; p++) {
-        if (measured[p] <= 0) { printf("      -       "); continue; }
+        if (measured[p] <= 0) { printf("      -        "); continue; }
         const int good = measured[p] >= asked[p] - 0.005;  /* as printed */
-        printf(" %5.2f (%4.2f)%s", measured[p], asked[p], good ? " " : "!");
+        printf(" %5.2f (%4.2f)%s", measured[p], asked[p], good ? "  " : "! ");
         met &= good;
         any = 1;
     }
@@ -102,7 +102,7 @@ static void gate_scratch(int threads)
 {
     double most = 0, asked = 3;
     for (int i = 0; i < cell_count; i++) most = fmax(most, (double)cells[i].scratch / threads / 1048576);
-    printf("  %-52s %5.2f (%4.2f) %s\n", "scratch of a thread, MiB, private sums included", most, asked,
+    printf("  %-52s %5.2f (%4.2f)  %s\n", "scratch of a thread, MiB, private sums included", most, asked,
            most <= asked ? "met" : "NOT MET");
 }
 #endif

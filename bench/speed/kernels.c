@@ -297,8 +297,8 @@ static void print_gates(void)
 {
     const char *names[RIVALS + 1] = { NULL };
     for (int i = 0; i < RIVALS; i++) names[i] = rivals[i].name;
-    printf(
-        "\nwhat is promised: measured (asked; !: less) of forward, backward data, backward weights; NN, NT, TN\n");
+    printf("\nwhat gcp aims at, on any CPU (no test): measured (aim; !: less) of forward, backward data, backward "
+           "weights; NN, NT, TN\n");
     gate_share("ResNet-50's 3x3, least share of the peak", RESNET, 3, 0.70, 0.70, 0.62);
     gate_share("ResNet-50's 1x1, least share of the peak", RESNET, 1, 0.62, 0.62, 0.55);
     gate_ratio("ResNet-50's layers over oneDNN's best", RESNET, names, "onednn", 0, 0.88, 0.90, 0.82);

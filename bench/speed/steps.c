@@ -260,6 +260,17 @@ static int store_read(const char *word)
     return store || !strcmp(word, "float");
 }
 
+static void usage(FILE *to)
+{
+    fprintf(to, "steps [--threads N] [--torch PYTHON] [--tensorflow PYTHON] [--jax PYTHON] [--only TEXT] [--rounds 5]\n"
+                "      [--policies 0|1] [--store float|bf16] [--out FOLDER]\n"
+                "PYTHON: one that has the tool; a row takes minutes, as each peer also runs alone for its peak\n"
+                "--only: rows whose names hold TEXT; --policies 1: each policy of the peers; steps.csv is written to "
+                "FOLDER, or here\nrows:");
+    for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) fprintf(to, " %s", networks[i].name);
+    fprintf(to, "\n");
+}
+
 int main(int argc, char **argv)
 {
     gcp_target wish = { 0 };
@@ -280,9 +291,9 @@ int main(int argc, char **argv)
         else if (!strcmp(argv[i], "--policies")) policies = atoi(value);
         else if (!strcmp(argv[i], "--out")) out = value;
         else if (strcmp(argv[i], "--store") || !store_read(value)) {
-            fprintf(stderr, "steps [--threads N] [--torch PYTHON] [--tensorflow PYTHON] [--jax PYTHON] [--only TEXT] "
-                            "[--rounds 5] [--policies 0|1] [--store float|bf16] [--out FOLDER]\n");
-            return 1;
+            const int help = !strcmp(argv[i], "--help");
+            usage(help ? stdout : stderr);
+            return !help;
         }
     }
     for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) found |= strstr(networks[i].name, only) != NULL;

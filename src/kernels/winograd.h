@@ -50,27 +50,13 @@ static void gcpi_winograd_load(const gcpi_winograd *w, ptrdiff_t first, int tile
 }
 
 /* The sums of all points over the channels. */
-GCPI_FAST static void gcpi_winograd_sums(const gcpi_winograd *w, int tiles)
+static void gcpi_winograd_sums(const gcpi_winograd *w, int tiles)
 {
     static const gcp_real zero[GCPI_NR_MAX] = { 0 };
-    const gcpi_simd *simd = &w->g->simd;
-    const int channels = w->g->v.channels, mr = simd->mr[w->panel.nv - 1];
-    const gcp_real *a[GCPI_MR_MAX];
-    gcp_real *c[GCPI_MR_MAX];
-    gcpi_tile t;
-    memset(&t, 0, sizeof t);
-    t.n[0] = t.n[1] = 1, t.n[2] = channels, t.as[2] = 1, t.bs[2] = w->panel.width;
-    t.a = a, t.c = c, t.start = zero;
-    for (int k = 0; k < GCPI_POINTS; k++)
-        for (int r = 0; r < tiles; r += mr) {
-            t.rows = gcpi_min(mr, tiles - r);
-            for (int i = 0; i < mr; i++) {
-                const ptrdiff_t row = r + (i < t.rows ? i : 0);
-                a[i] = w->x + k * w->xpoint + row * channels, c[i] = w->sums + k * w->point + row * w->panel.width;
-            }
-            t.b = w->weights + (ptrdiff_t)k * channels * w->panel.width;
-            simd->kernel[w->panel.nv - 1](&t);
-        }
+    const ptrdiff_t channels = w->g->v.channels;
+    const gcpi_points p = { w->x, w->weights, zero, w->sums, channels, 1, w->xpoint, channels * w->panel.width,
+                            w->point, channels, tiles };
+    gcpi_points_sum(&p, &w->g->simd, &w->panel);
 }
 
 /* A tile's pixels of y from its sums. Floats in place of halves, and pixels that are not there, lie in the room. */

@@ -32,28 +32,12 @@ static void gcpi_back_load(const gcpi_back *b, ptrdiff_t first, int tiles)
 }
 
 /* Adds a chunk of tiles to the sums of all points. */
-GCPI_FAST static void gcpi_back_sum(const gcpi_back *b, int tiles, int fresh)
+static void gcpi_back_sum(const gcpi_back *b, int tiles, int fresh)
 {
     static const gcp_real zero[GCPI_NR_MAX] = { 0 };
-    const gcpi_simd *simd = &b->o->simd;
-    const int mr = simd->mr[b->panel.nv - 1];
-    const gcp_real *a[GCPI_MR_MAX];
-    gcp_real *c[GCPI_MR_MAX];
-    gcpi_tile t;
-    memset(&t, 0, sizeof t);
-    t.n[0] = t.n[1] = 1, t.n[2] = tiles, t.as[2] = b->o->part, t.bs[2] = b->panel.width;
-    t.a = a, t.c = c, t.start = fresh ? zero : NULL;
-    for (int k = 0; k < GCPI_POINTS; k++)
-        for (int r = 0; r < b->rows; r += mr) {
-            t.rows = gcpi_min(mr, b->rows - r);
-            for (int i = 0; i < mr; i++) {
-                const int row = r + (i < t.rows ? i : 0);
-                a[i] = b->e + k * b->epoint + row;
-                c[i] = b->sums + k * b->point + (ptrdiff_t)row * b->panel.width;
-            }
-            t.b = b->x + k * b->xpoint;
-            simd->kernel[b->panel.nv - 1](&t);
-        }
+    const gcpi_points p = { b->e, b->x, fresh ? zero : NULL, b->sums, 1, b->o->part, b->epoint, b->xpoint,
+                            b->point, tiles, b->rows };
+    gcpi_points_sum(&p, &b->o->simd, &b->panel);
 }
 
 /* The taps of all rows, from the sums. */

@@ -85,85 +85,42 @@ typedef void gcpi_waver(const gcpi_wave *w);
     r[0] = ((b) + (c)) * (gcp_real)0.5, r[1] = ((b) - (c)) * (gcp_real)0.5, r[2] = r[0] + (d), \
     r[0] = r[0] + (a);
 
-/* B' d B of 4x4 pixels. */
-#define GCPI_WAVE_IN(VEC)                                                                                            \
-    {                                                                                                                \
-        VEC t[4][4], r[4];                                                                                           \
-        GCPI_UNROLL for (int x = 0; x < 4; x++) {                                                                    \
-            const gcp_real *d = s.from + c + x * s.step[1];                                                          \
-            GCPI_WAVE_X(r, *(const VEC *)d, *(const VEC *)(d + s.step[0]), *(const VEC *)(d + 2 * s.step[0]),        \
-                        *(const VEC *)(d + 3 * s.step[0]))                                                           \
-            GCPI_UNROLL for (int y = 0; y < 4; y++) t[y][x] = r[y];                                                  \
-        }                                                                                                            \
-        GCPI_UNROLL for (int y = 0; y < 4; y++) {                                                                    \
-            GCPI_WAVE_X(r, t[y][0], t[y][1], t[y][2], t[y][3])                                                       \
-            GCPI_UNROLL for (int x = 0; x < 4; x++) *(VEC *)(s.to + c + (4 * y + x) * s.point) = r[x];               \
-        }                                                                                                            \
+/* A transform along both axes, of IN x IN values to OUT x OUT: down the columns, whose values lie `down` apart, then
+   along the rows. TO stores r[x], the value at (y, x). */
+#define GCPI_WAVE_2(AXIS, VALUE, VEC) AXIS(r, VALUE(VEC, 0), VALUE(VEC, 1))
+#define GCPI_WAVE_3(AXIS, VALUE, VEC) AXIS(r, VALUE(VEC, 0), VALUE(VEC, 1), VALUE(VEC, 2))
+#define GCPI_WAVE_4(AXIS, VALUE, VEC) AXIS(r, VALUE(VEC, 0), VALUE(VEC, 1), VALUE(VEC, 2), VALUE(VEC, 3))
+#define GCPI_WAVE_FROM(VEC, i) (*(const VEC *)(from + (i) * down))
+#define GCPI_WAVE_ROW(VEC, i) t[y][i]
+#define GCPI_WAVE_BOTH(VEC, IN, OUT, AXIS, ACROSS, DOWN, TO)          \
+    {                                                                 \
+        const ptrdiff_t down = DOWN;                                  \
+        VEC t[OUT][IN], r[4];                                         \
+        GCPI_UNROLL for (int x = 0; x < IN; x++) {                    \
+            const gcp_real *from = s.from + c + x * ACROSS;           \
+            GCPI_WAVE_##IN(AXIS, GCPI_WAVE_FROM, VEC)                 \
+            GCPI_UNROLL for (int y = 0; y < OUT; y++) t[y][x] = r[y]; \
+        }                                                             \
+        GCPI_UNROLL for (int y = 0; y < OUT; y++) {                   \
+            GCPI_WAVE_##IN(AXIS, GCPI_WAVE_ROW, VEC)                  \
+            GCPI_UNROLL for (int x = 0; x < OUT; x++) TO(VEC)         \
+        }                                                             \
     }
-/* G g G' of 3x3 taps. */
-#define GCPI_WAVE_WEIGHTS(VEC)                                                                                       \
-    {                                                                                                                \
-        VEC t[4][3], r[4];                                                                                           \
-        GCPI_UNROLL for (int x = 0; x < 3; x++) {                                                                    \
-            const gcp_real *g = s.from + c + x * s.step[1];                                                          \
-            GCPI_WAVE_W(r, *(const VEC *)g, *(const VEC *)(g + s.step[0]), *(const VEC *)(g + 2 * s.step[0]))        \
-            GCPI_UNROLL for (int y = 0; y < 4; y++) t[y][x] = r[y];                                                  \
-        }                                                                                                            \
-        GCPI_UNROLL for (int y = 0; y < 4; y++) {                                                                    \
-            GCPI_WAVE_W(r, t[y][0], t[y][1], t[y][2])                                                                \
-            GCPI_UNROLL for (int x = 0; x < 4; x++) *(VEC *)(s.to + c + (4 * y + x) * s.point) = r[x];               \
-        }                                                                                                            \
+#define GCPI_TO_POINT(VEC) *(VEC *)(s.to + c + (4 * y + x) * s.point) = r[x];
+#define GCPI_TO_SUM(VEC, TO)                                            \
+    {                                                                   \
+        gcp_real *to = TO + c;                                          \
+        *(VEC *)to = r[x] + *(const VEC *)(s.start ? s.start + c : to); \
     }
-/* A' m A: 2x2 pixels. */
-#define GCPI_WAVE_OUT(VEC)                                                                                           \
-    {                                                                                                                \
-        VEC t[2][4], r[2];                                                                                           \
-        GCPI_UNROLL for (int x = 0; x < 4; x++) {                                                                    \
-            const gcp_real *m = s.from + c + x * s.point;                                                            \
-            GCPI_WAVE_Y(r, *(const VEC *)m, *(const VEC *)(m + 4 * s.point), *(const VEC *)(m + 8 * s.point),        \
-                        *(const VEC *)(m + 12 * s.point))                                                            \
-            t[0][x] = r[0], t[1][x] = r[1];                                                                          \
-        }                                                                                                            \
-        GCPI_UNROLL for (int y = 0; y < 2; y++) {                                                                    \
-            GCPI_WAVE_Y(r, t[y][0], t[y][1], t[y][2], t[y][3])                                                       \
-            GCPI_UNROLL for (int x = 0; x < 2; x++) {                                                                \
-                gcp_real *to = s.y[2 * y + x] + c;                                                                   \
-                *(VEC *)to = r[x] + *(const VEC *)(s.start ? s.start + c : to);                                      \
-            }                                                                                                        \
-        }                                                                                                            \
-    }
-/* A e A' of 2x2 pixels. */
-#define GCPI_WAVE_BACK(VEC)                                                                                          \
-    {                                                                                                                \
-        VEC t[4][2], r[4];                                                                                           \
-        GCPI_UNROLL for (int x = 0; x < 2; x++) {                                                                    \
-            const gcp_real *e = s.from + c + x * s.step[1];                                                          \
-            GCPI_WAVE_DY(r, *(const VEC *)e, *(const VEC *)(e + s.step[0]))                                          \
-            GCPI_UNROLL for (int y = 0; y < 4; y++) t[y][x] = r[y];                                                  \
-        }                                                                                                            \
-        GCPI_UNROLL for (int y = 0; y < 4; y++) {                                                                    \
-            GCPI_WAVE_DY(r, t[y][0], t[y][1])                                                                        \
-            GCPI_UNROLL for (int x = 0; x < 4; x++) *(VEC *)(s.to + c + (4 * y + x) * s.point) = r[x];               \
-        }                                                                                                            \
-    }
-/* G' s G: 3x3 taps. */
-#define GCPI_WAVE_TAPS(VEC)                                                                                          \
-    {                                                                                                                \
-        VEC t[3][4], r[3];                                                                                           \
-        GCPI_UNROLL for (int x = 0; x < 4; x++) {                                                                    \
-            const gcp_real *m = s.from + c + x * s.point;                                                            \
-            GCPI_WAVE_DW(r, *(const VEC *)m, *(const VEC *)(m + 4 * s.point), *(const VEC *)(m + 8 * s.point),       \
-                         *(const VEC *)(m + 12 * s.point))                                                           \
-            GCPI_UNROLL for (int y = 0; y < 3; y++) t[y][x] = r[y];                                                  \
-        }                                                                                                            \
-        GCPI_UNROLL for (int y = 0; y < 3; y++) {                                                                    \
-            GCPI_WAVE_DW(r, t[y][0], t[y][1], t[y][2], t[y][3])                                                      \
-            GCPI_UNROLL for (int x = 0; x < 3; x++) {                                                                \
-                gcp_real *to = s.to + c + y * s.step[0] + x * s.step[1];                                             \
-                *(VEC *)to = r[x] + *(const VEC *)(s.start ? s.start + c : to);                                      \
-            }                                                                                                        \
-        }                                                                                                            \
-    }
+#define GCPI_TO_PIXEL(VEC) GCPI_TO_SUM(VEC, s.y[2 * y + x])
+#define GCPI_TO_TAP(VEC) GCPI_TO_SUM(VEC, s.to + y * s.step[0] + x * s.step[1])
+
+/* B' d B of 4x4 pixels; G g G' of 3x3 taps; A' m A, 2x2 pixels; A e A' of 2x2 pixels; G' s G, 3x3 taps. */
+#define GCPI_WAVE_IN(VEC) GCPI_WAVE_BOTH(VEC, 4, 4, GCPI_WAVE_X, s.step[1], s.step[0], GCPI_TO_POINT)
+#define GCPI_WAVE_WEIGHTS(VEC) GCPI_WAVE_BOTH(VEC, 3, 4, GCPI_WAVE_W, s.step[1], s.step[0], GCPI_TO_POINT)
+#define GCPI_WAVE_OUT(VEC) GCPI_WAVE_BOTH(VEC, 4, 2, GCPI_WAVE_Y, s.point, 4 * s.point, GCPI_TO_PIXEL)
+#define GCPI_WAVE_BACK(VEC) GCPI_WAVE_BOTH(VEC, 2, 4, GCPI_WAVE_DY, s.step[1], s.step[0], GCPI_TO_POINT)
+#define GCPI_WAVE_TAPS(VEC) GCPI_WAVE_BOTH(VEC, 4, 3, GCPI_WAVE_DW, s.point, 4 * s.point, GCPI_TO_TAP)
 #define GCPI_WAVE(NAME, TARGET, VEC, EACH)                                                                           \
     TARGET static void NAME(const gcpi_wave *wave)                                                                   \
     {                                                                                                                \
@@ -204,4 +161,35 @@ static const gcpi_waves *gcpi_waves_of(int isa)
 #endif
     (void)isa;
     return &gcpi_scalar_waves;
+}
+
+/* ---- sums ---- */
+
+/* At each point, rows of sums, a panel wide: of so many terms of a times b, from `start` on or from what is there. */
+typedef struct gcpi_points {
+    const gcp_real *a, *b, *start;
+    gcp_real *sums;
+    ptrdiff_t arow, aterm, apoint, bpoint, point, terms; /* steps, by row, term, point; of sums by point */
+    int rows;
+} gcpi_points;
+
+GCPI_FAST static void gcpi_points_sum(const gcpi_points *p, const gcpi_simd *simd, const gcpi_panel *panel)
+{
+    const int mr = simd->mr[panel->nv - 1];
+    const gcp_real *a[GCPI_MR_MAX];
+    gcp_real *c[GCPI_MR_MAX];
+    gcpi_tile t;
+    memset(&t, 0, sizeof t);
+    t.n[0] = t.n[1] = 1, t.n[2] = p->terms, t.as[2] = p->aterm, t.bs[2] = panel->width;
+    t.a = a, t.c = c, t.start = p->start;
+    for (int k = 0; k < GCPI_POINTS; k++)
+        for (int r = 0; r < p->rows; r += mr) {
+            t.rows = gcpi_min(mr, p->rows - r);
+            for (int i = 0; i < mr; i++) {
+                const ptrdiff_t row = r + (i < t.rows ? i : 0);
+                a[i] = p->a + k * p->apoint + row * p->arow, c[i] = p->sums + k * p->point + row * panel->width;
+            }
+            t.b = p->b + k * p->bpoint;
+            simd->kernel[panel->nv - 1](&t);
+        }
 }
