@@ -80,11 +80,11 @@ enum {
     GCPI_MR_MAX = 12,
     GCPI_PHASES = 16,       /* depthwise: at most so many phases of the strides */
     GCPI_STRIPS = 3,        /* depthwise: sizes of strips */
-    GCPI_OUTER_ROWS = 48,   /* rows of dy packed side by side: whole tiles of every kernel; */
-    GCPI_OUTER_BESIDE = 12, /* beside narrow tiles, which read each line more often, as many as L1 holds of them, */
-    GCPI_OUTER_PIECE = 16,  /* from so many pixels at a time */
-    GCPI_OUTER_SHORT = 128, /* pixels of a chunk whose rows are read in place from L1 */
-    GCPI_OUTER_BLOCKS = 8,  /* at most so many such blocks in a task */
+    GCPI_OUTER_ROWS = 48,   /* rows of dy packed side by side: whole tiles of every kernel, */
+    GCPI_OUTER_BLOCKS = 8,  /* at most so many such blocks in a task; */
+    GCPI_OUTER_BESIDE = 12, /* for narrow tiles, which read each line more often: so few that they stay in L1, */
+    GCPI_OUTER_PIECE = 16,  /* copied from so many pixels at a time; */
+    GCPI_OUTER_SHORT = 128, /* and pixels of a chunk whose rows are read in place from L1 */
     GCPI_COPY_AHEAD = 8,    /* rows that are prefetched before they are copied */
     GCPI_OUTER_COPY = 24,   /* products that take as long as copying a value */
     GCPI_OUTER_PLAIN = 64,  /* up to so many channels of dy are read in place, */
