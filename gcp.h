@@ -1474,6 +1474,7 @@ GCPI_WARM                              /* again at the user's level of optimisat
 
 /* kernels: tiles and products, for each instruction set */
 #include "src/kernels/simd.h"          /* What a kernel needs of the target: threads and the instruction set */
+#include "src/kernels/isa.h"           /* The instruction sets: the kernels of each, and which one a core has */
 #include "src/kernels/halves.h"        /* bfloat16: the upper half of a float */
 #include "src/kernels/duos.h"          /* Duos: two halves, that one instruction multiplies by two others and adds */
 #include "src/kernels/columns.h"       /* What all products share: columns, cut into panels; windows of pixels */

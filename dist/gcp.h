@@ -2889,6 +2889,14 @@ typedef struct gcpi_par {
     int direct; /* convolutions are sums over taps, never Winograd's tiles (winograd.h) */
 } gcpi_par;
 
+/* Runs tasks, in several goes where an int cannot count them: a task's number is *base + index. */
+static void gcpi_par_run(const gcpi_par *par, ptrdiff_t tasks, ptrdiff_t *base,
+                         void (*task)(void *arg, int index, int worker), void *arg)
+{
+    for (*base = 0; *base < tasks; *base += INT32_MAX)
+        par->parallel_for(par->context, (int)GCPI_MIN(tasks - *base, (ptrdiff_t)INT32_MAX), task, arg);
+}
+
 /* Winograd's tiles are for convolutions whose x and y have more values: beside fewer their scratch would be much. */
 #ifndef GCPI_WINOGRAD_LEAST
 #define GCPI_WINOGRAD_LEAST (1048576 / (int)sizeof(gcp_real))
@@ -2963,7 +2971,7 @@ enum {
     GCPI_OUTER_ROWS = 48,   /* rows of dy packed side by side: whole tiles of every kernel, */
     GCPI_OUTER_BLOCKS = 8,  /* at most so many such blocks in a task; */
     GCPI_OUTER_BESIDE = 12, /* for narrow tiles, which read each line more often: so few that they stay in L1, */
-    GCPI_OUTER_PIECE = 16,  /* copied from so many pixels at a time; */
+    GCPI_PACK_PIECE = 16,   /* copied from so many pixels, or rows of w, at a time; */
     GCPI_OUTER_SHORT = 128, /* and pixels of a chunk whose rows are read in place from L1 */
     GCPI_COPY_AHEAD = 8,    /* rows that are prefetched before they are copied */
     GCPI_OUTER_COPY = 24,   /* products that take as long as copying a value */
@@ -2984,6 +2992,7 @@ enum {
     GCPI_KIND_TERMS = 96,                                /* a kind of pixels beside its tiles */
     GCPI_K_BLOCK = 1024,                                 /* terms summed in one pass; and where rows of w are read */
     GCPI_PLACE_K = 512,                                  /* in place, and the next pass's are prefetched meanwhile */
+    GCPI_AHEAD_PIXELS = 256,                             /* narrow tiles wait for w below so many pixels: prefetched */
     GCPI_PACK_MAX = 786432 / (int)sizeof(gcp_real),      /* packed weights of a worker: fit in L2 */
     GCPI_L1_HALF = 16384 / (int)sizeof(gcp_real),        /* values that fill half of L1 */
     GCPI_PLANAR_COLS = 64,                               /* planar: at most so many output channels */
@@ -3029,7 +3038,8 @@ typedef struct gcpi_tile {        /* c[i][j] = start + sum over k of a[i][k*as] 
     uintptr_t ahead, pace; /* a line is prefetched from here for each term, `pace` bytes apart; 0: none */
     int near;              /* into L1, not L2, and from `also` another, to be written, `step` bytes apart */
     uintptr_t also, step;
-    int burst;             /* the lines of c are prefetched at once */
+    int burst;             /* the lines of c are prefetched at once, */
+    ptrdiff_t further;     /* or those so many values further */
 } gcpi_tile;
 
 typedef void gcpi_kernel(const gcpi_tile *t);
@@ -3082,7 +3092,7 @@ typedef void gcpi_stripper(const gcpi_strip *s);
         VEC acc[MR][NV];                                                                                               \
         if (t->burst)                                                                                                  \
             GCPI_UNROLL for (int i = 0; i < MR; i++)                                                                   \
-                GCPI_UNROLL for (int v = 0; v < NV; v++) GCPI_PREFETCH(t->c[i] + t->first + v * lanes);                \
+                GCPI_UNROLL for (int v = 0; v < NV; v++) GCPI_PREFETCH(t->c[i] + t->first + t->further + v * lanes);   \
         if (t->start && !t->ss)                                                                                        \
             GCPI_UNROLL for (int v = 0; v < NV; v++) {                                                                 \
                 VEC value = *(const VEC *)(t->start + v * lanes);                                                      \
@@ -3124,8 +3134,8 @@ typedef void gcpi_stripper(const gcpi_strip *s);
     }
 
 /* Transposes: to[r*pitch + c] = from[r + c*step], four rows and L columns at a time. A vector holds four rows of L / 4
- * columns. Zipping pairs of vectors twice transposes each 4 x 4 part in registers. The lanes of a shuffle are literals,
- * hence one macro for L = 4 and one for L = 16. */
+ * columns. Zipping pairs of vectors twice transposes each 4 x 4 part in registers. L floats fill a register: gcc
+ * shuffles wider vectors value by value. The lanes of a shuffle are literals, hence macros for each L. */
 #if defined(__has_builtin)
 #if GCPI_VECTORS && __has_builtin(__builtin_shufflevector)
 #define GCPI_SHUFFLES
@@ -3133,9 +3143,12 @@ typedef void gcpi_stripper(const gcpi_strip *s);
 #endif
 #ifdef GCPI_SHUFFLES
 typedef gcp_real gcpi_4 __attribute__((vector_size(4 * sizeof(gcp_real)), aligned(sizeof(gcp_real)), may_alias));
+typedef gcp_real gcpi_8 __attribute__((vector_size(8 * sizeof(gcp_real)), aligned(sizeof(gcp_real)), may_alias));
 typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), aligned(sizeof(gcp_real)), may_alias));
 #define GCPI_ZIP_LOW_4(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
 #define GCPI_ZIP_HIGH_4(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
+#define GCPI_ZIP_LOW_8(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13)
+#define GCPI_ZIP_HIGH_8(a, b) __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15)
 #define GCPI_ZIP_LOW_16(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29)
 #define GCPI_ZIP_HIGH_16(a, b) __builtin_shufflevector(a, b, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31)
 #define GCPI_FOURS_4(p, step) (*(const gcpi_4 *)(p))
@@ -3166,12 +3179,12 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
         for (; r < rows; r++)                                                                    \
             for (int i = c; i < c + L; i++) to[r * pitch + i] = from[r + i * step];              \
     }
-#define GCPI_TURN(NAME, TARGET)                                                                                        \
+#define GCPI_TURN(NAME, TARGET, L)                                                                                     \
     TARGET static void NAME(gcp_real *to, ptrdiff_t pitch, int rows, int cols, const gcp_real *from,          \
                                      ptrdiff_t step)                                                                   \
     {                                                                                                                  \
         int c = 0;                                                                                                     \
-        GCPI_TURN_COLUMNS(16)                                                                                          \
+        GCPI_TURN_COLUMNS(L)                                                                                           \
         GCPI_TURN_COLUMNS(4)                                                                                           \
         for (; c < cols; c++)                                                                                          \
             for (int r = 0; r < rows; r++) to[r * pitch + c] = from[r + c * step];                                     \
@@ -3232,9 +3245,14 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
         LOOP(gcp_real, P, 1)                                    \
     }
 
-#define GCPI_VECTOR(ISA, TARGET, VEC)                                             \
+/* ==== src/kernels/isa.h ==== */
+
+/* The instruction sets: the kernels of each, and which one a core has. */
+
+/* What is compiled for each. L: columns that are transposed together, of float a register's. */
+#define GCPI_VECTOR(ISA, TARGET, VEC, L)                                          \
     GCPI_COPY(ISA##_copy, TARGET, VEC)                                            \
-    GCPI_TURN(ISA##_turn, TARGET)                                                 \
+    GCPI_TURN(ISA##_turn, TARGET, L)                                              \
     GCPI_DEPTH(ISA##_depth_8, TARGET, GCPI_DEPTH_LOOP, VEC, 8, 2)                 \
     GCPI_DEPTH(ISA##_depth_4, TARGET, GCPI_DEPTH_LOOP, VEC, 4, 4)                 \
     GCPI_DEPTH(ISA##_depth_1, TARGET, GCPI_DEPTH_LOOP, VEC, 1, 4)                 \
@@ -3254,7 +3272,7 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
 typedef gcp_real gcpi_v16 __attribute__((vector_size(16), aligned(sizeof(gcp_real)), may_alias));
 typedef gcp_real gcpi_v32 __attribute__((vector_size(32), aligned(sizeof(gcp_real)), may_alias));
 typedef gcp_real gcpi_v64 __attribute__((vector_size(64), aligned(sizeof(gcp_real)), may_alias));
-GCPI_VECTOR(gcpi_v128, GCPI_PLAIN, gcpi_v16)
+GCPI_VECTOR(gcpi_v128, GCPI_PLAIN, gcpi_v16, 4)
 GCPI_KERNEL(gcpi_v128_12x1, GCPI_PLAIN, gcpi_v16, 12, 1, GCPI_SUM_REALS, GCPI_FETCH_L2)
 GCPI_KERNEL(gcpi_v128_6x2, GCPI_PLAIN, gcpi_v16, 6, 2, GCPI_SUM_REALS, GCPI_FETCH_L2)
 GCPI_KERNEL(gcpi_v128_4x3, GCPI_PLAIN, gcpi_v16, 4, 3, GCPI_SUM_REALS, GCPI_FETCH_L2)
@@ -3262,11 +3280,11 @@ GCPI_KERNEL(gcpi_v128_4x3, GCPI_PLAIN, gcpi_v16, 4, 3, GCPI_SUM_REALS, GCPI_FETC
 #if GCPI_X86
 #define GCPI_AVX2 __attribute__((target("avx2,fma")))
 #define GCPI_AVX512 __attribute__((target("avx512f,avx512vl,avx512bw,fma")))
-GCPI_VECTOR(gcpi_avx2, GCPI_HOT GCPI_AVX2, gcpi_v32)
+GCPI_VECTOR(gcpi_avx2, GCPI_HOT GCPI_AVX2, gcpi_v32, 8)
 GCPI_KERNEL(gcpi_avx2_12x1, GCPI_HOT GCPI_AVX2, gcpi_v32, 12, 1, GCPI_SUM_REALS, GCPI_FETCH_L2)
 GCPI_KERNEL(gcpi_avx2_6x2, GCPI_HOT GCPI_AVX2, gcpi_v32, 6, 2, GCPI_SUM_REALS, GCPI_FETCH_L2)
 GCPI_KERNEL(gcpi_avx2_4x3, GCPI_HOT GCPI_AVX2, gcpi_v32, 4, 3, GCPI_SUM_REALS, GCPI_FETCH_L2)
-GCPI_VECTOR(gcpi_avx512, GCPI_HOT GCPI_AVX512, gcpi_v64)
+GCPI_VECTOR(gcpi_avx512, GCPI_HOT GCPI_AVX512, gcpi_v64, 16)
 /* The tiles of 32 registers. */
 #define GCPI_TILES_512(NAME, SUM, FETCH)                                      \
     GCPI_KERNEL(NAME##_8x1, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 1, SUM, FETCH) \
@@ -3276,7 +3294,7 @@ GCPI_VECTOR(gcpi_avx512, GCPI_HOT GCPI_AVX512, gcpi_v64)
     GCPI_KERNEL(NAME##_6x4, GCPI_HOT GCPI_AVX512, gcpi_v64, 6, 4, SUM, FETCH)
 GCPI_TILES_512(gcpi_avx512, GCPI_SUM_REALS, GCPI_FETCH_L1)
 #endif
-GCPI_VECTOR(gcpi_scalar, GCPI_PLAIN, gcp_real)
+GCPI_VECTOR(gcpi_scalar, GCPI_PLAIN, gcp_real, 4)
 GCPI_KERNEL(gcpi_scalar_12x1, GCPI_PLAIN, gcp_real, 12, 1, GCPI_SUM_REALS, GCPI_FETCH_L2)
 GCPI_KERNEL(gcpi_scalar_6x2, GCPI_PLAIN, gcp_real, 6, 2, GCPI_SUM_REALS, GCPI_FETCH_L2)
 GCPI_KERNEL(gcpi_scalar_4x3, GCPI_PLAIN, gcp_real, 4, 3, GCPI_SUM_REALS, GCPI_FETCH_L2)
@@ -3369,14 +3387,6 @@ static int gcpi_isa_best(void)
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return GCP_ISA_AVX2;
 #endif
     return GCPI_VECTORS ? GCP_ISA_V128 : GCP_ISA_SCALAR;
-}
-
-/* Runs tasks, in several goes where an int cannot count them: a task's number is *base + index. */
-static void gcpi_par_run(const gcpi_par *par, ptrdiff_t tasks, ptrdiff_t *base,
-                         void (*task)(void *arg, int index, int worker), void *arg)
-{
-    for (*base = 0; *base < tasks; *base += INT32_MAX)
-        par->parallel_for(par->context, (int)GCPI_MIN(tasks - *base, (ptrdiff_t)INT32_MAX), task, arg);
 }
 
 /* ==== src/kernels/halves.h ==== */
@@ -3829,18 +3839,22 @@ static gcpi_kernel *gcpi_kernel_of(const gcpi_simd *simd, int nv, int rows, int 
     return five ? simd->five : simd->kernel[nv - 1];
 }
 
-/* What is prefetched of pieces (pixels, rows of weights) that lie apart: one line of each during a tile, the next
-   line during another. */
+/* What is prefetched of pieces (pixels, rows of weights) that lie `pitch` bytes apart: one line of each during a tile;
+   during another, `step` bytes further, the next. */
 typedef struct gcpi_pieces {
-    uintptr_t from, pitch;
+    uintptr_t from, pitch, step;
     int lines; /* of a piece; 0: nothing is to come */
 } gcpi_pieces;
 
-/* Lines that hold `values` of each piece, wherever in a line it begins. */
-static int gcpi_piece_lines(const gcpi_pieces *p, int values)
+/* Pieces of so many values, `pitch` values apart: their lines, wherever in a line a piece begins. */
+static gcpi_pieces gcpi_pieces_of(uintptr_t from, ptrdiff_t pitch, int values)
 {
-    const uintptr_t line = GCPI_LINE * sizeof(gcp_real), at = p->from | p->pitch | line, least = at & (~at + 1);
-    return gcpi_ceil((int)((line - least) / sizeof(gcp_real)) + values, GCPI_LINE);
+    gcpi_pieces p;
+    const uintptr_t line = GCPI_LINE * sizeof(gcp_real), apart = (uintptr_t)pitch * sizeof(gcp_real),
+                    at = from | apart | line, least = at & (~at + 1);
+    p.from = from, p.pitch = apart, p.step = line;
+    p.lines = gcpi_ceil((int)((line - least) / sizeof(gcp_real)) + values, GCPI_LINE);
+    return p;
 }
 
 /* Takes the pieces that are due in tile i of `tiles`. */
@@ -3849,7 +3863,7 @@ static int gcpi_piece_take(const gcpi_pieces *p, int i, int tiles, gcpi_tile *t)
     if (!p->lines) return 0;
     int every = gcpi_max(1, tiles / p->lines), line = i / every;
     if (line >= p->lines || line * every != i) return 0;
-    t->ahead = p->from + (uintptr_t)(line * GCPI_LINE) * sizeof(gcp_real), t->pace = p->pitch, t->near = 0;
+    t->ahead = p->from + (uintptr_t)line * p->step, t->pace = p->pitch, t->near = 0;
     return 1;
 }
 
@@ -3859,7 +3873,7 @@ GCPI_FAST static void gcpi_run_padded(gcpi_kernel *kernel, const gcpi_tile *t, c
     gcp_real wide[GCPI_MR_MAX][GCPI_NR_MAX], *c[GCPI_MR_MAX];
     gcpi_tile padded = *t;
     padded.c = c, padded.first = 0, padded.burst = 0;
-    for (int i = 0; i < t->rows && t->burst; i++) gcpi_fetch(t->c[i] + t->first, 0, p->cols);
+    for (int i = 0; i < t->rows && t->burst; i++) gcpi_fetch(t->c[i] + t->first, t->further, p->cols);
     for (int i = 0; i < GCPI_MR_MAX; i++) c[i] = wide[i < t->rows ? i : 0];
     for (int i = 0; i < t->rows && !t->start; i++) gcpi_copy(wide[i], t->c[i] + t->first, p->cols);
     kernel(&padded);
@@ -4329,7 +4343,8 @@ typedef struct gcpi_gather {
     int panels, sets;         /* panels packed together (a set); how many sets */
     int resident;             /* a set is packed for the whole sum, and kept for the next tasks */
     int place;                /* panels of w that are full are read in place; */
-    int ahead;                /* and those of the next block are prefetched */
+    int ahead;                /* the next block's rows of w are prefetched: in place; or, few pixels, to be packed */
+    int threads;              /* tasks from one of a worker's to its next, about */
     /* values: packed; with halves: rows of x, sums for y, in floats; in all of a worker's scratch */
     ptrdiff_t pack, rows, sums, worker;
     int blocks;               /* of the sum */
@@ -4484,12 +4499,16 @@ static int gcpi_gather_place(const gcpi_gather *g, ptrdiff_t terms)
            (double)v->n * v->ho * v->wo <= most;
 }
 
-/* Whether each block of the sum prefetches the rows of w that the next one reads: where tiles are enough for it. */
+/* Whether each block of the sum prefetches the rows of w that the next one reads: in place, where tiles are enough for
+   it; else where they are so few that they would wait for w, on cores that fetch many lines at once. */
 static int gcpi_gather_ahead(const gcpi_gather *g)
 {
     const gcpi_view *v = &g->v;
-    return g->place && g->simd.paces && !g->halves && g->panels == 1 && v->ky * v->runs == 1 && v->len > 0 &&
-           (double)v->n * v->ho * v->wo >= GCPI_PLACE_FEW;
+    const double pixels = (double)v->n * v->ho * v->wo;
+    if (g->halves || v->ky * v->kx != 1 || v->len <= 0) return 0;
+    if (g->place) return g->simd.paces && g->panels == 1 && pixels >= GCPI_PLACE_FEW;
+    return !gcpi_simd_wide(&g->simd) && g->simd.burst && pixels <= GCPI_AHEAD_PIXELS &&
+           (g->ws[3] == 1 || g->ws[3] == v->len);
 }
 
 /* Whether a panel of w is read in place: kernels read whole vectors. */
@@ -4517,6 +4536,7 @@ static int gcpi_gather_duos(const gcpi_gather *g, const gcpi_par *par)
 static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
 {
     g->simd = gcpi_simd_of(par->isa);
+    g->threads = par->threads;
     g->halves = par->halves ? gcpi_halves_of(par->isa) : NULL;
     if (g->halves) g->v.most = GCPI_WINDOW_WIDE;
     g->v.duos = gcpi_gather_duos(g, par);
@@ -4549,7 +4569,7 @@ static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     if (g->sets > 1) gcpi_gather_cut(g, par);
     g->place = gcpi_gather_place(g, g->by * g->bx * g->bj);
     g->ahead = gcpi_gather_ahead(g);
-    if (g->ahead) g->bj = gcpi_even(g->v.len, GCPI_PLACE_K); /* in floats no sum and no byte depends on it */
+    if (g->ahead && g->place) g->bj = gcpi_even(g->v.len, GCPI_PLACE_K); /* no sum and no byte depends on it */
     g->pack = gcpi_line((terms + 1) * g->panels * width); /* not less in place: a plan asks before it knows pitches */
     if (g->halves) gcpi_gather_floats(g, width);
     g->worker = GCPI_LINE + g->pack + g->rows + g->sums + g->v.window;
@@ -4822,29 +4842,18 @@ typedef struct gcpi_kblock {
     int y, x, j, ny, nx, nj;
 } gcpi_kblock;
 
-/* Packs one panel of one block of the sum. */
-static void gcpi_gather_pack(const gcpi_gather *g, gcpi_array w, const gcpi_kblock *k, const gcpi_panel *p,
-                             gcp_real *out, gcp_real *room)
+/* Packs rows of a panel: w begins with them. last: with the last channel. */
+static void gcpi_gather_pack(const gcpi_gather *g, gcpi_array w, int rows, int last, const gcpi_panel *p, gcp_real *out,
+                             gcp_real *room)
 {
-    int channels = g->v.channels;
-    for (int y = k->y; y < k->y + k->ny; y++)
-        for (int x = k->x; x < k->x + k->nx; x++)
-            for (int j = x * g->v.len + k->j, end = j + k->nj, rows; j < end; j += rows) {
-                rows = gcpi_min(end - j, channels - j % channels);
-                gcpi_array from = gcpi_array_at(w, y * g->ws[0] + j / channels * g->ws[1] +
-                                                     j % channels * g->each * g->ws[2] + p->first * g->ws[3]);
-                gcp_real *packed = out;
-                if (g->v.duos)
-                    gcpi_pack_duos(&g->simd, out, p->width, p->cols, from, rows, g->ws[2], g->ws[3], room,
-                                   g->odd && j + rows == channels);
-                else if (w.half)
-                    gcpi_pack_halves(&g->simd, g->halves, out, p->width, p->cols, from, rows, g->ws[2], g->ws[3], room);
-                else
-                    gcpi_pack_rows(&g->simd, out, p->width, p->cols, (const gcp_real *)from.at, rows, g->ws[2],
-                                   g->ws[3]);
-                out += (ptrdiff_t)rows * p->width;
-                if (g->settles) g->halves->settle(packed, out - packed);
-            }
+    const gcpi_array from = gcpi_array_at(w, p->first * g->ws[3]);
+    if (g->v.duos)
+        gcpi_pack_duos(&g->simd, out, p->width, p->cols, from, rows, g->ws[2], g->ws[3], room, g->odd && last);
+    else if (w.half)
+        gcpi_pack_halves(&g->simd, g->halves, out, p->width, p->cols, from, rows, g->ws[2], g->ws[3], room);
+    else
+        gcpi_pack_rows(&g->simd, out, p->width, p->cols, (const gcp_real *)from.at, rows, g->ws[2], g->ws[3]);
+    if (g->settles) g->halves->settle(out, (ptrdiff_t)rows * p->width);
 }
 
 /* All pixels of a chunk, for the panels of a set and one block of the sum. */
@@ -4859,6 +4868,7 @@ typedef struct gcpi_sweep {
     int near;                       /* of x and y, into L1 */
     ptrdiff_t xstep, ystep, down;   /* values of x, of y, from row to row; of x, to the last kernel row */
     uintptr_t tiles;                /* of GCPI_ROWS rows */
+    ptrdiff_t spread, further;      /* what a tile prefetches: values of the next rows of x; lines of y so far on */
     gcpi_pieces w_next;             /* the next block's rows of w, and the tiles that prefetch them: */
     int w_tile, w_tiles;            /* done, in all */
     gcp_real *rows, *sums;          /* with halves: rows of x in floats; sums, [pixel][width] */
@@ -4879,13 +4889,13 @@ static void gcpi_sweep_next(const gcpi_sweep *s, const gcp_real *x, const gcp_re
     t->pace = xshare / (uintptr_t)terms + 1, t->step = yshare / (uintptr_t)terms + 1;
 }
 
-/* Tiles of GCPI_ROWS rows. */
-static uintptr_t gcpi_sweep_tiles(const gcpi_sweep *s)
+/* Tiles of so many rows. */
+static int gcpi_sweep_tiles(const gcpi_sweep *s, int rows)
 {
     int tiles = 0;
     for (int p = s->panel; p < s->panel_end; p++)
-        tiles += GCPI_ROWS / s->g->simd.mr[gcpi_panel_of(&s->g->columns, p).nv - 1];
-    return (uintptr_t)tiles;
+        tiles += gcpi_ceil(rows, s->g->simd.mr[gcpi_panel_of(&s->g->columns, p).nv - 1]);
+    return tiles;
 }
 
 /* a and c hold GCPI_ROWS pointers. Those from `rows` on are never stored to, but must be readable. */
@@ -4896,10 +4906,10 @@ GCPI_FAST static void gcpi_sweep_panels(gcpi_sweep *s, const gcp_real *const *a,
     const gcpi_kblock *k = &s->k, *n = &s->part;
     const int base = s->base;
     uintptr_t tile = 0;
-    ptrdiff_t terms = (ptrdiff_t)k->ny * k->nx * k->nj,
+    ptrdiff_t spread = GCPI_ROWS * s->xstep + s->down, terms = (ptrdiff_t)k->ny * k->nx * k->nj,
               skipped = ((ptrdiff_t)(n->y - k->y) * k->nx + (n->x - k->x)) * k->nj + (n->j - k->j);
     gcpi_tile t;
-    t.ahead = t.pace = 0, t.near = s->near, t.burst = g->simd.burst && !s->near;
+    t.ahead = t.pace = 0, t.near = s->near, t.burst = g->simd.burst && !s->near, t.further = s->further;
     t.n[0] = n->ny, t.n[1] = n->nx, t.n[2] = n->nj;
     t.as[0] = v->dy * v->ws[1], t.as[1] = v->dx * v->ws[2], t.as[2] = g->halves ? 1 : v->xc;
     for (int p = s->panel; p < s->panel_end; p++) {
@@ -4926,6 +4936,7 @@ GCPI_FAST static void gcpi_sweep_panels(gcpi_sweep *s, const gcp_real *const *a,
             if (s->paced) t.ahead = (uintptr_t)a[r] + (uintptr_t)ahead;
             if (s->near) gcpi_sweep_next(s, a[0], c[0], tile++, &t);
             else if (g->ahead && !gcpi_piece_take(&s->w_next, s->w_tile++, s->w_tiles, &t)) t.pace = 0;
+            if (s->spread) gcpi_fetch(a[0], spread, s->spread), spread += s->spread;
             gcpi_run_tile(kernel, &t, &panel);
         }
     }
@@ -5016,17 +5027,22 @@ GCPI_BODY void gcpi_held_add(const gcpi_sweep *s, gcpi_rows_held *w, ptrdiff_t x
     w->from[i] = x, w->at[i] = y;
 }
 
-/* How the rows after these are prefetched; whether at once. */
+/* How the rows after these are prefetched; whether at once. Where they lie side by side, each narrow tile takes a share
+   of them: so many lines at once hold up the sum. Where no cache holds y, a tile is late for its own lines. */
 static int gcpi_sweep_fetches(gcpi_sweep *s, ptrdiff_t xstep, ptrdiff_t ystep)
 {
     const gcpi_gather *g = s->g;
     const gcpi_view *v = &g->v;
-    const int reads = !g->halves && v->direct, even = reads && xstep == s->k.nj && s->part.nj > 0;
+    const int reads = !g->halves && v->direct, even = reads && xstep == s->k.nj && s->part.nj > 0,
+              narrow = !g->halves && !gcpi_simd_wide(&g->simd),
+              soon = reads && g->simd.burst && GCPI_ROWS * s->k.nj <= 2 * GCPI_L1_HALF;
     s->xstep = xstep, s->ystep = ystep, s->down = (s->part.ny - 1) * v->dy * v->ws[1];
     s->near = even && g->simd.paces && g->sets == 1 && ystep == s->cols;
     s->paced = even && !g->simd.burst;
-    if (s->near) s->tiles = gcpi_sweep_tiles(s);
-    return reads && g->simd.burst && !s->near && GCPI_ROWS * s->k.nj <= 2 * GCPI_L1_HALF;
+    s->tiles = (uintptr_t)gcpi_sweep_tiles(s, GCPI_ROWS);
+    s->spread = soon && even && narrow ? gcpi_line(GCPI_ROWS * xstep / (ptrdiff_t)s->tiles) : 0;
+    s->further = narrow && ystep == g->columns.count && v->n * g->ys[0] > GCPI_FAR ? GCPI_ROWS * ystep : 0;
+    return soon && !s->near && !s->spread;
 }
 
 /* Pixels `part` of the block (y and x are counted from the block's) for the terms s->part. */
@@ -5089,27 +5105,65 @@ static void gcpi_sweep_block(gcpi_sweep *s)
     }
 }
 
-/* Packs the panels of a set for the block s->k, at `out`. */
+/* Packs the panels of a set for the block s->k, at `out`. Narrow panels come from a few rows at a time: a line holds
+   more than one of them, a page more still. */
 static void gcpi_gather_pack_set(const gcpi_gather *g, const gcpi_sweep *s, gcp_real *out)
 {
-    for (int p = s->panel; p < s->panel_end; p++) {
-        gcpi_panel panel = gcpi_panel_of(&g->columns, p);
-        if (!gcpi_panel_place(g, &panel)) gcpi_gather_pack(g, s->w, &s->k, &panel, out, s->rows);
-        out += (ptrdiff_t)s->k.ny * s->k.nx * s->k.nj * panel.width;
-    }
+    const gcpi_kblock *k = &s->k;
+    const int channels = g->v.channels, most = gcpi_simd_wide(&g->simd) || g->ws[3] != 1 ? k->nj : GCPI_PACK_PIECE;
+    const ptrdiff_t terms = (ptrdiff_t)k->ny * k->nx * k->nj;
+    ptrdiff_t done = 0;
+    for (int y = k->y; y < k->y + k->ny; y++)
+        for (int x = k->x; x < k->x + k->nx; x++)
+            for (int j = x * g->v.len + k->j, end = j + k->nj, rows; j < end; j += rows, done += rows) {
+                const int channel = j % channels;
+                rows = gcpi_min(gcpi_min(end - j, channels - channel), most);
+                const gcpi_array w = gcpi_array_at(s->w, y * g->ws[0] + j / channels * g->ws[1] +
+                                                             channel * g->each * g->ws[2]);
+                for (int p = s->panel; p < s->panel_end; p++) {
+                    const gcpi_panel panel = gcpi_panel_of(&g->columns, p);
+                    gcp_real *to = out + terms * (panel.first - s->base) + done * panel.width;
+                    if (!gcpi_panel_place(g, &panel))
+                        gcpi_gather_pack(g, w, rows, channel + rows == channels, &panel, to, s->rows);
+                }
+            }
 }
 
-/* The rows of w that the next block of the sum reads in place. */
-static void gcpi_gather_next(const gcpi_gather *g, gcpi_sweep *s)
+/* A set of columns of a group. */
+static void gcpi_gather_columns(const gcpi_gather *g, gcpi_sweep *s, int set, int group)
 {
-    const gcpi_panel p = gcpi_panel_of(&g->columns, s->panel);
-    const ptrdiff_t next = s->k.j + s->k.nj;
-    memset(&s->w_next, 0, sizeof s->w_next);
-    if (next >= g->v.len || !gcpi_panel_place(g, &p)) return;
-    s->w_next.from = (uintptr_t)((const gcp_real *)s->w.at + next * g->ws[2] + p.first);
-    s->w_next.pitch = (uintptr_t)g->ws[2] * sizeof(gcp_real);
-    s->w_next.lines = gcpi_piece_lines(&s->w_next, p.cols);
-    s->w_tile = 0, s->w_tiles = gcpi_ceil(s->block.n * s->block.h * s->block.w, g->simd.mr[p.nv - 1]);
+    s->w = gcpi_array_at(g->w, g->wfirst + group * g->wgroup);
+    s->panel = (int)((ptrdiff_t)set * g->columns.panels / g->sets);
+    s->panel_end = (int)((ptrdiff_t)(set + 1) * g->columns.panels / g->sets);
+    s->base = gcpi_panel_of(&g->columns, s->panel).first;
+    s->width = gcpi_panel_of(&g->columns, s->panel_end).first - s->base;
+    s->cols = gcpi_min(s->width, g->columns.count - s->base);
+}
+
+/* What is prefetched of the rows of w from term j on: a line of each during a tile. Or columns, one behind the other:
+   as many of their lines as a tile has terms. */
+static gcpi_pieces gcpi_gather_rows(const gcpi_gather *g, const gcpi_sweep *s, ptrdiff_t j)
+{
+    const uintptr_t line = GCPI_LINE * sizeof(gcp_real),
+                    from = (uintptr_t)((const gcp_real *)s->w.at + j * g->ws[2] + s->base * g->ws[3]);
+    if (g->ws[3] == 1) return gcpi_pieces_of(from, g->ws[2], s->cols);
+    gcpi_pieces columns = { from, line, (uintptr_t)s->k.nj * line, 0 };
+    columns.lines = (int)((s->cols * g->ws[3] - 1) / ((ptrdiff_t)s->k.nj * GCPI_LINE)) + 1;
+    return columns;
+}
+
+/* The rows of w that the next block of the sum reads. Where they are packed, also those of this worker's next task: as
+   many tasks further as there are threads, about. */
+static gcpi_pieces gcpi_gather_next(const gcpi_gather *g, const gcpi_sweep *s, ptrdiff_t task)
+{
+    const gcpi_pieces none = { 0, 0, 0, 0 };
+    const ptrdiff_t j = s->k.j + s->k.nj, set = (task + g->threads) / g->v.chunks;
+    if (j < g->v.len)
+        return g->ws[3] == 1 && !(g->place && s->cols < s->width) ? gcpi_gather_rows(g, s, j) : none;
+    if (g->place || set == task / g->v.chunks || set >= (ptrdiff_t)g->sets * g->groups) return none;
+    gcpi_sweep next = *s;
+    gcpi_gather_columns(g, &next, (int)(set % g->sets), (int)(set / g->sets));
+    return gcpi_gather_rows(g, &next, 0);
 }
 
 /* A task's sweep: a chunk of the pixels, a set of columns of a group. rows: the worker's, behind what it packs. */
@@ -5117,13 +5171,9 @@ static void gcpi_gather_sweep(const gcpi_gather *g, gcpi_sweep *s, ptrdiff_t chu
 {
     const gcpi_view *v = &g->v;
     s->g = g;
-    s->w = gcpi_array_at(g->w, g->wfirst + group * g->wgroup);
-    s->panel = (int)((ptrdiff_t)set * g->columns.panels / g->sets);
-    s->panel_end = (int)((ptrdiff_t)(set + 1) * g->columns.panels / g->sets);
-    s->base = gcpi_panel_of(&g->columns, s->panel).first;
-    s->width = gcpi_panel_of(&g->columns, s->panel_end).first - s->base;
-    s->cols = gcpi_min(s->width, g->columns.count - s->base);
+    gcpi_gather_columns(g, s, set, group);
     s->block = gcpi_view_block(v, chunk);
+    s->w_tiles = g->ahead ? gcpi_sweep_tiles(s, s->block.n * s->block.h * s->block.w) : 0;
     s->rows = rows, s->sums = rows + g->rows;
     s->x = gcpi_array_at(g->x, group * g->xgroup);
     s->y = gcpi_array_at(g->y, g->yfirst + group * g->ygroup);
@@ -5158,7 +5208,7 @@ static void gcpi_gather_task(void *arg, int index, int worker)
                 s.k.nj = gcpi_min(g->bj, v->len - s.k.j);
                 if (!packed) gcpi_gather_pack_set(g, &s, out);
                 s.packed = out;
-                if (g->ahead) gcpi_gather_next(g, &s);
+                if (g->ahead) s.w_next = gcpi_gather_next(g, &s, g->base + index), s.w_tile = 0;
                 s.begins = !s.k.y && !s.k.x && !s.k.j;
                 s.ends = s.k.y + g->by >= v->ky && s.k.x + g->bx >= v->runs && s.k.j + g->bj >= v->len;
                 gcpi_sweep_block(&s);
@@ -5597,7 +5647,7 @@ GCPI_FAST static const gcp_real *gcpi_outer_pack(const gcpi_outer *o, gcpi_array
                                                  gcp_real *out)
 {
     const ptrdiff_t pixels = (ptrdiff_t)k->n * k->h * k->w;
-    const int piece = o->beside < GCPI_OUTER_ROWS ? GCPI_OUTER_PIECE : k->w;
+    const int piece = o->beside < GCPI_OUTER_ROWS ? GCPI_PACK_PIECE : k->w;
     for (int line = 0; line < k->n * k->h; line++) {
         const gcpi_array first = gcpi_array_at(e, line / k->h * o->es[0] + line % k->h * o->es[1]);
         for (int at = 0; at < k->w; at += piece)
@@ -5788,30 +5838,25 @@ static int gcpi_outer_paces(const gcpi_outer *o)
 /* The panel after item p of a share, in this chunk or the next: prefetched while the last tap is summed. */
 static gcpi_pieces gcpi_outer_x_next(const gcpi_outer *o, const gcpi_share *s, ptrdiff_t chunk, int p)
 {
-    gcpi_pieces next = { 0, 0, 0 };
-    if (!gcpi_outer_x_apart(o) || p % o->taps < o->taps - 1) return next;
+    const gcpi_pieces none = { 0, 0, 0, 0 };
+    if (!gcpi_outer_x_apart(o) || p % o->taps < o->taps - 1) return none;
     gcpi_block k = s->k;
     if (++p == s->last) {
-        if (++chunk == o->v.chunks) return next;
+        if (++chunk == o->v.chunks) return none;
         p = s->first, k = gcpi_view_block(&o->v, chunk);
     }
     gcpi_panel panel = gcpi_panel_of(&o->columns, p / o->taps);
-    next.from = gcpi_outer_pixels(o, s, &k) + (uintptr_t)panel.first * sizeof(gcp_real);
-    next.pitch = (uintptr_t)(o->sx * o->v.xs[2]) * sizeof(gcp_real);
-    next.lines = gcpi_piece_lines(&next, panel.cols);
-    return next;
+    return gcpi_pieces_of(gcpi_outer_pixels(o, s, &k) + (uintptr_t)panel.first * sizeof(gcp_real), o->sx * o->v.xs[2],
+                          panel.cols);
 }
 
 /* The rows of the next chunk, where they are some of e's. */
 static gcpi_pieces gcpi_outer_e_next(const gcpi_outer *o, const gcpi_share *s, ptrdiff_t chunk)
 {
-    gcpi_pieces next = { 0, 0, 0 };
-    if (!o->simd.burst || o->halves || !o->packed || s->rows == o->es[2] || chunk + 1 >= o->v.chunks) return next;
+    const gcpi_pieces none = { 0, 0, 0, 0 };
+    if (!o->simd.burst || o->halves || !o->packed || s->rows == o->es[2] || chunk + 1 >= o->v.chunks) return none;
     gcpi_block k = gcpi_view_block(&o->v, chunk + 1);
-    next.from = (uintptr_t)gcpi_outer_rows(o, s, &k).at;
-    next.pitch = (uintptr_t)o->es[2] * sizeof(gcp_real);
-    next.lines = gcpi_piece_lines(&next, s->rows);
-    return next;
+    return gcpi_pieces_of((uintptr_t)gcpi_outer_rows(o, s, &k).at, o->es[2], s->rows);
 }
 
 /* What tile i of the panel-th panel prefetches. */
@@ -5844,7 +5889,7 @@ GCPI_FAST static void gcpi_outer_panel(const gcpi_outer *o, const gcpi_share *s,
     const gcp_real *rows_of_e[GCPI_MR_MAX];
     gcp_real *c[GCPI_MR_MAX], *d = s->d + x->d;
     gcpi_tile t;
-    t.a = rows_of_e, t.c = c, t.first = 0, t.burst = o->simd.burst;
+    t.a = rows_of_e, t.c = c, t.first = 0, t.burst = o->simd.burst, t.further = 0;
     t.also = (uintptr_t)&t, t.step = 0;              /* a line at hand: there is nothing else */
     t.start = s->fresh ? zero : NULL, t.ss = 0;
     t.b = x->x;
@@ -5972,7 +6017,7 @@ static void gcpi_swapped_task(void *arg, int index, int worker)
         t.start = i == begin ? zero : NULL;
         const gcp_real *x = gcpi_view_load(v, o->halves, o->x, &k, 0, v->ky, window),
                        *e = gcpi_swapped_columns(o, &k, t.bs, columns);
-        t.burst = o->simd.burst;
+        t.burst = o->simd.burst, t.further = 0;
         for (int p = 0; p < o->columns.panels; p++) {
             gcpi_panel panel = gcpi_panel_of(&o->columns, p);
             t.b = e + panel.first;
@@ -6073,12 +6118,12 @@ static size_t gcpi_depthwise_plan(gcpi_depthwise *p, int weights, const gcpi_par
 }
 
 /* Prefetches in the order of memory. The kernel goes by channels, with steps of whole pixels, which the hardware does
- * not predict. y: two strips ahead. x, too, where no cache holds all images: the lowest rows, which no strip has read
+ * not predict. y: two strips ahead. x, too, where no cache holds x and y: the lowest rows, which no strip has read
  * yet. */
 GCPI_FAST static void gcpi_strip_ahead(const gcpi_gather *g, const gcpi_strip *s, int pixels)
 {
     for (int p = 2 * pixels; p < 3 * pixels; p++) gcpi_fetch(s->e ? s->e : s->y, p * s->pixel, s->channels);
-    for (int i = 1; g->v.n * g->v.xs[0] > GCPI_FAR && i <= gcpi_min(g->v.sy, s->rows); i++)
+    for (int i = 1; g->v.n * (g->v.xs[0] + g->ys[0]) > GCPI_FAR && i <= gcpi_min(g->v.sy, s->rows); i++)
         for (int p = 2 * pixels * g->v.sx; p < 3 * pixels * g->v.sx; p++)
             gcpi_fetch(s->x, (s->rows - i) * s->xrow + p * g->v.xs[2], s->channels);
 }

@@ -118,18 +118,22 @@ static gcpi_kernel *gcpi_kernel_of(const gcpi_simd *simd, int nv, int rows, int 
     return five ? simd->five : simd->kernel[nv - 1];
 }
 
-/* What is prefetched of pieces (pixels, rows of weights) that lie apart: one line of each during a tile, the next
-   line during another. */
+/* What is prefetched of pieces (pixels, rows of weights) that lie `pitch` bytes apart: one line of each during a tile;
+   during another, `step` bytes further, the next. */
 typedef struct gcpi_pieces {
-    uintptr_t from, pitch;
+    uintptr_t from, pitch, step;
     int lines; /* of a piece; 0: nothing is to come */
 } gcpi_pieces;
 
-/* Lines that hold `values` of each piece, wherever in a line it begins. */
-static int gcpi_piece_lines(const gcpi_pieces *p, int values)
+/* Pieces of so many values, `pitch` values apart: their lines, wherever in a line a piece begins. */
+static gcpi_pieces gcpi_pieces_of(uintptr_t from, ptrdiff_t pitch, int values)
 {
-    const uintptr_t line = GCPI_LINE * sizeof(gcp_real), at = p->from | p->pitch | line, least = at & (~at + 1);
-    return gcpi_ceil((int)((line - least) / sizeof(gcp_real)) + values, GCPI_LINE);
+    gcpi_pieces p;
+    const uintptr_t line = GCPI_LINE * sizeof(gcp_real), apart = (uintptr_t)pitch * sizeof(gcp_real),
+                    at = from | apart | line, least = at & (~at + 1);
+    p.from = from, p.pitch = apart, p.step = line;
+    p.lines = gcpi_ceil((int)((line - least) / sizeof(gcp_real)) + values, GCPI_LINE);
+    return p;
 }
 
 /* Takes the pieces that are due in tile i of `tiles`. */
@@ -138,7 +142,7 @@ static int gcpi_piece_take(const gcpi_pieces *p, int i, int tiles, gcpi_tile *t)
     if (!p->lines) return 0;
     int every = gcpi_max(1, tiles / p->lines), line = i / every;
     if (line >= p->lines || line * every != i) return 0;
-    t->ahead = p->from + (uintptr_t)(line * GCPI_LINE) * sizeof(gcp_real), t->pace = p->pitch, t->near = 0;
+    t->ahead = p->from + (uintptr_t)line * p->step, t->pace = p->pitch, t->near = 0;
     return 1;
 }
 
@@ -148,7 +152,7 @@ GCPI_FAST static void gcpi_run_padded(gcpi_kernel *kernel, const gcpi_tile *t, c
     gcp_real wide[GCPI_MR_MAX][GCPI_NR_MAX], *c[GCPI_MR_MAX];
     gcpi_tile padded = *t;
     padded.c = c, padded.first = 0, padded.burst = 0;
-    for (int i = 0; i < t->rows && t->burst; i++) gcpi_fetch(t->c[i] + t->first, 0, p->cols);
+    for (int i = 0; i < t->rows && t->burst; i++) gcpi_fetch(t->c[i] + t->first, t->further, p->cols);
     for (int i = 0; i < GCPI_MR_MAX; i++) c[i] = wide[i < t->rows ? i : 0];
     for (int i = 0; i < t->rows && !t->start; i++) gcpi_copy(wide[i], t->c[i] + t->first, p->cols);
     kernel(&padded);

@@ -50,12 +50,12 @@ static size_t gcpi_depthwise_plan(gcpi_depthwise *p, int weights, const gcpi_par
 }
 
 /* Prefetches in the order of memory. The kernel goes by channels, with steps of whole pixels, which the hardware does
- * not predict. y: two strips ahead. x, too, where no cache holds all images: the lowest rows, which no strip has read
+ * not predict. y: two strips ahead. x, too, where no cache holds x and y: the lowest rows, which no strip has read
  * yet. */
 GCPI_FAST static void gcpi_strip_ahead(const gcpi_gather *g, const gcpi_strip *s, int pixels)
 {
     for (int p = 2 * pixels; p < 3 * pixels; p++) gcpi_fetch(s->e ? s->e : s->y, p * s->pixel, s->channels);
-    for (int i = 1; g->v.n * g->v.xs[0] > GCPI_FAR && i <= gcpi_min(g->v.sy, s->rows); i++)
+    for (int i = 1; g->v.n * (g->v.xs[0] + g->ys[0]) > GCPI_FAR && i <= gcpi_min(g->v.sy, s->rows); i++)
         for (int p = 2 * pixels * g->v.sx; p < 3 * pixels * g->v.sx; p++)
             gcpi_fetch(s->x, (s->rows - i) * s->xrow + p * g->v.xs[2], s->channels);
 }

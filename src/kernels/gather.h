@@ -4,29 +4,18 @@ typedef struct gcpi_kblock {
     int y, x, j, ny, nx, nj;
 } gcpi_kblock;
 
-/* Packs one panel of one block of the sum. */
-static void gcpi_gather_pack(const gcpi_gather *g, gcpi_array w, const gcpi_kblock *k, const gcpi_panel *p,
-                             gcp_real *out, gcp_real *room)
+/* Packs rows of a panel: w begins with them. last: with the last channel. */
+static void gcpi_gather_pack(const gcpi_gather *g, gcpi_array w, int rows, int last, const gcpi_panel *p, gcp_real *out,
+                             gcp_real *room)
 {
-    int channels = g->v.channels;
-    for (int y = k->y; y < k->y + k->ny; y++)
-        for (int x = k->x; x < k->x + k->nx; x++)
-            for (int j = x * g->v.len + k->j, end = j + k->nj, rows; j < end; j += rows) {
-                rows = gcpi_min(end - j, channels - j % channels);
-                gcpi_array from = gcpi_array_at(w, y * g->ws[0] + j / channels * g->ws[1] +
-                                                     j % channels * g->each * g->ws[2] + p->first * g->ws[3]);
-                gcp_real *packed = out;
-                if (g->v.duos)
-                    gcpi_pack_duos(&g->simd, out, p->width, p->cols, from, rows, g->ws[2], g->ws[3], room,
-                                   g->odd && j + rows == channels);
-                else if (w.half)
-                    gcpi_pack_halves(&g->simd, g->halves, out, p->width, p->cols, from, rows, g->ws[2], g->ws[3], room);
-                else
-                    gcpi_pack_rows(&g->simd, out, p->width, p->cols, (const gcp_real *)from.at, rows, g->ws[2],
-                                   g->ws[3]);
-                out += (ptrdiff_t)rows * p->width;
-                if (g->settles) g->halves->settle(packed, out - packed);
-            }
+    const gcpi_array from = gcpi_array_at(w, p->first * g->ws[3]);
+    if (g->v.duos)
+        gcpi_pack_duos(&g->simd, out, p->width, p->cols, from, rows, g->ws[2], g->ws[3], room, g->odd && last);
+    else if (w.half)
+        gcpi_pack_halves(&g->simd, g->halves, out, p->width, p->cols, from, rows, g->ws[2], g->ws[3], room);
+    else
+        gcpi_pack_rows(&g->simd, out, p->width, p->cols, (const gcp_real *)from.at, rows, g->ws[2], g->ws[3]);
+    if (g->settles) g->halves->settle(out, (ptrdiff_t)rows * p->width);
 }
 
 /* All pixels of a chunk, for the panels of a set and one block of the sum. */
@@ -41,6 +30,7 @@ typedef struct gcpi_sweep {
     int near;                       /* of x and y, into L1 */
     ptrdiff_t xstep, ystep, down;   /* values of x, of y, from row to row; of x, to the last kernel row */
     uintptr_t tiles;                /* of GCPI_ROWS rows */
+    ptrdiff_t spread, further;      /* what a tile prefetches: values of the next rows of x; lines of y so far on */
     gcpi_pieces w_next;             /* the next block's rows of w, and the tiles that prefetch them: */
     int w_tile, w_tiles;            /* done, in all */
     gcp_real *rows, *sums;          /* with halves: rows of x in floats; sums, [pixel][width] */
@@ -61,13 +51,13 @@ static void gcpi_sweep_next(const gcpi_sweep *s, const gcp_real *x, const gcp_re
     t->pace = xshare / (uintptr_t)terms + 1, t->step = yshare / (uintptr_t)terms + 1;
 }
 
-/* Tiles of GCPI_ROWS rows. */
-static uintptr_t gcpi_sweep_tiles(const gcpi_sweep *s)
+/* Tiles of so many rows. */
+static int gcpi_sweep_tiles(const gcpi_sweep *s, int rows)
 {
     int tiles = 0;
     for (int p = s->panel; p < s->panel_end; p++)
-        tiles += GCPI_ROWS / s->g->simd.mr[gcpi_panel_of(&s->g->columns, p).nv - 1];
-    return (uintptr_t)tiles;
+        tiles += gcpi_ceil(rows, s->g->simd.mr[gcpi_panel_of(&s->g->columns, p).nv - 1]);
+    return tiles;
 }
 
 /* a and c hold GCPI_ROWS pointers. Those from `rows` on are never stored to, but must be readable. */
@@ -78,10 +68,10 @@ GCPI_FAST static void gcpi_sweep_panels(gcpi_sweep *s, const gcp_real *const *a,
     const gcpi_kblock *k = &s->k, *n = &s->part;
     const int base = s->base;
     uintptr_t tile = 0;
-    ptrdiff_t terms = (ptrdiff_t)k->ny * k->nx * k->nj,
+    ptrdiff_t spread = GCPI_ROWS * s->xstep + s->down, terms = (ptrdiff_t)k->ny * k->nx * k->nj,
               skipped = ((ptrdiff_t)(n->y - k->y) * k->nx + (n->x - k->x)) * k->nj + (n->j - k->j);
     gcpi_tile t;
-    t.ahead = t.pace = 0, t.near = s->near, t.burst = g->simd.burst && !s->near;
+    t.ahead = t.pace = 0, t.near = s->near, t.burst = g->simd.burst && !s->near, t.further = s->further;
     t.n[0] = n->ny, t.n[1] = n->nx, t.n[2] = n->nj;
     t.as[0] = v->dy * v->ws[1], t.as[1] = v->dx * v->ws[2], t.as[2] = g->halves ? 1 : v->xc;
     for (int p = s->panel; p < s->panel_end; p++) {
@@ -108,6 +98,7 @@ GCPI_FAST static void gcpi_sweep_panels(gcpi_sweep *s, const gcp_real *const *a,
             if (s->paced) t.ahead = (uintptr_t)a[r] + (uintptr_t)ahead;
             if (s->near) gcpi_sweep_next(s, a[0], c[0], tile++, &t);
             else if (g->ahead && !gcpi_piece_take(&s->w_next, s->w_tile++, s->w_tiles, &t)) t.pace = 0;
+            if (s->spread) gcpi_fetch(a[0], spread, s->spread), spread += s->spread;
             gcpi_run_tile(kernel, &t, &panel);
         }
     }
@@ -198,17 +189,22 @@ GCPI_BODY void gcpi_held_add(const gcpi_sweep *s, gcpi_rows_held *w, ptrdiff_t x
     w->from[i] = x, w->at[i] = y;
 }
 
-/* How the rows after these are prefetched; whether at once. */
+/* How the rows after these are prefetched; whether at once. Where they lie side by side, each narrow tile takes a share
+   of them: so many lines at once hold up the sum. Where no cache holds y, a tile is late for its own lines. */
 static int gcpi_sweep_fetches(gcpi_sweep *s, ptrdiff_t xstep, ptrdiff_t ystep)
 {
     const gcpi_gather *g = s->g;
     const gcpi_view *v = &g->v;
-    const int reads = !g->halves && v->direct, even = reads && xstep == s->k.nj && s->part.nj > 0;
+    const int reads = !g->halves && v->direct, even = reads && xstep == s->k.nj && s->part.nj > 0,
+              narrow = !g->halves && !gcpi_simd_wide(&g->simd),
+              soon = reads && g->simd.burst && GCPI_ROWS * s->k.nj <= 2 * GCPI_L1_HALF;
     s->xstep = xstep, s->ystep = ystep, s->down = (s->part.ny - 1) * v->dy * v->ws[1];
     s->near = even && g->simd.paces && g->sets == 1 && ystep == s->cols;
     s->paced = even && !g->simd.burst;
-    if (s->near) s->tiles = gcpi_sweep_tiles(s);
-    return reads && g->simd.burst && !s->near && GCPI_ROWS * s->k.nj <= 2 * GCPI_L1_HALF;
+    s->tiles = (uintptr_t)gcpi_sweep_tiles(s, GCPI_ROWS);
+    s->spread = soon && even && narrow ? gcpi_line(GCPI_ROWS * xstep / (ptrdiff_t)s->tiles) : 0;
+    s->further = narrow && ystep == g->columns.count && v->n * g->ys[0] > GCPI_FAR ? GCPI_ROWS * ystep : 0;
+    return soon && !s->near && !s->spread;
 }
 
 /* Pixels `part` of the block (y and x are counted from the block's) for the terms s->part. */
@@ -271,27 +267,65 @@ static void gcpi_sweep_block(gcpi_sweep *s)
     }
 }
 
-/* Packs the panels of a set for the block s->k, at `out`. */
+/* Packs the panels of a set for the block s->k, at `out`. Narrow panels come from a few rows at a time: a line holds
+   more than one of them, a page more still. */
 static void gcpi_gather_pack_set(const gcpi_gather *g, const gcpi_sweep *s, gcp_real *out)
 {
-    for (int p = s->panel; p < s->panel_end; p++) {
-        gcpi_panel panel = gcpi_panel_of(&g->columns, p);
-        if (!gcpi_panel_place(g, &panel)) gcpi_gather_pack(g, s->w, &s->k, &panel, out, s->rows);
-        out += (ptrdiff_t)s->k.ny * s->k.nx * s->k.nj * panel.width;
-    }
+    const gcpi_kblock *k = &s->k;
+    const int channels = g->v.channels, most = gcpi_simd_wide(&g->simd) || g->ws[3] != 1 ? k->nj : GCPI_PACK_PIECE;
+    const ptrdiff_t terms = (ptrdiff_t)k->ny * k->nx * k->nj;
+    ptrdiff_t done = 0;
+    for (int y = k->y; y < k->y + k->ny; y++)
+        for (int x = k->x; x < k->x + k->nx; x++)
+            for (int j = x * g->v.len + k->j, end = j + k->nj, rows; j < end; j += rows, done += rows) {
+                const int channel = j % channels;
+                rows = gcpi_min(gcpi_min(end - j, channels - channel), most);
+                const gcpi_array w = gcpi_array_at(s->w, y * g->ws[0] + j / channels * g->ws[1] +
+                                                             channel * g->each * g->ws[2]);
+                for (int p = s->panel; p < s->panel_end; p++) {
+                    const gcpi_panel panel = gcpi_panel_of(&g->columns, p);
+                    gcp_real *to = out + terms * (panel.first - s->base) + done * panel.width;
+                    if (!gcpi_panel_place(g, &panel))
+                        gcpi_gather_pack(g, w, rows, channel + rows == channels, &panel, to, s->rows);
+                }
+            }
 }
 
-/* The rows of w that the next block of the sum reads in place. */
-static void gcpi_gather_next(const gcpi_gather *g, gcpi_sweep *s)
+/* A set of columns of a group. */
+static void gcpi_gather_columns(const gcpi_gather *g, gcpi_sweep *s, int set, int group)
 {
-    const gcpi_panel p = gcpi_panel_of(&g->columns, s->panel);
-    const ptrdiff_t next = s->k.j + s->k.nj;
-    memset(&s->w_next, 0, sizeof s->w_next);
-    if (next >= g->v.len || !gcpi_panel_place(g, &p)) return;
-    s->w_next.from = (uintptr_t)((const gcp_real *)s->w.at + next * g->ws[2] + p.first);
-    s->w_next.pitch = (uintptr_t)g->ws[2] * sizeof(gcp_real);
-    s->w_next.lines = gcpi_piece_lines(&s->w_next, p.cols);
-    s->w_tile = 0, s->w_tiles = gcpi_ceil(s->block.n * s->block.h * s->block.w, g->simd.mr[p.nv - 1]);
+    s->w = gcpi_array_at(g->w, g->wfirst + group * g->wgroup);
+    s->panel = (int)((ptrdiff_t)set * g->columns.panels / g->sets);
+    s->panel_end = (int)((ptrdiff_t)(set + 1) * g->columns.panels / g->sets);
+    s->base = gcpi_panel_of(&g->columns, s->panel).first;
+    s->width = gcpi_panel_of(&g->columns, s->panel_end).first - s->base;
+    s->cols = gcpi_min(s->width, g->columns.count - s->base);
+}
+
+/* What is prefetched of the rows of w from term j on: a line of each during a tile. Or columns, one behind the other:
+   as many of their lines as a tile has terms. */
+static gcpi_pieces gcpi_gather_rows(const gcpi_gather *g, const gcpi_sweep *s, ptrdiff_t j)
+{
+    const uintptr_t line = GCPI_LINE * sizeof(gcp_real),
+                    from = (uintptr_t)((const gcp_real *)s->w.at + j * g->ws[2] + s->base * g->ws[3]);
+    if (g->ws[3] == 1) return gcpi_pieces_of(from, g->ws[2], s->cols);
+    gcpi_pieces columns = { from, line, (uintptr_t)s->k.nj * line, 0 };
+    columns.lines = (int)((s->cols * g->ws[3] - 1) / ((ptrdiff_t)s->k.nj * GCPI_LINE)) + 1;
+    return columns;
+}
+
+/* The rows of w that the next block of the sum reads. Where they are packed, also those of this worker's next task: as
+   many tasks further as there are threads, about. */
+static gcpi_pieces gcpi_gather_next(const gcpi_gather *g, const gcpi_sweep *s, ptrdiff_t task)
+{
+    const gcpi_pieces none = { 0, 0, 0, 0 };
+    const ptrdiff_t j = s->k.j + s->k.nj, set = (task + g->threads) / g->v.chunks;
+    if (j < g->v.len)
+        return g->ws[3] == 1 && !(g->place && s->cols < s->width) ? gcpi_gather_rows(g, s, j) : none;
+    if (g->place || set == task / g->v.chunks || set >= (ptrdiff_t)g->sets * g->groups) return none;
+    gcpi_sweep next = *s;
+    gcpi_gather_columns(g, &next, (int)(set % g->sets), (int)(set / g->sets));
+    return gcpi_gather_rows(g, &next, 0);
 }
 
 /* A task's sweep: a chunk of the pixels, a set of columns of a group. rows: the worker's, behind what it packs. */
@@ -299,13 +333,9 @@ static void gcpi_gather_sweep(const gcpi_gather *g, gcpi_sweep *s, ptrdiff_t chu
 {
     const gcpi_view *v = &g->v;
     s->g = g;
-    s->w = gcpi_array_at(g->w, g->wfirst + group * g->wgroup);
-    s->panel = (int)((ptrdiff_t)set * g->columns.panels / g->sets);
-    s->panel_end = (int)((ptrdiff_t)(set + 1) * g->columns.panels / g->sets);
-    s->base = gcpi_panel_of(&g->columns, s->panel).first;
-    s->width = gcpi_panel_of(&g->columns, s->panel_end).first - s->base;
-    s->cols = gcpi_min(s->width, g->columns.count - s->base);
+    gcpi_gather_columns(g, s, set, group);
     s->block = gcpi_view_block(v, chunk);
+    s->w_tiles = g->ahead ? gcpi_sweep_tiles(s, s->block.n * s->block.h * s->block.w) : 0;
     s->rows = rows, s->sums = rows + g->rows;
     s->x = gcpi_array_at(g->x, group * g->xgroup);
     s->y = gcpi_array_at(g->y, g->yfirst + group * g->ygroup);
@@ -340,7 +370,7 @@ static void gcpi_gather_task(void *arg, int index, int worker)
                 s.k.nj = gcpi_min(g->bj, v->len - s.k.j);
                 if (!packed) gcpi_gather_pack_set(g, &s, out);
                 s.packed = out;
-                if (g->ahead) gcpi_gather_next(g, &s);
+                if (g->ahead) s.w_next = gcpi_gather_next(g, &s, g->base + index), s.w_tile = 0;
                 s.begins = !s.k.y && !s.k.x && !s.k.j;
                 s.ends = s.k.y + g->by >= v->ky && s.k.x + g->bx >= v->runs && s.k.j + g->bj >= v->len;
                 gcpi_sweep_block(&s);

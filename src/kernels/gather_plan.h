@@ -31,7 +31,8 @@ typedef struct gcpi_gather {
     int panels, sets;         /* panels packed together (a set); how many sets */
     int resident;             /* a set is packed for the whole sum, and kept for the next tasks */
     int place;                /* panels of w that are full are read in place; */
-    int ahead;                /* and those of the next block are prefetched */
+    int ahead;                /* the next block's rows of w are prefetched: in place; or, few pixels, to be packed */
+    int threads;              /* tasks from one of a worker's to its next, about */
     /* values: packed; with halves: rows of x, sums for y, in floats; in all of a worker's scratch */
     ptrdiff_t pack, rows, sums, worker;
     int blocks;               /* of the sum */
@@ -186,12 +187,16 @@ static int gcpi_gather_place(const gcpi_gather *g, ptrdiff_t terms)
            (double)v->n * v->ho * v->wo <= most;
 }
 
-/* Whether each block of the sum prefetches the rows of w that the next one reads: where tiles are enough for it. */
+/* Whether each block of the sum prefetches the rows of w that the next one reads: in place, where tiles are enough for
+   it; else where they are so few that they would wait for w, on cores that fetch many lines at once. */
 static int gcpi_gather_ahead(const gcpi_gather *g)
 {
     const gcpi_view *v = &g->v;
-    return g->place && g->simd.paces && !g->halves && g->panels == 1 && v->ky * v->runs == 1 && v->len > 0 &&
-           (double)v->n * v->ho * v->wo >= GCPI_PLACE_FEW;
+    const double pixels = (double)v->n * v->ho * v->wo;
+    if (g->halves || v->ky * v->kx != 1 || v->len <= 0) return 0;
+    if (g->place) return g->simd.paces && g->panels == 1 && pixels >= GCPI_PLACE_FEW;
+    return !gcpi_simd_wide(&g->simd) && g->simd.burst && pixels <= GCPI_AHEAD_PIXELS &&
+           (g->ws[3] == 1 || g->ws[3] == v->len);
 }
 
 /* Whether a panel of w is read in place: kernels read whole vectors. */
@@ -219,6 +224,7 @@ static int gcpi_gather_duos(const gcpi_gather *g, const gcpi_par *par)
 static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
 {
     g->simd = gcpi_simd_of(par->isa);
+    g->threads = par->threads;
     g->halves = par->halves ? gcpi_halves_of(par->isa) : NULL;
     if (g->halves) g->v.most = GCPI_WINDOW_WIDE;
     g->v.duos = gcpi_gather_duos(g, par);
@@ -251,7 +257,7 @@ static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     if (g->sets > 1) gcpi_gather_cut(g, par);
     g->place = gcpi_gather_place(g, g->by * g->bx * g->bj);
     g->ahead = gcpi_gather_ahead(g);
-    if (g->ahead) g->bj = gcpi_even(g->v.len, GCPI_PLACE_K); /* in floats no sum and no byte depends on it */
+    if (g->ahead && g->place) g->bj = gcpi_even(g->v.len, GCPI_PLACE_K); /* no sum and no byte depends on it */
     g->pack = gcpi_line((terms + 1) * g->panels * width); /* not less in place: a plan asks before it knows pitches */
     if (g->halves) gcpi_gather_floats(g, width);
     g->worker = GCPI_LINE + g->pack + g->rows + g->sums + g->v.window;

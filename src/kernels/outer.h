@@ -22,7 +22,7 @@ GCPI_FAST static const gcp_real *gcpi_outer_pack(const gcpi_outer *o, gcpi_array
                                                  gcp_real *out)
 {
     const ptrdiff_t pixels = (ptrdiff_t)k->n * k->h * k->w;
-    const int piece = o->beside < GCPI_OUTER_ROWS ? GCPI_OUTER_PIECE : k->w;
+    const int piece = o->beside < GCPI_OUTER_ROWS ? GCPI_PACK_PIECE : k->w;
     for (int line = 0; line < k->n * k->h; line++) {
         const gcpi_array first = gcpi_array_at(e, line / k->h * o->es[0] + line % k->h * o->es[1]);
         for (int at = 0; at < k->w; at += piece)
@@ -213,30 +213,25 @@ static int gcpi_outer_paces(const gcpi_outer *o)
 /* The panel after item p of a share, in this chunk or the next: prefetched while the last tap is summed. */
 static gcpi_pieces gcpi_outer_x_next(const gcpi_outer *o, const gcpi_share *s, ptrdiff_t chunk, int p)
 {
-    gcpi_pieces next = { 0, 0, 0 };
-    if (!gcpi_outer_x_apart(o) || p % o->taps < o->taps - 1) return next;
+    const gcpi_pieces none = { 0, 0, 0, 0 };
+    if (!gcpi_outer_x_apart(o) || p % o->taps < o->taps - 1) return none;
     gcpi_block k = s->k;
     if (++p == s->last) {
-        if (++chunk == o->v.chunks) return next;
+        if (++chunk == o->v.chunks) return none;
         p = s->first, k = gcpi_view_block(&o->v, chunk);
     }
     gcpi_panel panel = gcpi_panel_of(&o->columns, p / o->taps);
-    next.from = gcpi_outer_pixels(o, s, &k) + (uintptr_t)panel.first * sizeof(gcp_real);
-    next.pitch = (uintptr_t)(o->sx * o->v.xs[2]) * sizeof(gcp_real);
-    next.lines = gcpi_piece_lines(&next, panel.cols);
-    return next;
+    return gcpi_pieces_of(gcpi_outer_pixels(o, s, &k) + (uintptr_t)panel.first * sizeof(gcp_real), o->sx * o->v.xs[2],
+                          panel.cols);
 }
 
 /* The rows of the next chunk, where they are some of e's. */
 static gcpi_pieces gcpi_outer_e_next(const gcpi_outer *o, const gcpi_share *s, ptrdiff_t chunk)
 {
-    gcpi_pieces next = { 0, 0, 0 };
-    if (!o->simd.burst || o->halves || !o->packed || s->rows == o->es[2] || chunk + 1 >= o->v.chunks) return next;
+    const gcpi_pieces none = { 0, 0, 0, 0 };
+    if (!o->simd.burst || o->halves || !o->packed || s->rows == o->es[2] || chunk + 1 >= o->v.chunks) return none;
     gcpi_block k = gcpi_view_block(&o->v, chunk + 1);
-    next.from = (uintptr_t)gcpi_outer_rows(o, s, &k).at;
-    next.pitch = (uintptr_t)o->es[2] * sizeof(gcp_real);
-    next.lines = gcpi_piece_lines(&next, s->rows);
-    return next;
+    return gcpi_pieces_of((uintptr_t)gcpi_outer_rows(o, s, &k).at, o->es[2], s->rows);
 }
 
 /* What tile i of the panel-th panel prefetches. */
@@ -269,7 +264,7 @@ GCPI_FAST static void gcpi_outer_panel(const gcpi_outer *o, const gcpi_share *s,
     const gcp_real *rows_of_e[GCPI_MR_MAX];
     gcp_real *c[GCPI_MR_MAX], *d = s->d + x->d;
     gcpi_tile t;
-    t.a = rows_of_e, t.c = c, t.first = 0, t.burst = o->simd.burst;
+    t.a = rows_of_e, t.c = c, t.first = 0, t.burst = o->simd.burst, t.further = 0;
     t.also = (uintptr_t)&t, t.step = 0;              /* a line at hand: there is nothing else */
     t.start = s->fresh ? zero : NULL, t.ss = 0;
     t.b = x->x;
@@ -397,7 +392,7 @@ static void gcpi_swapped_task(void *arg, int index, int worker)
         t.start = i == begin ? zero : NULL;
         const gcp_real *x = gcpi_view_load(v, o->halves, o->x, &k, 0, v->ky, window),
                        *e = gcpi_swapped_columns(o, &k, t.bs, columns);
-        t.burst = o->simd.burst;
+        t.burst = o->simd.burst, t.further = 0;
         for (int p = 0; p < o->columns.panels; p++) {
             gcpi_panel panel = gcpi_panel_of(&o->columns, p);
             t.b = e + panel.first;

@@ -9,6 +9,14 @@ typedef struct gcpi_par {
     int direct; /* convolutions are sums over taps, never Winograd's tiles (winograd.h) */
 } gcpi_par;
 
+/* Runs tasks, in several goes where an int cannot count them: a task's number is *base + index. */
+static void gcpi_par_run(const gcpi_par *par, ptrdiff_t tasks, ptrdiff_t *base,
+                         void (*task)(void *arg, int index, int worker), void *arg)
+{
+    for (*base = 0; *base < tasks; *base += INT32_MAX)
+        par->parallel_for(par->context, (int)GCPI_MIN(tasks - *base, (ptrdiff_t)INT32_MAX), task, arg);
+}
+
 /* Winograd's tiles are for convolutions whose x and y have more values: beside fewer their scratch would be much. */
 #ifndef GCPI_WINOGRAD_LEAST
 #define GCPI_WINOGRAD_LEAST (1048576 / (int)sizeof(gcp_real))
@@ -83,7 +91,7 @@ enum {
     GCPI_OUTER_ROWS = 48,   /* rows of dy packed side by side: whole tiles of every kernel, */
     GCPI_OUTER_BLOCKS = 8,  /* at most so many such blocks in a task; */
     GCPI_OUTER_BESIDE = 12, /* for narrow tiles, which read each line more often: so few that they stay in L1, */
-    GCPI_OUTER_PIECE = 16,  /* copied from so many pixels at a time; */
+    GCPI_PACK_PIECE = 16,   /* copied from so many pixels, or rows of w, at a time; */
     GCPI_OUTER_SHORT = 128, /* and pixels of a chunk whose rows are read in place from L1 */
     GCPI_COPY_AHEAD = 8,    /* rows that are prefetched before they are copied */
     GCPI_OUTER_COPY = 24,   /* products that take as long as copying a value */
@@ -104,6 +112,7 @@ enum {
     GCPI_KIND_TERMS = 96,                                /* a kind of pixels beside its tiles */
     GCPI_K_BLOCK = 1024,                                 /* terms summed in one pass; and where rows of w are read */
     GCPI_PLACE_K = 512,                                  /* in place, and the next pass's are prefetched meanwhile */
+    GCPI_AHEAD_PIXELS = 256,                             /* narrow tiles wait for w below so many pixels: prefetched */
     GCPI_PACK_MAX = 786432 / (int)sizeof(gcp_real),      /* packed weights of a worker: fit in L2 */
     GCPI_L1_HALF = 16384 / (int)sizeof(gcp_real),        /* values that fill half of L1 */
     GCPI_PLANAR_COLS = 64,                               /* planar: at most so many output channels */
@@ -149,7 +158,8 @@ typedef struct gcpi_tile {        /* c[i][j] = start + sum over k of a[i][k*as] 
     uintptr_t ahead, pace; /* a line is prefetched from here for each term, `pace` bytes apart; 0: none */
     int near;              /* into L1, not L2, and from `also` another, to be written, `step` bytes apart */
     uintptr_t also, step;
-    int burst;             /* the lines of c are prefetched at once */
+    int burst;             /* the lines of c are prefetched at once, */
+    ptrdiff_t further;     /* or those so many values further */
 } gcpi_tile;
 
 typedef void gcpi_kernel(const gcpi_tile *t);
@@ -202,7 +212,7 @@ typedef void gcpi_stripper(const gcpi_strip *s);
         VEC acc[MR][NV];                                                                                               \
         if (t->burst)                                                                                                  \
             GCPI_UNROLL for (int i = 0; i < MR; i++)                                                                   \
-                GCPI_UNROLL for (int v = 0; v < NV; v++) GCPI_PREFETCH(t->c[i] + t->first + v * lanes);                \
+                GCPI_UNROLL for (int v = 0; v < NV; v++) GCPI_PREFETCH(t->c[i] + t->first + t->further + v * lanes);   \
         if (t->start && !t->ss)                                                                                        \
             GCPI_UNROLL for (int v = 0; v < NV; v++) {                                                                 \
                 VEC value = *(const VEC *)(t->start + v * lanes);                                                      \
@@ -244,8 +254,8 @@ typedef void gcpi_stripper(const gcpi_strip *s);
     }
 
 /* Transposes: to[r*pitch + c] = from[r + c*step], four rows and L columns at a time. A vector holds four rows of L / 4
- * columns. Zipping pairs of vectors twice transposes each 4 x 4 part in registers. The lanes of a shuffle are literals,
- * hence one macro for L = 4 and one for L = 16. */
+ * columns. Zipping pairs of vectors twice transposes each 4 x 4 part in registers. L floats fill a register: gcc
+ * shuffles wider vectors value by value. The lanes of a shuffle are literals, hence macros for each L. */
 #if defined(__has_builtin)
 #if GCPI_VECTORS && __has_builtin(__builtin_shufflevector)
 #define GCPI_SHUFFLES
@@ -253,9 +263,12 @@ typedef void gcpi_stripper(const gcpi_strip *s);
 #endif
 #ifdef GCPI_SHUFFLES
 typedef gcp_real gcpi_4 __attribute__((vector_size(4 * sizeof(gcp_real)), aligned(sizeof(gcp_real)), may_alias));
+typedef gcp_real gcpi_8 __attribute__((vector_size(8 * sizeof(gcp_real)), aligned(sizeof(gcp_real)), may_alias));
 typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), aligned(sizeof(gcp_real)), may_alias));
 #define GCPI_ZIP_LOW_4(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
 #define GCPI_ZIP_HIGH_4(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
+#define GCPI_ZIP_LOW_8(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13)
+#define GCPI_ZIP_HIGH_8(a, b) __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15)
 #define GCPI_ZIP_LOW_16(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29)
 #define GCPI_ZIP_HIGH_16(a, b) __builtin_shufflevector(a, b, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31)
 #define GCPI_FOURS_4(p, step) (*(const gcpi_4 *)(p))
@@ -286,12 +299,12 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
         for (; r < rows; r++)                                                                    \
             for (int i = c; i < c + L; i++) to[r * pitch + i] = from[r + i * step];              \
     }
-#define GCPI_TURN(NAME, TARGET)                                                                                        \
+#define GCPI_TURN(NAME, TARGET, L)                                                                                     \
     TARGET static void NAME(gcp_real *to, ptrdiff_t pitch, int rows, int cols, const gcp_real *from,          \
                                      ptrdiff_t step)                                                                   \
     {                                                                                                                  \
         int c = 0;                                                                                                     \
-        GCPI_TURN_COLUMNS(16)                                                                                          \
+        GCPI_TURN_COLUMNS(L)                                                                                           \
         GCPI_TURN_COLUMNS(4)                                                                                           \
         for (; c < cols; c++)                                                                                          \
             for (int r = 0; r < rows; r++) to[r * pitch + c] = from[r + c * step];                                     \
@@ -351,150 +364,3 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
         LOOP(GCPI_SHORT, P, 1)                                  \
         LOOP(gcp_real, P, 1)                                    \
     }
-
-#define GCPI_VECTOR(ISA, TARGET, VEC)                                             \
-    GCPI_COPY(ISA##_copy, TARGET, VEC)                                            \
-    GCPI_TURN(ISA##_turn, TARGET)                                                 \
-    GCPI_DEPTH(ISA##_depth_8, TARGET, GCPI_DEPTH_LOOP, VEC, 8, 2)                 \
-    GCPI_DEPTH(ISA##_depth_4, TARGET, GCPI_DEPTH_LOOP, VEC, 4, 4)                 \
-    GCPI_DEPTH(ISA##_depth_1, TARGET, GCPI_DEPTH_LOOP, VEC, 1, 4)                 \
-    GCPI_DEPTH(ISA##_back_8, TARGET, GCPI_DEPTH_BACK_LOOP, VEC, 8, 2)             \
-    GCPI_DEPTH(ISA##_back_4, TARGET, GCPI_DEPTH_BACK_LOOP, VEC, 4, 4)             \
-    GCPI_DEPTH(ISA##_back_1, TARGET, GCPI_DEPTH_BACK_LOOP, VEC, 1, 4)
-
-#if GCPI_X86 && !defined(__clang__)
-#define GCPI_PLAIN __attribute__((noinline, optimize("fp-contract=fast")))
-#else
-#define GCPI_PLAIN GCPI_HOT
-#endif
-#define GCPI_SHORT gcp_real
-#if GCPI_VECTORS
-#undef GCPI_SHORT
-#define GCPI_SHORT gcpi_v16
-typedef gcp_real gcpi_v16 __attribute__((vector_size(16), aligned(sizeof(gcp_real)), may_alias));
-typedef gcp_real gcpi_v32 __attribute__((vector_size(32), aligned(sizeof(gcp_real)), may_alias));
-typedef gcp_real gcpi_v64 __attribute__((vector_size(64), aligned(sizeof(gcp_real)), may_alias));
-GCPI_VECTOR(gcpi_v128, GCPI_PLAIN, gcpi_v16)
-GCPI_KERNEL(gcpi_v128_12x1, GCPI_PLAIN, gcpi_v16, 12, 1, GCPI_SUM_REALS, GCPI_FETCH_L2)
-GCPI_KERNEL(gcpi_v128_6x2, GCPI_PLAIN, gcpi_v16, 6, 2, GCPI_SUM_REALS, GCPI_FETCH_L2)
-GCPI_KERNEL(gcpi_v128_4x3, GCPI_PLAIN, gcpi_v16, 4, 3, GCPI_SUM_REALS, GCPI_FETCH_L2)
-#endif
-#if GCPI_X86
-#define GCPI_AVX2 __attribute__((target("avx2,fma")))
-#define GCPI_AVX512 __attribute__((target("avx512f,avx512vl,avx512bw,fma")))
-GCPI_VECTOR(gcpi_avx2, GCPI_HOT GCPI_AVX2, gcpi_v32)
-GCPI_KERNEL(gcpi_avx2_12x1, GCPI_HOT GCPI_AVX2, gcpi_v32, 12, 1, GCPI_SUM_REALS, GCPI_FETCH_L2)
-GCPI_KERNEL(gcpi_avx2_6x2, GCPI_HOT GCPI_AVX2, gcpi_v32, 6, 2, GCPI_SUM_REALS, GCPI_FETCH_L2)
-GCPI_KERNEL(gcpi_avx2_4x3, GCPI_HOT GCPI_AVX2, gcpi_v32, 4, 3, GCPI_SUM_REALS, GCPI_FETCH_L2)
-GCPI_VECTOR(gcpi_avx512, GCPI_HOT GCPI_AVX512, gcpi_v64)
-/* The tiles of 32 registers. */
-#define GCPI_TILES_512(NAME, SUM, FETCH)                                      \
-    GCPI_KERNEL(NAME##_8x1, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 1, SUM, FETCH) \
-    GCPI_KERNEL(NAME##_8x2, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 2, SUM, FETCH) \
-    GCPI_KERNEL(NAME##_8x3, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 3, SUM, FETCH) \
-    GCPI_KERNEL(NAME##_5x4, GCPI_HOT GCPI_AVX512, gcpi_v64, 5, 4, SUM, FETCH) \
-    GCPI_KERNEL(NAME##_6x4, GCPI_HOT GCPI_AVX512, gcpi_v64, 6, 4, SUM, FETCH)
-GCPI_TILES_512(gcpi_avx512, GCPI_SUM_REALS, GCPI_FETCH_L1)
-#endif
-GCPI_VECTOR(gcpi_scalar, GCPI_PLAIN, gcp_real)
-GCPI_KERNEL(gcpi_scalar_12x1, GCPI_PLAIN, gcp_real, 12, 1, GCPI_SUM_REALS, GCPI_FETCH_L2)
-GCPI_KERNEL(gcpi_scalar_6x2, GCPI_PLAIN, gcp_real, 6, 2, GCPI_SUM_REALS, GCPI_FETCH_L2)
-GCPI_KERNEL(gcpi_scalar_4x3, GCPI_PLAIN, gcp_real, 4, 3, GCPI_SUM_REALS, GCPI_FETCH_L2)
-
-typedef struct gcpi_simd {
-    int lanes, nv; /* values per vector; most vectors in a tile's row */
-    int mr[4];     /* rows of the kernels that are 1, 2, 3, 4 vectors wide */
-    gcpi_kernel *kernel[4];
-    gcpi_copier *copy;
-    gcpi_turner *turn;
-    gcpi_stripper *depth[GCPI_STRIPS], *depth_back[GCPI_STRIPS]; /* strips of 8, 4, 1 pixels */
-    gcpi_kernel *five; /* 5 x 4: wastes no row where the count is 10, 20, 40 */
-    int burst, paces;  /* see gcpi_core_bursts, gcpi_core_paces */
-} gcpi_simd;
-
-#define GCPI_STRIPPERS(ISA) {ISA##_depth_8, ISA##_depth_4, ISA##_depth_1}, {ISA##_back_8, ISA##_back_4, ISA##_back_1}
-
-/* An instruction set whose tiles are 12, 6 and 4 rows by 1, 2 and 3 vectors. */
-#define GCPI_SIMD(ISA, BYTES) \
-    { (BYTES) / (int)sizeof(gcp_real), 3, { 12, 6, 4, 0 }, { ISA##_12x1, ISA##_6x2, ISA##_4x3, NULL }, \
-      ISA##_copy, ISA##_turn, GCPI_STRIPPERS(ISA), NULL, 0, 0 }
-
-/* Whether a core likes a tile's lines prefetched at once (AMD's: up to 10 % of a 1x1 convolution), or loses by it. On
-   Intel's so many requests hold up the loads of the sum; what gains there is one line a term of what comes next,
-   and less of it (outer.h). */
-static int gcpi_core_bursts(void)
-{
-#if GCPI_X86
-    return __builtin_cpu_is("amd");
-#else
-    return 1;
-#endif
-}
-
-/* Whether a core likes what comes next prefetched evenly, into L1: Zen 4 (1x1 convolutions gain 6 to 25 %). A term of
-   AVX2's tiles is too short for it. */
-static int gcpi_core_paces(void)
-{
-#if GCPI_X86_KINDS
-    return __builtin_cpu_is("amdfam19h") && __builtin_cpu_supports("avx512f");
-#else
-    return 0;
-#endif
-}
-
-static const gcpi_simd *gcpi_simd_table(int isa)
-{
-    static const gcpi_simd scalar = GCPI_SIMD(gcpi_scalar, (int)sizeof(gcp_real));
-#if GCPI_X86
-    static const gcpi_simd avx512 = {
-        64 / (int)sizeof(gcp_real), 4, { 8, 8, 8, 6 },
-        { gcpi_avx512_8x1, gcpi_avx512_8x2, gcpi_avx512_8x3, gcpi_avx512_6x4 },
-        gcpi_avx512_copy, gcpi_avx512_turn, GCPI_STRIPPERS(gcpi_avx512), gcpi_avx512_5x4, 0, 0 };
-    static const gcpi_simd avx2 = GCPI_SIMD(gcpi_avx2, 32);
-    if (isa >= GCP_ISA_AVX512) return &avx512;
-    if (isa == GCP_ISA_AVX2) return &avx2;
-#endif
-#if GCPI_VECTORS
-    static const gcpi_simd v128 = GCPI_SIMD(gcpi_v128, 16);
-    if (isa != GCP_ISA_SCALAR) return &v128;
-#endif
-    (void)isa;
-    return &scalar;
-}
-
-/* Whether tiles are whole lines wide. */
-static int gcpi_simd_wide(const gcpi_simd *s) { return s->nv * s->lanes >= GCPI_NR_MAX; }
-
-static gcpi_simd gcpi_simd_of(int isa)
-{
-    gcpi_simd s = *gcpi_simd_table(isa);
-    s.burst = gcpi_core_bursts();
-    s.paces = isa >= GCP_ISA_AVX512 && gcpi_core_paces();
-    return s;
-}
-
-#if GCPI_X86_DUOS
-static int gcpi_has_duos(void) { return __builtin_cpu_supports("avx512bf16") != 0; }
-#elif GCPI_X86
-static int gcpi_has_duos(void) { return 0; }
-#endif
-
-static int gcpi_isa_best(void)
-{
-#if GCPI_X86
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("fma"))
-        return gcpi_has_duos() ? GCP_ISA_AVX512_BF16 : GCP_ISA_AVX512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return GCP_ISA_AVX2;
-#endif
-    return GCPI_VECTORS ? GCP_ISA_V128 : GCP_ISA_SCALAR;
-}
-
-/* Runs tasks, in several goes where an int cannot count them: a task's number is *base + index. */
-static void gcpi_par_run(const gcpi_par *par, ptrdiff_t tasks, ptrdiff_t *base,
-                         void (*task)(void *arg, int index, int worker), void *arg)
-{
-    for (*base = 0; *base < tasks; *base += INT32_MAX)
-        par->parallel_for(par->context, (int)GCPI_MIN(tasks - *base, (ptrdiff_t)INT32_MAX), task, arg);
-}
