@@ -1473,7 +1473,7 @@ GCPI_COLD                              /* at -Og: code that runs once per plan o
 GCPI_WARM                              /* again at the user's level of optimisation */
 
 /* kernels: tiles and products, for each instruction set */
-#include "src/kernels/simd.h"          /* What a kernel needs of the target: threads and the instruction set */
+#include "src/kernels/simd.h"          /* What a kernel needs of the target: threads, and vectors of any width */
 #include "src/kernels/isa.h"           /* The instruction sets: the kernels of each, and which one a core has */
 #include "src/kernels/halves.h"        /* bfloat16: the upper half of a float */
 #include "src/kernels/duos.h"          /* Duos: two halves, that one instruction multiplies by two others and adds */

@@ -1,4 +1,4 @@
-/* What a kernel needs of the target: threads and the instruction set. Kernels know nothing else of gcp. */
+/* What a kernel needs of the target: threads, and vectors of any width. Kernels know nothing else of gcp. */
 
 typedef struct gcpi_par {
     void *context; int threads;
@@ -112,7 +112,7 @@ enum {
     GCPI_KIND_TERMS = 96,                                /* a kind of pixels beside its tiles */
     GCPI_K_BLOCK = 1024,                                 /* terms summed in one pass; and where rows of w are read */
     GCPI_PLACE_K = 512,                                  /* in place, and the next pass's are prefetched meanwhile */
-    GCPI_AHEAD_PIXELS = 256,                             /* narrow tiles wait for w below so many pixels: prefetched */
+    GCPI_AHEAD_PIXELS = 256,                             /* up to so many, narrow tiles prefetch w to be packed */
     GCPI_PACK_MAX = 786432 / (int)sizeof(gcp_real),      /* packed weights of a worker: fit in L2 */
     GCPI_L1_HALF = 16384 / (int)sizeof(gcp_real),        /* values that fill half of L1 */
     GCPI_PLANAR_COLS = 64,                               /* planar: at most so many output channels */
