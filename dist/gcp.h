@@ -3046,11 +3046,21 @@ typedef void gcpi_kernel(const gcpi_tile *t);
 typedef void gcpi_turner(gcp_real *to, ptrdiff_t pitch, int rows, int cols, const gcp_real *from, ptrdiff_t step);
 typedef void gcpi_copier(gcp_real *to, const gcp_real *from, ptrdiff_t rows, ptrdiff_t pitch, ptrdiff_t width);
 
+/* Prefetches the cache lines of `count` values from p + skip on. */
+GCPI_BODY void gcpi_fetch(const gcp_real *p, ptrdiff_t skip, ptrdiff_t count)
+{
+    uintptr_t line = GCPI_LINE * sizeof *p, at = (uintptr_t)p + (size_t)skip * sizeof *p,
+              end = at + (size_t)count * sizeof *p;
+    for (; at < end; at += line) GCPI_PREFETCH_READ((const void *)at);
+}
+
 typedef struct gcpi_strip {            /* depthwise: pixels of a row, and the taps that reach them */
     const gcp_real *x, *w, *start, *e; /* start: see gcpi_tile */
     gcp_real *y, *d;                   /* forward: y from x and w; backward: d (shaped as w) from x and e (as y) */
     ptrdiff_t xpixel, xrow, xtap, row, tap, pixel;
-    int rows, taps, channels;
+    int rows, taps, pixels, channels;  /* taps: forward; pixels: backward. The kernel fixes the other */
+    /* backward: prefetched for each row and block of channels, so many values, the first so far on */
+    ptrdiff_t xshare, eshare, xnext, enext;
 } gcpi_strip;
 
 typedef void gcpi_stripper(const gcpi_strip *s);
@@ -3212,23 +3222,26 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
             GCPI_UNROLL for (int v = 0; v < NV; v++) *(VEC *)(s.y + c + p * s.pixel + v * lanes) = acc[p][v];          \
     }
 
-/* d[row, tap] += sum over P pixels of x[p, row, tap] * e[p]. */
-#define GCPI_DEPTH_BACK_LOOP(VEC, P, NV)                                                                               \
+/* d[row, tap] += sum over pixels of x[pixel, row, tap] * e[pixel]: T taps stay in registers. */
+#define GCPI_DEPTH_BACK_LOOP(VEC, T, NV)                                                                               \
     for (const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real)); c + NV * lanes <= s.channels;            \
          c += NV * lanes) {                                                                                            \
         const gcp_real *x = s.x + c;                                                                                   \
         gcp_real *d = s.d + c;                                                                                         \
-        VEC e[P][NV];                                                                                                  \
-        GCPI_UNROLL for (int p = 0; p < P; p++) GCPI_UNROLL for (int v = 0; v < NV; v++) e[p][v] =                     \
-            *(const VEC *)(s.e + c + p * s.pixel + v * lanes);                                                         \
         for (int row = 0; row < s.rows; row++, x += s.xrow, d += s.row) {                                              \
-            const gcp_real *at = x;                                                                                    \
-            gcp_real *tap = d;                                                                                         \
-            for (int t = 0; t < s.taps; t++, at += s.xtap, tap += s.tap) GCPI_UNROLL for (int v = 0; v < NV; v++) {    \
-                VEC sum = *(const VEC *)(tap + v * lanes);                                                             \
-                GCPI_UNROLL for (int p = 0; p < P; p++) sum += *(const VEC *)(at + p * pixel + v * lanes) * e[p][v];   \
-                *(VEC *)(tap + v * lanes) = sum;                                                                       \
+            const gcp_real *at = x, *e = s.e + c;                                                                      \
+            gcpi_fetch(s.x, s.xnext, s.xshare), s.xnext += s.xshare;                                                   \
+            gcpi_fetch(s.e, s.enext, s.eshare), s.enext += s.eshare;                                                   \
+            VEC sum[T][NV];                                                                                            \
+            GCPI_UNROLL for (int t = 0; t < T; t++) GCPI_UNROLL for (int v = 0; v < NV; v++) sum[t][v] =               \
+                *(const VEC *)(d + t * s.tap + v * lanes);                                                             \
+            for (int p = 0; p < s.pixels; p++, at += pixel, e += s.pixel) GCPI_UNROLL for (int v = 0; v < NV; v++) {   \
+                VEC value = *(const VEC *)(e + v * lanes);                                                             \
+                GCPI_UNROLL for (int t = 0; t < T; t++)                                                                \
+                    sum[t][v] += *(const VEC *)(at + t * s.xtap + v * lanes) * value;                                  \
             }                                                                                                          \
+            GCPI_UNROLL for (int t = 0; t < T; t++)                                                                    \
+                GCPI_UNROLL for (int v = 0; v < NV; v++) *(VEC *)(d + t * s.tap + v * lanes) = sum[t][v];              \
         }                                                                                                              \
     }
 
@@ -3236,7 +3249,7 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
 #define GCPI_DEPTH(NAME, TARGET, LOOP, VEC, P, NV)              \
     TARGET static void NAME(const gcpi_strip *strip)   \
     {                                                           \
-        const gcpi_strip s = *strip; /* a copy: no store can change it */ \
+        gcpi_strip s = *strip; /* a copy: no store to y or d can change it */ \
         const ptrdiff_t pixel = s.xpixel;                       \
         ptrdiff_t c = 0;                                        \
         LOOP(VEC, P, NV)                                        \
@@ -3249,15 +3262,16 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
 
 /* The instruction sets: the kernels of each, and which one a core has. */
 
-/* What is compiled for each. L: columns that are transposed together, of float a register's. */
-#define GCPI_VECTOR(ISA, TARGET, VEC, L)                                          \
+/* What is compiled for each. L: columns that are transposed together, of float a register's. P, Q: pixels of a strip,
+   2 and 4 vectors of each, whose sums are in registers. */
+#define GCPI_VECTOR(ISA, TARGET, VEC, L, P, Q)                                    \
     GCPI_COPY(ISA##_copy, TARGET, VEC)                                            \
     GCPI_TURN(ISA##_turn, TARGET, L)                                              \
-    GCPI_DEPTH(ISA##_depth_8, TARGET, GCPI_DEPTH_LOOP, VEC, 8, 2)                 \
-    GCPI_DEPTH(ISA##_depth_4, TARGET, GCPI_DEPTH_LOOP, VEC, 4, 4)                 \
+    GCPI_DEPTH(ISA##_depth_2, TARGET, GCPI_DEPTH_LOOP, VEC, P, 2)                 \
+    GCPI_DEPTH(ISA##_depth_4, TARGET, GCPI_DEPTH_LOOP, VEC, Q, 4)                 \
     GCPI_DEPTH(ISA##_depth_1, TARGET, GCPI_DEPTH_LOOP, VEC, 1, 4)                 \
-    GCPI_DEPTH(ISA##_back_8, TARGET, GCPI_DEPTH_BACK_LOOP, VEC, 8, 2)             \
-    GCPI_DEPTH(ISA##_back_4, TARGET, GCPI_DEPTH_BACK_LOOP, VEC, 4, 4)             \
+    GCPI_DEPTH(ISA##_back_4, TARGET, GCPI_DEPTH_BACK_LOOP, VEC, 4, 2)             \
+    GCPI_DEPTH(ISA##_back_3, TARGET, GCPI_DEPTH_BACK_LOOP, VEC, 3, 4)             \
     GCPI_DEPTH(ISA##_back_1, TARGET, GCPI_DEPTH_BACK_LOOP, VEC, 1, 4)
 
 #if GCPI_X86 && !defined(__clang__)
@@ -3272,7 +3286,7 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
 typedef gcp_real gcpi_v16 __attribute__((vector_size(16), aligned(sizeof(gcp_real)), may_alias));
 typedef gcp_real gcpi_v32 __attribute__((vector_size(32), aligned(sizeof(gcp_real)), may_alias));
 typedef gcp_real gcpi_v64 __attribute__((vector_size(64), aligned(sizeof(gcp_real)), may_alias));
-GCPI_VECTOR(gcpi_v128, GCPI_PLAIN, gcpi_v16, 4)
+GCPI_VECTOR(gcpi_v128, GCPI_PLAIN, gcpi_v16, 4, 6, 3)
 GCPI_KERNEL(gcpi_v128_12x1, GCPI_PLAIN, gcpi_v16, 12, 1, GCPI_SUM_REALS, GCPI_FETCH_L2)
 GCPI_KERNEL(gcpi_v128_6x2, GCPI_PLAIN, gcpi_v16, 6, 2, GCPI_SUM_REALS, GCPI_FETCH_L2)
 GCPI_KERNEL(gcpi_v128_4x3, GCPI_PLAIN, gcpi_v16, 4, 3, GCPI_SUM_REALS, GCPI_FETCH_L2)
@@ -3280,11 +3294,11 @@ GCPI_KERNEL(gcpi_v128_4x3, GCPI_PLAIN, gcpi_v16, 4, 3, GCPI_SUM_REALS, GCPI_FETC
 #if GCPI_X86
 #define GCPI_AVX2 __attribute__((target("avx2,fma")))
 #define GCPI_AVX512 __attribute__((target("avx512f,avx512vl,avx512bw,fma")))
-GCPI_VECTOR(gcpi_avx2, GCPI_HOT GCPI_AVX2, gcpi_v32, 8)
+GCPI_VECTOR(gcpi_avx2, GCPI_HOT GCPI_AVX2, gcpi_v32, 8, 6, 3)
 GCPI_KERNEL(gcpi_avx2_12x1, GCPI_HOT GCPI_AVX2, gcpi_v32, 12, 1, GCPI_SUM_REALS, GCPI_FETCH_L2)
 GCPI_KERNEL(gcpi_avx2_6x2, GCPI_HOT GCPI_AVX2, gcpi_v32, 6, 2, GCPI_SUM_REALS, GCPI_FETCH_L2)
 GCPI_KERNEL(gcpi_avx2_4x3, GCPI_HOT GCPI_AVX2, gcpi_v32, 4, 3, GCPI_SUM_REALS, GCPI_FETCH_L2)
-GCPI_VECTOR(gcpi_avx512, GCPI_HOT GCPI_AVX512, gcpi_v64, 16)
+GCPI_VECTOR(gcpi_avx512, GCPI_HOT GCPI_AVX512, gcpi_v64, 16, 8, 4)
 /* The tiles of 32 registers. */
 #define GCPI_TILES_512(NAME, SUM, FETCH)                                      \
     GCPI_KERNEL(NAME##_8x1, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 1, SUM, FETCH) \
@@ -3294,7 +3308,7 @@ GCPI_VECTOR(gcpi_avx512, GCPI_HOT GCPI_AVX512, gcpi_v64, 16)
     GCPI_KERNEL(NAME##_6x4, GCPI_HOT GCPI_AVX512, gcpi_v64, 6, 4, SUM, FETCH)
 GCPI_TILES_512(gcpi_avx512, GCPI_SUM_REALS, GCPI_FETCH_L1)
 #endif
-GCPI_VECTOR(gcpi_scalar, GCPI_PLAIN, gcp_real, 4)
+GCPI_VECTOR(gcpi_scalar, GCPI_PLAIN, gcp_real, 4, 6, 3)
 GCPI_KERNEL(gcpi_scalar_12x1, GCPI_PLAIN, gcp_real, 12, 1, GCPI_SUM_REALS, GCPI_FETCH_L2)
 GCPI_KERNEL(gcpi_scalar_6x2, GCPI_PLAIN, gcp_real, 6, 2, GCPI_SUM_REALS, GCPI_FETCH_L2)
 GCPI_KERNEL(gcpi_scalar_4x3, GCPI_PLAIN, gcp_real, 4, 3, GCPI_SUM_REALS, GCPI_FETCH_L2)
@@ -3305,17 +3319,20 @@ typedef struct gcpi_simd {
     gcpi_kernel *kernel[4];
     gcpi_copier *copy;
     gcpi_turner *turn;
-    gcpi_stripper *depth[GCPI_STRIPS], *depth_back[GCPI_STRIPS]; /* strips of 8, 4, 1 pixels */
+    int strips[GCPI_STRIPS], taps[GCPI_STRIPS]; /* depthwise: pixels of a kernel, of backward weights the taps */
+    gcpi_stripper *depth[GCPI_STRIPS], *depth_back[GCPI_STRIPS];
     gcpi_kernel *five; /* 5 x 4: wastes no row where the count is 10, 20, 40 */
     int burst, paces;  /* see gcpi_core_bursts, gcpi_core_paces */
 } gcpi_simd;
 
-#define GCPI_STRIPPERS(ISA) {ISA##_depth_8, ISA##_depth_4, ISA##_depth_1}, {ISA##_back_8, ISA##_back_4, ISA##_back_1}
+#define GCPI_STRIPPERS(ISA, P, Q) \
+    { P, Q, 1 }, { 4, 3, 1 }, \
+    { ISA##_depth_2, ISA##_depth_4, ISA##_depth_1 }, { ISA##_back_4, ISA##_back_3, ISA##_back_1 }
 
 /* An instruction set whose tiles are 12, 6 and 4 rows by 1, 2 and 3 vectors. */
 #define GCPI_SIMD(ISA, BYTES) \
     { (BYTES) / (int)sizeof(gcp_real), 3, { 12, 6, 4, 0 }, { ISA##_12x1, ISA##_6x2, ISA##_4x3, NULL }, \
-      ISA##_copy, ISA##_turn, GCPI_STRIPPERS(ISA), NULL, 0, 0 }
+      ISA##_copy, ISA##_turn, GCPI_STRIPPERS(ISA, 6, 3), NULL, 0, 0 }
 
 /* Whether a core likes a tile's lines prefetched at once (AMD's: up to 10 % of a 1x1 convolution), or loses by it. On
    Intel's so many requests hold up the loads of the sum; what gains there is one line a term of what comes next,
@@ -3347,7 +3364,7 @@ static const gcpi_simd *gcpi_simd_table(int isa)
     static const gcpi_simd avx512 = {
         64 / (int)sizeof(gcp_real), 4, { 8, 8, 8, 6 },
         { gcpi_avx512_8x1, gcpi_avx512_8x2, gcpi_avx512_8x3, gcpi_avx512_6x4 },
-        gcpi_avx512_copy, gcpi_avx512_turn, GCPI_STRIPPERS(gcpi_avx512), gcpi_avx512_5x4, 0, 0 };
+        gcpi_avx512_copy, gcpi_avx512_turn, GCPI_STRIPPERS(gcpi_avx512, 8, 4), gcpi_avx512_5x4, 0, 0 };
     static const gcpi_simd avx2 = GCPI_SIMD(gcpi_avx2, 32);
     if (isa >= GCP_ISA_AVX512) return &avx512;
     if (isa == GCP_ISA_AVX2) return &avx2;
@@ -3774,14 +3791,6 @@ GCPI_FAST static void gcpi_copy(gcp_real *to, const gcp_real *from, int count)
     if (count & 4) memcpy(to + i, from + i, 4 * sizeof *to), i += 4;
     if (count & 2) memcpy(to + i, from + i, 2 * sizeof *to), i += 2;
     if (count & 1) to[i] = from[i];
-}
-
-/* Prefetches the cache lines of `count` values from p + skip on. */
-GCPI_BODY void gcpi_fetch(const gcp_real *p, ptrdiff_t skip, ptrdiff_t count)
-{
-    uintptr_t line = GCPI_LINE * sizeof *p, at = (uintptr_t)p + (size_t)skip * sizeof *p,
-              end = at + (size_t)count * sizeof *p;
-    for (; at < end; at += line) GCPI_PREFETCH_READ((const void *)at);
 }
 
 /* Of `count` positions from `first` on, `step` apart: the indices of those in [0, size). */
@@ -6122,41 +6131,106 @@ static size_t gcpi_depthwise_plan(gcpi_depthwise *p, int weights, const gcpi_par
  * yet. */
 GCPI_FAST static void gcpi_strip_ahead(const gcpi_gather *g, const gcpi_strip *s, int pixels)
 {
-    for (int p = 2 * pixels; p < 3 * pixels; p++) gcpi_fetch(s->e ? s->e : s->y, p * s->pixel, s->channels);
+    for (int p = 2 * pixels; p < 3 * pixels; p++) gcpi_fetch(s->y, p * s->pixel, s->channels);
     for (int i = 1; g->v.n * (g->v.xs[0] + g->ys[0]) > GCPI_FAR && i <= gcpi_min(g->v.sy, s->rows); i++)
         for (int p = 2 * pixels * g->v.sx; p < 3 * pixels * g->v.sx; p++)
             gcpi_fetch(s->x, (s->rows - i) * s->xrow + p * g->v.xs[2], s->channels);
+}
+
+/* Forward and backward data, a row: strips of pixels. from: where x's first row begins. */
+GCPI_FAST static void gcpi_depthwise_strips(const gcpi_depthwise *p, const gcpi_gather *g, const gcpi_simd *simd,
+                                            gcpi_strip s, ptrdiff_t from)
+{
+    const gcpi_view *v = &g->v;
+    const int rows = s.rows;
+    const gcp_real *w = s.w;
+    for (int o = 0, size; o < v->wo; o += simd->strips[size], s.y += simd->strips[size] * s.pixel) {
+        ptrdiff_t x = v->ox + (ptrdiff_t)o * v->sx, left = v->w - x - (ptrdiff_t)(v->kx - 1) * v->dx;
+        gcpi_range in = gcpi_inside(x, v->dx, v->kx, v->w);
+        for (size = p->channels >= 4 * simd->lanes; size < GCPI_STRIPS - 1; size++) /* many channels: short strips */
+            if (x >= 0 && o + simd->strips[size] <= v->wo && (simd->strips[size] - 1) * (ptrdiff_t)v->sx < left) break;
+        s.rows = in.end > in.begin ? rows : 0, s.taps = in.end - in.begin;
+        s.x = (const gcp_real *)g->x.at + (s.rows ? from + (x + in.begin * v->dx) * v->xs[2] : 0);
+        s.w = s.rows ? w + in.begin * s.tap : w;
+        if (simd->burst && !p->halves && size < GCPI_STRIPS - 1) gcpi_strip_ahead(g, &s, simd->strips[size]);
+        simd->depth[size](&s);
+    }
+}
+
+/* The pixels of a row of y that tap t reaches. */
+static gcpi_range gcpi_depthwise_reach(const gcpi_view *v, int t)
+{
+    return gcpi_inside(v->ox + (ptrdiff_t)t * v->dx, v->sx, v->wo, v->w);
+}
+
+/* Backward weights: tap t and those after it that kernel `size` sums together, over the pixels `in`. */
+GCPI_FAST static void gcpi_depthwise_taps(const gcpi_gather *g, const gcpi_simd *simd, const gcpi_strip *row, int size,
+                                          int t, gcpi_range in, ptrdiff_t from)
+{
+    gcpi_strip s = *row;
+    if (in.end <= in.begin) return;
+    s.x = (const gcp_real *)g->x.at + from + g->v.ox * g->v.xs[2] + in.begin * s.xpixel + t * s.xtap;
+    s.e += in.begin * s.pixel, s.d += t * s.tap;
+    s.pixels = in.end - in.begin;
+    simd->depth_back[size](&s);
+}
+
+/* Backward weights, a row: the taps of a kernel where all of them reach a pixel, beside that each for itself. */
+GCPI_FAST static void gcpi_depthwise_back_row(const gcpi_gather *g, const gcpi_simd *simd, gcpi_strip s, ptrdiff_t from)
+{
+    const gcpi_view *v = &g->v;
+    for (int t = 0, size; t < v->kx; t += simd->taps[size]) {
+        for (size = 0; simd->taps[size] > v->kx - t; size++) {}
+        const int end = t + simd->taps[size];
+        const gcpi_range first = gcpi_depthwise_reach(v, t), last = gcpi_depthwise_reach(v, end - 1);
+        gcpi_range all = { gcpi_max(first.begin, last.begin), gcpi_min(first.end, last.end) };
+        if (all.end <= all.begin) all.begin = all.end = v->wo;
+        gcpi_depthwise_taps(g, simd, &s, size, t, all, from);
+        s.xshare = s.eshare = 0;
+        for (int i = t; i < end; i++) {
+            const gcpi_range own = gcpi_depthwise_reach(v, i), before = { own.begin, gcpi_min(own.end, all.begin) },
+                             after = { gcpi_max(own.begin, all.end), own.end };
+            gcpi_depthwise_taps(g, simd, &s, GCPI_STRIPS - 1, i, before, from);
+            gcpi_depthwise_taps(g, simd, &s, GCPI_STRIPS - 1, i, after, from);
+        }
+    }
+}
+
+/* What follows a row is prefetched in shares: of y the next row; of x, where no cache holds x and y, the rows that no
+ * row of y has read yet. */
+static void gcpi_depthwise_shares(const gcpi_gather *g, const gcpi_simd *simd, gcpi_strip *s)
+{
+    const int times = gcpi_ceil(s->channels, 4 * simd->lanes) * s->rows;
+    const int far = g->v.n * (g->v.xs[0] + g->ys[0]) > GCPI_FAR;
+    s->enext = g->ys[1], s->eshare = gcpi_line(g->ys[1] / times);
+    s->xnext = s->rows * s->xrow, s->xshare = far ? gcpi_line(gcpi_min(g->v.sy, s->rows) * g->v.xs[1] / times) : 0;
 }
 
 /* Row j of a phase, in image b. taps: w, or the private sum of d. */
 GCPI_FAST static void gcpi_depthwise_row(const gcpi_depthwise *p, const gcpi_gather *g, const gcpi_simd *simd, int b,
                                          int j, gcp_real *taps)
 {
-    static const int sizes[GCPI_STRIPS] = { 8, 4, 1 };
     const gcpi_view *v = &g->v;
-    int row = v->oy + j * v->sy, size;
-    gcpi_range rows = gcpi_inside(row, v->dy, v->channels ? v->ky : 0, v->h);
-    ptrdiff_t from = b * v->xs[0] + (row + rows.begin * v->dy) * v->xs[1], to = b * g->ys[0] + j * g->ys[1];
+    const int row = v->oy + j * v->sy;
+    const gcpi_range rows = gcpi_inside(row, v->dy, v->channels ? v->ky : 0, v->h);
+    const ptrdiff_t from = b * v->xs[0] + (row + rows.begin * v->dy) * v->xs[1];
     gcpi_strip s;
     memset(&s, 0, sizeof s);
+    s.rows = rows.end - rows.begin;
     s.xpixel = v->sx * v->xs[2], s.xrow = v->dy * v->xs[1], s.xtap = v->dx * v->xs[2];
     s.row = g->ws[0] * p->channels, s.tap = g->ws[1] * p->channels, s.pixel = g->ys[2];
     s.start = p->weights || g->accumulate ? NULL : taps + (ptrdiff_t)p->taps * p->channels;
     s.channels = p->channels;
-    for (int o = 0; o < v->wo; o += sizes[size], to += sizes[size] * s.pixel) {
-        ptrdiff_t x = v->ox + (ptrdiff_t)o * v->sx, left = v->w - x - (ptrdiff_t)(v->kx - 1) * v->dx;
-        gcpi_range in = gcpi_inside(x, v->dx, v->kx, v->w);
-        /* many channels: short strips, but for weights where nothing is prefetched for a strip */
-        for (size = p->channels >= 4 * simd->lanes && (simd->burst || !p->weights); size < GCPI_STRIPS - 1; size++)
-            if (x >= 0 && o + sizes[size] <= v->wo && (ptrdiff_t)(sizes[size] - 1) * v->sx < left) break;
-        s.rows = in.end > in.begin ? rows.end - rows.begin : 0, s.taps = in.end - in.begin;
-        s.x = (const gcp_real *)g->x.at + (s.rows ? from + (x + in.begin * v->dx) * v->xs[2] : 0);
-        s.w = s.d = taps + (s.rows ? g->wfirst * p->channels + rows.begin * s.row + in.begin * s.tap : 0);
-        s.y = (gcp_real *)g->y.at + g->yfirst + to;
-        if (p->weights) s.e = s.y;
-        if (simd->burst && !p->halves && sizes[size] > 1) gcpi_strip_ahead(g, &s, sizes[size]);
-        (p->weights ? simd->depth_back : simd->depth)[size](&s);
+    s.w = s.d = taps + (s.rows ? g->wfirst * p->channels + rows.begin * s.row : 0);
+    s.y = (gcp_real *)g->y.at + g->yfirst + b * g->ys[0] + j * g->ys[1];
+    if (!p->weights) {
+        gcpi_depthwise_strips(p, g, simd, s, from);
+        return;
     }
+    if (!s.rows) return;
+    s.e = s.y;
+    if (simd->burst && !p->halves) gcpi_depthwise_shares(g, simd, &s);
+    gcpi_depthwise_back_row(g, simd, s, from);
 }
 
 /* ---- halves ---- */

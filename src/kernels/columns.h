@@ -55,14 +55,6 @@ GCPI_FAST static void gcpi_copy(gcp_real *to, const gcp_real *from, int count)
     if (count & 1) to[i] = from[i];
 }
 
-/* Prefetches the cache lines of `count` values from p + skip on. */
-GCPI_BODY void gcpi_fetch(const gcp_real *p, ptrdiff_t skip, ptrdiff_t count)
-{
-    uintptr_t line = GCPI_LINE * sizeof *p, at = (uintptr_t)p + (size_t)skip * sizeof *p,
-              end = at + (size_t)count * sizeof *p;
-    for (; at < end; at += line) GCPI_PREFETCH_READ((const void *)at);
-}
-
 /* Of `count` positions from `first` on, `step` apart: the indices of those in [0, size). */
 typedef struct gcpi_range {
     int begin, end;

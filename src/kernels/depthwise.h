@@ -54,41 +54,106 @@ static size_t gcpi_depthwise_plan(gcpi_depthwise *p, int weights, const gcpi_par
  * yet. */
 GCPI_FAST static void gcpi_strip_ahead(const gcpi_gather *g, const gcpi_strip *s, int pixels)
 {
-    for (int p = 2 * pixels; p < 3 * pixels; p++) gcpi_fetch(s->e ? s->e : s->y, p * s->pixel, s->channels);
+    for (int p = 2 * pixels; p < 3 * pixels; p++) gcpi_fetch(s->y, p * s->pixel, s->channels);
     for (int i = 1; g->v.n * (g->v.xs[0] + g->ys[0]) > GCPI_FAR && i <= gcpi_min(g->v.sy, s->rows); i++)
         for (int p = 2 * pixels * g->v.sx; p < 3 * pixels * g->v.sx; p++)
             gcpi_fetch(s->x, (s->rows - i) * s->xrow + p * g->v.xs[2], s->channels);
+}
+
+/* Forward and backward data, a row: strips of pixels. from: where x's first row begins. */
+GCPI_FAST static void gcpi_depthwise_strips(const gcpi_depthwise *p, const gcpi_gather *g, const gcpi_simd *simd,
+                                            gcpi_strip s, ptrdiff_t from)
+{
+    const gcpi_view *v = &g->v;
+    const int rows = s.rows;
+    const gcp_real *w = s.w;
+    for (int o = 0, size; o < v->wo; o += simd->strips[size], s.y += simd->strips[size] * s.pixel) {
+        ptrdiff_t x = v->ox + (ptrdiff_t)o * v->sx, left = v->w - x - (ptrdiff_t)(v->kx - 1) * v->dx;
+        gcpi_range in = gcpi_inside(x, v->dx, v->kx, v->w);
+        for (size = p->channels >= 4 * simd->lanes; size < GCPI_STRIPS - 1; size++) /* many channels: short strips */
+            if (x >= 0 && o + simd->strips[size] <= v->wo && (simd->strips[size] - 1) * (ptrdiff_t)v->sx < left) break;
+        s.rows = in.end > in.begin ? rows : 0, s.taps = in.end - in.begin;
+        s.x = (const gcp_real *)g->x.at + (s.rows ? from + (x + in.begin * v->dx) * v->xs[2] : 0);
+        s.w = s.rows ? w + in.begin * s.tap : w;
+        if (simd->burst && !p->halves && size < GCPI_STRIPS - 1) gcpi_strip_ahead(g, &s, simd->strips[size]);
+        simd->depth[size](&s);
+    }
+}
+
+/* The pixels of a row of y that tap t reaches. */
+static gcpi_range gcpi_depthwise_reach(const gcpi_view *v, int t)
+{
+    return gcpi_inside(v->ox + (ptrdiff_t)t * v->dx, v->sx, v->wo, v->w);
+}
+
+/* Backward weights: tap t and those after it that kernel `size` sums together, over the pixels `in`. */
+GCPI_FAST static void gcpi_depthwise_taps(const gcpi_gather *g, const gcpi_simd *simd, const gcpi_strip *row, int size,
+                                          int t, gcpi_range in, ptrdiff_t from)
+{
+    gcpi_strip s = *row;
+    if (in.end <= in.begin) return;
+    s.x = (const gcp_real *)g->x.at + from + g->v.ox * g->v.xs[2] + in.begin * s.xpixel + t * s.xtap;
+    s.e += in.begin * s.pixel, s.d += t * s.tap;
+    s.pixels = in.end - in.begin;
+    simd->depth_back[size](&s);
+}
+
+/* Backward weights, a row: the taps of a kernel where all of them reach a pixel, beside that each for itself. */
+GCPI_FAST static void gcpi_depthwise_back_row(const gcpi_gather *g, const gcpi_simd *simd, gcpi_strip s, ptrdiff_t from)
+{
+    const gcpi_view *v = &g->v;
+    for (int t = 0, size; t < v->kx; t += simd->taps[size]) {
+        for (size = 0; simd->taps[size] > v->kx - t; size++) {}
+        const int end = t + simd->taps[size];
+        const gcpi_range first = gcpi_depthwise_reach(v, t), last = gcpi_depthwise_reach(v, end - 1);
+        gcpi_range all = { gcpi_max(first.begin, last.begin), gcpi_min(first.end, last.end) };
+        if (all.end <= all.begin) all.begin = all.end = v->wo;
+        gcpi_depthwise_taps(g, simd, &s, size, t, all, from);
+        s.xshare = s.eshare = 0;
+        for (int i = t; i < end; i++) {
+            const gcpi_range own = gcpi_depthwise_reach(v, i), before = { own.begin, gcpi_min(own.end, all.begin) },
+                             after = { gcpi_max(own.begin, all.end), own.end };
+            gcpi_depthwise_taps(g, simd, &s, GCPI_STRIPS - 1, i, before, from);
+            gcpi_depthwise_taps(g, simd, &s, GCPI_STRIPS - 1, i, after, from);
+        }
+    }
+}
+
+/* What follows a row is prefetched in shares: of y the next row; of x, where no cache holds x and y, the rows that no
+ * row of y has read yet. */
+static void gcpi_depthwise_shares(const gcpi_gather *g, const gcpi_simd *simd, gcpi_strip *s)
+{
+    const int times = gcpi_ceil(s->channels, 4 * simd->lanes) * s->rows;
+    const int far = g->v.n * (g->v.xs[0] + g->ys[0]) > GCPI_FAR;
+    s->enext = g->ys[1], s->eshare = gcpi_line(g->ys[1] / times);
+    s->xnext = s->rows * s->xrow, s->xshare = far ? gcpi_line(gcpi_min(g->v.sy, s->rows) * g->v.xs[1] / times) : 0;
 }
 
 /* Row j of a phase, in image b. taps: w, or the private sum of d. */
 GCPI_FAST static void gcpi_depthwise_row(const gcpi_depthwise *p, const gcpi_gather *g, const gcpi_simd *simd, int b,
                                          int j, gcp_real *taps)
 {
-    static const int sizes[GCPI_STRIPS] = { 8, 4, 1 };
     const gcpi_view *v = &g->v;
-    int row = v->oy + j * v->sy, size;
-    gcpi_range rows = gcpi_inside(row, v->dy, v->channels ? v->ky : 0, v->h);
-    ptrdiff_t from = b * v->xs[0] + (row + rows.begin * v->dy) * v->xs[1], to = b * g->ys[0] + j * g->ys[1];
+    const int row = v->oy + j * v->sy;
+    const gcpi_range rows = gcpi_inside(row, v->dy, v->channels ? v->ky : 0, v->h);
+    const ptrdiff_t from = b * v->xs[0] + (row + rows.begin * v->dy) * v->xs[1];
     gcpi_strip s;
     memset(&s, 0, sizeof s);
+    s.rows = rows.end - rows.begin;
     s.xpixel = v->sx * v->xs[2], s.xrow = v->dy * v->xs[1], s.xtap = v->dx * v->xs[2];
     s.row = g->ws[0] * p->channels, s.tap = g->ws[1] * p->channels, s.pixel = g->ys[2];
     s.start = p->weights || g->accumulate ? NULL : taps + (ptrdiff_t)p->taps * p->channels;
     s.channels = p->channels;
-    for (int o = 0; o < v->wo; o += sizes[size], to += sizes[size] * s.pixel) {
-        ptrdiff_t x = v->ox + (ptrdiff_t)o * v->sx, left = v->w - x - (ptrdiff_t)(v->kx - 1) * v->dx;
-        gcpi_range in = gcpi_inside(x, v->dx, v->kx, v->w);
-        /* many channels: short strips, but for weights where nothing is prefetched for a strip */
-        for (size = p->channels >= 4 * simd->lanes && (simd->burst || !p->weights); size < GCPI_STRIPS - 1; size++)
-            if (x >= 0 && o + sizes[size] <= v->wo && (ptrdiff_t)(sizes[size] - 1) * v->sx < left) break;
-        s.rows = in.end > in.begin ? rows.end - rows.begin : 0, s.taps = in.end - in.begin;
-        s.x = (const gcp_real *)g->x.at + (s.rows ? from + (x + in.begin * v->dx) * v->xs[2] : 0);
-        s.w = s.d = taps + (s.rows ? g->wfirst * p->channels + rows.begin * s.row + in.begin * s.tap : 0);
-        s.y = (gcp_real *)g->y.at + g->yfirst + to;
-        if (p->weights) s.e = s.y;
-        if (simd->burst && !p->halves && sizes[size] > 1) gcpi_strip_ahead(g, &s, sizes[size]);
-        (p->weights ? simd->depth_back : simd->depth)[size](&s);
+    s.w = s.d = taps + (s.rows ? g->wfirst * p->channels + rows.begin * s.row : 0);
+    s.y = (gcp_real *)g->y.at + g->yfirst + b * g->ys[0] + j * g->ys[1];
+    if (!p->weights) {
+        gcpi_depthwise_strips(p, g, simd, s, from);
+        return;
     }
+    if (!s.rows) return;
+    s.e = s.y;
+    if (simd->burst && !p->halves) gcpi_depthwise_shares(g, simd, &s);
+    gcpi_depthwise_back_row(g, simd, s, from);
 }
 
 /* ---- halves ---- */

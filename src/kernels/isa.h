@@ -1,14 +1,15 @@
 /* The instruction sets: the kernels of each, and which one a core has. */
 
-/* What is compiled for each. L: columns that are transposed together, of float a register's. */
-#define GCPI_VECTOR(ISA, TARGET, VEC, L)                                          \
+/* What is compiled for each. L: columns that are transposed together, of float a register's. P, Q: pixels of a strip,
+   2 and 4 vectors of each, whose sums are in registers. */
+#define GCPI_VECTOR(ISA, TARGET, VEC, L, P, Q)                                    \
     GCPI_COPY(ISA##_copy, TARGET, VEC)                                            \
     GCPI_TURN(ISA##_turn, TARGET, L)                                              \
-    GCPI_DEPTH(ISA##_depth_8, TARGET, GCPI_DEPTH_LOOP, VEC, 8, 2)                 \
-    GCPI_DEPTH(ISA##_depth_4, TARGET, GCPI_DEPTH_LOOP, VEC, 4, 4)                 \
+    GCPI_DEPTH(ISA##_depth_2, TARGET, GCPI_DEPTH_LOOP, VEC, P, 2)                 \
+    GCPI_DEPTH(ISA##_depth_4, TARGET, GCPI_DEPTH_LOOP, VEC, Q, 4)                 \
     GCPI_DEPTH(ISA##_depth_1, TARGET, GCPI_DEPTH_LOOP, VEC, 1, 4)                 \
-    GCPI_DEPTH(ISA##_back_8, TARGET, GCPI_DEPTH_BACK_LOOP, VEC, 8, 2)             \
-    GCPI_DEPTH(ISA##_back_4, TARGET, GCPI_DEPTH_BACK_LOOP, VEC, 4, 4)             \
+    GCPI_DEPTH(ISA##_back_4, TARGET, GCPI_DEPTH_BACK_LOOP, VEC, 4, 2)             \
+    GCPI_DEPTH(ISA##_back_3, TARGET, GCPI_DEPTH_BACK_LOOP, VEC, 3, 4)             \
     GCPI_DEPTH(ISA##_back_1, TARGET, GCPI_DEPTH_BACK_LOOP, VEC, 1, 4)
 
 #if GCPI_X86 && !defined(__clang__)
@@ -23,7 +24,7 @@
 typedef gcp_real gcpi_v16 __attribute__((vector_size(16), aligned(sizeof(gcp_real)), may_alias));
 typedef gcp_real gcpi_v32 __attribute__((vector_size(32), aligned(sizeof(gcp_real)), may_alias));
 typedef gcp_real gcpi_v64 __attribute__((vector_size(64), aligned(sizeof(gcp_real)), may_alias));
-GCPI_VECTOR(gcpi_v128, GCPI_PLAIN, gcpi_v16, 4)
+GCPI_VECTOR(gcpi_v128, GCPI_PLAIN, gcpi_v16, 4, 6, 3)
 GCPI_KERNEL(gcpi_v128_12x1, GCPI_PLAIN, gcpi_v16, 12, 1, GCPI_SUM_REALS, GCPI_FETCH_L2)
 GCPI_KERNEL(gcpi_v128_6x2, GCPI_PLAIN, gcpi_v16, 6, 2, GCPI_SUM_REALS, GCPI_FETCH_L2)
 GCPI_KERNEL(gcpi_v128_4x3, GCPI_PLAIN, gcpi_v16, 4, 3, GCPI_SUM_REALS, GCPI_FETCH_L2)
@@ -31,11 +32,11 @@ GCPI_KERNEL(gcpi_v128_4x3, GCPI_PLAIN, gcpi_v16, 4, 3, GCPI_SUM_REALS, GCPI_FETC
 #if GCPI_X86
 #define GCPI_AVX2 __attribute__((target("avx2,fma")))
 #define GCPI_AVX512 __attribute__((target("avx512f,avx512vl,avx512bw,fma")))
-GCPI_VECTOR(gcpi_avx2, GCPI_HOT GCPI_AVX2, gcpi_v32, 8)
+GCPI_VECTOR(gcpi_avx2, GCPI_HOT GCPI_AVX2, gcpi_v32, 8, 6, 3)
 GCPI_KERNEL(gcpi_avx2_12x1, GCPI_HOT GCPI_AVX2, gcpi_v32, 12, 1, GCPI_SUM_REALS, GCPI_FETCH_L2)
 GCPI_KERNEL(gcpi_avx2_6x2, GCPI_HOT GCPI_AVX2, gcpi_v32, 6, 2, GCPI_SUM_REALS, GCPI_FETCH_L2)
 GCPI_KERNEL(gcpi_avx2_4x3, GCPI_HOT GCPI_AVX2, gcpi_v32, 4, 3, GCPI_SUM_REALS, GCPI_FETCH_L2)
-GCPI_VECTOR(gcpi_avx512, GCPI_HOT GCPI_AVX512, gcpi_v64, 16)
+GCPI_VECTOR(gcpi_avx512, GCPI_HOT GCPI_AVX512, gcpi_v64, 16, 8, 4)
 /* The tiles of 32 registers. */
 #define GCPI_TILES_512(NAME, SUM, FETCH)                                      \
     GCPI_KERNEL(NAME##_8x1, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 1, SUM, FETCH) \
@@ -45,7 +46,7 @@ GCPI_VECTOR(gcpi_avx512, GCPI_HOT GCPI_AVX512, gcpi_v64, 16)
     GCPI_KERNEL(NAME##_6x4, GCPI_HOT GCPI_AVX512, gcpi_v64, 6, 4, SUM, FETCH)
 GCPI_TILES_512(gcpi_avx512, GCPI_SUM_REALS, GCPI_FETCH_L1)
 #endif
-GCPI_VECTOR(gcpi_scalar, GCPI_PLAIN, gcp_real, 4)
+GCPI_VECTOR(gcpi_scalar, GCPI_PLAIN, gcp_real, 4, 6, 3)
 GCPI_KERNEL(gcpi_scalar_12x1, GCPI_PLAIN, gcp_real, 12, 1, GCPI_SUM_REALS, GCPI_FETCH_L2)
 GCPI_KERNEL(gcpi_scalar_6x2, GCPI_PLAIN, gcp_real, 6, 2, GCPI_SUM_REALS, GCPI_FETCH_L2)
 GCPI_KERNEL(gcpi_scalar_4x3, GCPI_PLAIN, gcp_real, 4, 3, GCPI_SUM_REALS, GCPI_FETCH_L2)
@@ -56,17 +57,20 @@ typedef struct gcpi_simd {
     gcpi_kernel *kernel[4];
     gcpi_copier *copy;
     gcpi_turner *turn;
-    gcpi_stripper *depth[GCPI_STRIPS], *depth_back[GCPI_STRIPS]; /* strips of 8, 4, 1 pixels */
+    int strips[GCPI_STRIPS], taps[GCPI_STRIPS]; /* depthwise: pixels of a kernel, of backward weights the taps */
+    gcpi_stripper *depth[GCPI_STRIPS], *depth_back[GCPI_STRIPS];
     gcpi_kernel *five; /* 5 x 4: wastes no row where the count is 10, 20, 40 */
     int burst, paces;  /* see gcpi_core_bursts, gcpi_core_paces */
 } gcpi_simd;
 
-#define GCPI_STRIPPERS(ISA) {ISA##_depth_8, ISA##_depth_4, ISA##_depth_1}, {ISA##_back_8, ISA##_back_4, ISA##_back_1}
+#define GCPI_STRIPPERS(ISA, P, Q) \
+    { P, Q, 1 }, { 4, 3, 1 }, \
+    { ISA##_depth_2, ISA##_depth_4, ISA##_depth_1 }, { ISA##_back_4, ISA##_back_3, ISA##_back_1 }
 
 /* An instruction set whose tiles are 12, 6 and 4 rows by 1, 2 and 3 vectors. */
 #define GCPI_SIMD(ISA, BYTES) \
     { (BYTES) / (int)sizeof(gcp_real), 3, { 12, 6, 4, 0 }, { ISA##_12x1, ISA##_6x2, ISA##_4x3, NULL }, \
-      ISA##_copy, ISA##_turn, GCPI_STRIPPERS(ISA), NULL, 0, 0 }
+      ISA##_copy, ISA##_turn, GCPI_STRIPPERS(ISA, 6, 3), NULL, 0, 0 }
 
 /* Whether a core likes a tile's lines prefetched at once (AMD's: up to 10 % of a 1x1 convolution), or loses by it. On
    Intel's so many requests hold up the loads of the sum; what gains there is one line a term of what comes next,
@@ -98,7 +102,7 @@ static const gcpi_simd *gcpi_simd_table(int isa)
     static const gcpi_simd avx512 = {
         64 / (int)sizeof(gcp_real), 4, { 8, 8, 8, 6 },
         { gcpi_avx512_8x1, gcpi_avx512_8x2, gcpi_avx512_8x3, gcpi_avx512_6x4 },
-        gcpi_avx512_copy, gcpi_avx512_turn, GCPI_STRIPPERS(gcpi_avx512), gcpi_avx512_5x4, 0, 0 };
+        gcpi_avx512_copy, gcpi_avx512_turn, GCPI_STRIPPERS(gcpi_avx512, 8, 4), gcpi_avx512_5x4, 0, 0 };
     static const gcpi_simd avx2 = GCPI_SIMD(gcpi_avx2, 32);
     if (isa >= GCP_ISA_AVX512) return &avx512;
     if (isa == GCP_ISA_AVX2) return &avx2;

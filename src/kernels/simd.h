@@ -166,11 +166,21 @@ typedef void gcpi_kernel(const gcpi_tile *t);
 typedef void gcpi_turner(gcp_real *to, ptrdiff_t pitch, int rows, int cols, const gcp_real *from, ptrdiff_t step);
 typedef void gcpi_copier(gcp_real *to, const gcp_real *from, ptrdiff_t rows, ptrdiff_t pitch, ptrdiff_t width);
 
+/* Prefetches the cache lines of `count` values from p + skip on. */
+GCPI_BODY void gcpi_fetch(const gcp_real *p, ptrdiff_t skip, ptrdiff_t count)
+{
+    uintptr_t line = GCPI_LINE * sizeof *p, at = (uintptr_t)p + (size_t)skip * sizeof *p,
+              end = at + (size_t)count * sizeof *p;
+    for (; at < end; at += line) GCPI_PREFETCH_READ((const void *)at);
+}
+
 typedef struct gcpi_strip {            /* depthwise: pixels of a row, and the taps that reach them */
     const gcp_real *x, *w, *start, *e; /* start: see gcpi_tile */
     gcp_real *y, *d;                   /* forward: y from x and w; backward: d (shaped as w) from x and e (as y) */
     ptrdiff_t xpixel, xrow, xtap, row, tap, pixel;
-    int rows, taps, channels;
+    int rows, taps, pixels, channels;  /* taps: forward; pixels: backward. The kernel fixes the other */
+    /* backward: prefetched for each row and block of channels, so many values, the first so far on */
+    ptrdiff_t xshare, eshare, xnext, enext;
 } gcpi_strip;
 
 typedef void gcpi_stripper(const gcpi_strip *s);
@@ -332,23 +342,26 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
             GCPI_UNROLL for (int v = 0; v < NV; v++) *(VEC *)(s.y + c + p * s.pixel + v * lanes) = acc[p][v];          \
     }
 
-/* d[row, tap] += sum over P pixels of x[p, row, tap] * e[p]. */
-#define GCPI_DEPTH_BACK_LOOP(VEC, P, NV)                                                                               \
+/* d[row, tap] += sum over pixels of x[pixel, row, tap] * e[pixel]: T taps stay in registers. */
+#define GCPI_DEPTH_BACK_LOOP(VEC, T, NV)                                                                               \
     for (const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real)); c + NV * lanes <= s.channels;            \
          c += NV * lanes) {                                                                                            \
         const gcp_real *x = s.x + c;                                                                                   \
         gcp_real *d = s.d + c;                                                                                         \
-        VEC e[P][NV];                                                                                                  \
-        GCPI_UNROLL for (int p = 0; p < P; p++) GCPI_UNROLL for (int v = 0; v < NV; v++) e[p][v] =                     \
-            *(const VEC *)(s.e + c + p * s.pixel + v * lanes);                                                         \
         for (int row = 0; row < s.rows; row++, x += s.xrow, d += s.row) {                                              \
-            const gcp_real *at = x;                                                                                    \
-            gcp_real *tap = d;                                                                                         \
-            for (int t = 0; t < s.taps; t++, at += s.xtap, tap += s.tap) GCPI_UNROLL for (int v = 0; v < NV; v++) {    \
-                VEC sum = *(const VEC *)(tap + v * lanes);                                                             \
-                GCPI_UNROLL for (int p = 0; p < P; p++) sum += *(const VEC *)(at + p * pixel + v * lanes) * e[p][v];   \
-                *(VEC *)(tap + v * lanes) = sum;                                                                       \
+            const gcp_real *at = x, *e = s.e + c;                                                                      \
+            gcpi_fetch(s.x, s.xnext, s.xshare), s.xnext += s.xshare;                                                   \
+            gcpi_fetch(s.e, s.enext, s.eshare), s.enext += s.eshare;                                                   \
+            VEC sum[T][NV];                                                                                            \
+            GCPI_UNROLL for (int t = 0; t < T; t++) GCPI_UNROLL for (int v = 0; v < NV; v++) sum[t][v] =               \
+                *(const VEC *)(d + t * s.tap + v * lanes);                                                             \
+            for (int p = 0; p < s.pixels; p++, at += pixel, e += s.pixel) GCPI_UNROLL for (int v = 0; v < NV; v++) {   \
+                VEC value = *(const VEC *)(e + v * lanes);                                                             \
+                GCPI_UNROLL for (int t = 0; t < T; t++)                                                                \
+                    sum[t][v] += *(const VEC *)(at + t * s.xtap + v * lanes) * value;                                  \
             }                                                                                                          \
+            GCPI_UNROLL for (int t = 0; t < T; t++)                                                                    \
+                GCPI_UNROLL for (int v = 0; v < NV; v++) *(VEC *)(d + t * s.tap + v * lanes) = sum[t][v];              \
         }                                                                                                              \
     }
 
@@ -356,7 +369,7 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
 #define GCPI_DEPTH(NAME, TARGET, LOOP, VEC, P, NV)              \
     TARGET static void NAME(const gcpi_strip *strip)   \
     {                                                           \
-        const gcpi_strip s = *strip; /* a copy: no store can change it */ \
+        gcpi_strip s = *strip; /* a copy: no store to y or d can change it */ \
         const ptrdiff_t pixel = s.xpixel;                       \
         ptrdiff_t c = 0;                                        \
         LOOP(VEC, P, NV)                                        \
