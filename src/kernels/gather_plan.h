@@ -220,6 +220,20 @@ static int gcpi_gather_duos(const gcpi_gather *g, const gcpi_par *par)
            (g->v.channels % 2 == 0 || (gcpi_gather_direct(g) && gcpi_view_inside(&g->v)));
 }
 
+/* Panels of so many values that are packed together: all of them where they fit in L2. Else x is read again for each
+   set, and one that fits beside what is read meanwhile is read faster; but rows of w share lines from panel to panel,
+   and an x or y that no cache holds is read seldom. */
+static int gcpi_gather_most(const gcpi_gather *g, int cols, ptrdiff_t panel)
+{
+    const gcpi_view *v = &g->v;
+    const ptrdiff_t all = GCPI_MIN(GCPI_PACK_MAX / panel, (ptrdiff_t)g->columns.panels), few = GCPI_PACK_FEW / panel;
+    const int far = (double)v->n * v->h * v->w * v->channels >= GCPI_FAR ||
+                    (double)v->n * v->ho * v->wo * cols >= GCPI_FAR;
+    if (all == g->columns.panels || gcpi_simd_wide(&g->simd) || far || few < 1 + (g->ws[3] == 1))
+        return (int)GCPI_MAX(all, 1);
+    return (int)few;
+}
+
 /* Chooses all block sizes; returns the bytes of scratch. */
 static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
 {
@@ -251,8 +265,7 @@ static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     }
     g->resident = all <= GCPI_RESIDENT_MAX / width;
     ptrdiff_t terms = g->resident ? all : (ptrdiff_t)g->by * g->bx * g->bj;
-    ptrdiff_t most = terms ? GCPI_PACK_MAX / (terms * width) : g->columns.panels;
-    g->panels = gcpi_even(g->columns.panels, gcpi_max(1, most < g->columns.panels ? (int)most : g->columns.panels));
+    g->panels = gcpi_even(g->columns.panels, terms ? gcpi_gather_most(g, cols, terms * width) : g->columns.panels);
     g->sets = gcpi_ceil(g->columns.panels, g->panels);
     if (g->sets > 1) gcpi_gather_cut(g, par);
     g->place = gcpi_gather_place(g, g->by * g->bx * g->bj);

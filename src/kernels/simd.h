@@ -113,7 +113,8 @@ enum {
     GCPI_K_BLOCK = 1024,                                 /* terms summed in one pass; and where rows of w are read */
     GCPI_PLACE_K = 512,                                  /* in place, and the next pass's are prefetched meanwhile */
     GCPI_AHEAD_PIXELS = 256,                             /* up to so many, narrow tiles prefetch w to be packed */
-    GCPI_PACK_MAX = 786432 / (int)sizeof(gcp_real),      /* packed weights of a worker: fit in L2 */
+    GCPI_PACK_MAX = 786432 / (int)sizeof(gcp_real),      /* packed weights of a worker: fit in L2, */
+    GCPI_PACK_FEW = 262144 / (int)sizeof(gcp_real),      /* and beside narrow tiles in half of it */
     GCPI_L1_HALF = 16384 / (int)sizeof(gcp_real),        /* values that fill half of L1 */
     GCPI_PLANAR_COLS = 64,                               /* planar: at most so many output channels */
     GCPI_PACK_ROWS = 8 * GCPI_LINE,                      /* rows of weights transposed at a time */
