@@ -3047,12 +3047,15 @@ typedef void gcpi_kernel(const gcpi_tile *t);
 typedef void gcpi_turner(gcp_real *to, ptrdiff_t pitch, int rows, int cols, const gcp_real *from, ptrdiff_t step);
 typedef void gcpi_copier(gcp_real *to, const gcp_real *from, ptrdiff_t rows, ptrdiff_t pitch, ptrdiff_t width);
 
-/* Prefetches the cache lines of `count` values from p + skip on. */
+/* Prefetches the cache lines of `count` values: from an address on; from p + skip on. */
+GCPI_BODY void gcpi_fetch_at(uintptr_t at, ptrdiff_t count)
+{
+    const uintptr_t end = at + (size_t)count * sizeof(gcp_real);
+    for (; at < end; at += GCPI_LINE * sizeof(gcp_real)) GCPI_PREFETCH_READ((const void *)at);
+}
 GCPI_BODY void gcpi_fetch(const gcp_real *p, ptrdiff_t skip, ptrdiff_t count)
 {
-    uintptr_t line = GCPI_LINE * sizeof *p, at = (uintptr_t)p + (size_t)skip * sizeof *p,
-              end = at + (size_t)count * sizeof *p;
-    for (; at < end; at += line) GCPI_PREFETCH_READ((const void *)at);
+    gcpi_fetch_at((uintptr_t)p + (size_t)skip * sizeof *p, count);
 }
 
 typedef struct gcpi_strip {            /* depthwise: pixels of a row, and the taps that reach them */
@@ -3060,9 +3063,15 @@ typedef struct gcpi_strip {            /* depthwise: pixels of a row, and the ta
     gcp_real *y, *d;                   /* forward: y from x and w; backward: d (shaped as w) from x and e (as y) */
     ptrdiff_t xpixel, xrow, xtap, row, tap, pixel;
     int rows, taps, pixels, channels;  /* taps: forward; pixels: backward. The kernel fixes the other */
-    /* backward: prefetched for each row and block of channels, so many values, the first so far on */
-    ptrdiff_t xshare, eshare, xnext, enext;
+    uintptr_t xnext, ynext;            /* what follows in x and y (or e) is prefetched: a share of so many values */
+    ptrdiff_t xshare, yshare;          /* for each row of taps and block of channels */
 } gcpi_strip;
+
+GCPI_BODY void gcpi_strip_fetch(gcpi_strip *s)
+{
+    gcpi_fetch_at(s->xnext, s->xshare), s->xnext += (size_t)s->xshare * sizeof(gcp_real);
+    gcpi_fetch_at(s->ynext, s->yshare), s->ynext += (size_t)s->yshare * sizeof(gcp_real);
+}
 
 typedef void gcpi_stripper(const gcpi_strip *s);
 
@@ -3213,6 +3222,7 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
             *(const VEC *)(start + p * step + v * lanes);                                                              \
         for (int row = 0; row < s.rows; row++, x += s.xrow, w += s.row) {                                              \
             const gcp_real *at = x, *tap = w;                                                                          \
+            gcpi_strip_fetch(&s);                                                                                      \
             for (int t = 0; t < s.taps; t++, at += s.xtap, tap += s.tap) GCPI_UNROLL for (int v = 0; v < NV; v++) {    \
                 VEC weight = *(const VEC *)(tap + v * lanes);                                                          \
                 GCPI_UNROLL for (int p = 0; p < P; p++)                                                                \
@@ -3231,8 +3241,7 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
         gcp_real *d = s.d + c;                                                                                         \
         for (int row = 0; row < s.rows; row++, x += s.xrow, d += s.row) {                                              \
             const gcp_real *at = x, *e = s.e + c;                                                                      \
-            gcpi_fetch(s.x, s.xnext, s.xshare), s.xnext += s.xshare;                                                   \
-            gcpi_fetch(s.e, s.enext, s.eshare), s.enext += s.eshare;                                                   \
+            gcpi_strip_fetch(&s);                                                                                      \
             VEC sum[T][NV];                                                                                            \
             GCPI_UNROLL for (int t = 0; t < T; t++) GCPI_UNROLL for (int v = 0; v < NV; v++) sum[t][v] =               \
                 *(const VEC *)(d + t * s.tap + v * lanes);                                                             \
@@ -6140,15 +6149,19 @@ static size_t gcpi_depthwise_plan(gcpi_depthwise *p, int weights, const gcpi_par
     return gcpi_scratch_bytes(p->shared, p->worker, par);
 }
 
-/* Prefetches in the order of memory. The kernel goes by channels, with steps of whole pixels, which the hardware does
- * not predict. y: two strips ahead. x, too, where no cache holds x and y: the lowest rows, which no strip has read
- * yet. */
-GCPI_FAST static void gcpi_strip_ahead(const gcpi_gather *g, const gcpi_strip *s, int pixels)
+/* What follows pixels [begin, end) of a row is prefetched, in the order of memory: a kernel reads some channels of each
+ * pixel, with steps that the hardware does not predict. Of y these pixels of the next row; of x, where no cache holds x
+ * and y, a share of the rows that come next, below those that these taps read. */
+static void gcpi_strip_ahead(const gcpi_gather *g, const gcpi_simd *simd, int begin, int end, ptrdiff_t from,
+                             gcpi_strip *s)
 {
-    for (int p = 2 * pixels; p < 3 * pixels; p++) gcpi_fetch(s->y, p * s->pixel, s->channels);
-    for (int i = 1; g->v.n * (g->v.xs[0] + g->ys[0]) > GCPI_FAR && i <= gcpi_min(g->v.sy, s->rows); i++)
-        for (int p = 2 * pixels * g->v.sx; p < 3 * pixels * g->v.sx; p++)
-            gcpi_fetch(s->x, (s->rows - i) * s->xrow + p * g->v.xs[2], s->channels);
+    const gcpi_view *v = &g->v;
+    const ptrdiff_t each = gcpi_min(v->sy, s->rows) * v->xs[1] / v->wo;   /* of x, for a pixel of y */
+    const int times = gcpi_ceil(s->channels, 4 * simd->lanes) * s->rows, far = v->n * (v->xs[0] + g->ys[0]) > GCPI_FAR;
+    s->ynext = (uintptr_t)(s->e ? s->e : s->y) + (size_t)g->ys[1] * sizeof(gcp_real);
+    s->xnext = (uintptr_t)g->x.at + (size_t)(from + s->rows * s->xrow + begin * each) * sizeof(gcp_real);
+    s->yshare = gcpi_line((end - begin) * s->pixel / times);
+    s->xshare = far ? gcpi_line((end - begin) * each / times) : 0;
 }
 
 /* Forward and backward data, a row: strips of pixels. from: where x's first row begins. */
@@ -6166,7 +6179,9 @@ GCPI_FAST static void gcpi_depthwise_strips(const gcpi_depthwise *p, const gcpi_
         s.rows = in.end > in.begin ? rows : 0, s.taps = in.end - in.begin;
         s.x = (const gcp_real *)g->x.at + (s.rows ? from + (x + in.begin * v->dx) * v->xs[2] : 0);
         s.w = s.rows ? w + in.begin * s.tap : w;
-        if (simd->burst && !p->halves && size < GCPI_STRIPS - 1) gcpi_strip_ahead(g, &s, simd->strips[size]);
+        s.xshare = s.yshare = 0;
+        if (simd->burst && !p->halves && s.rows && size < GCPI_STRIPS - 1)
+            gcpi_strip_ahead(g, simd, o, o + simd->strips[size], from, &s);
         simd->depth[size](&s);
     }
 }
@@ -6200,7 +6215,7 @@ GCPI_FAST static void gcpi_depthwise_back_row(const gcpi_gather *g, const gcpi_s
         gcpi_range all = { gcpi_max(first.begin, last.begin), gcpi_min(first.end, last.end) };
         if (all.end <= all.begin) all.begin = all.end = v->wo;
         gcpi_depthwise_taps(g, simd, &s, size, t, all, from);
-        s.xshare = s.eshare = 0;
+        s.xshare = s.yshare = 0;
         for (int i = t; i < end; i++) {
             const gcpi_range own = gcpi_depthwise_reach(v, i), before = { own.begin, gcpi_min(own.end, all.begin) },
                              after = { gcpi_max(own.begin, all.end), own.end };
@@ -6208,16 +6223,6 @@ GCPI_FAST static void gcpi_depthwise_back_row(const gcpi_gather *g, const gcpi_s
             gcpi_depthwise_taps(g, simd, &s, GCPI_STRIPS - 1, i, after, from);
         }
     }
-}
-
-/* What follows a row is prefetched in shares: of y the next row; of x, where no cache holds x and y, the rows that no
- * row of y has read yet. */
-static void gcpi_depthwise_shares(const gcpi_gather *g, const gcpi_simd *simd, gcpi_strip *s)
-{
-    const int times = gcpi_ceil(s->channels, 4 * simd->lanes) * s->rows;
-    const int far = g->v.n * (g->v.xs[0] + g->ys[0]) > GCPI_FAR;
-    s->enext = g->ys[1], s->eshare = gcpi_line(g->ys[1] / times);
-    s->xnext = s->rows * s->xrow, s->xshare = far ? gcpi_line(gcpi_min(g->v.sy, s->rows) * g->v.xs[1] / times) : 0;
 }
 
 /* Row j of a phase, in image b. taps: w, or the private sum of d. */
@@ -6243,7 +6248,7 @@ GCPI_FAST static void gcpi_depthwise_row(const gcpi_depthwise *p, const gcpi_gat
     }
     if (!s.rows) return;
     s.e = s.y;
-    if (simd->burst && !p->halves) gcpi_depthwise_shares(g, simd, &s);
+    if (simd->burst && !p->halves) gcpi_strip_ahead(g, simd, 0, v->wo, from, &s);
     gcpi_depthwise_back_row(g, simd, s, from);
 }
 

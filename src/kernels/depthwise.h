@@ -49,15 +49,19 @@ static size_t gcpi_depthwise_plan(gcpi_depthwise *p, int weights, const gcpi_par
     return gcpi_scratch_bytes(p->shared, p->worker, par);
 }
 
-/* Prefetches in the order of memory. The kernel goes by channels, with steps of whole pixels, which the hardware does
- * not predict. y: two strips ahead. x, too, where no cache holds x and y: the lowest rows, which no strip has read
- * yet. */
-GCPI_FAST static void gcpi_strip_ahead(const gcpi_gather *g, const gcpi_strip *s, int pixels)
+/* What follows pixels [begin, end) of a row is prefetched, in the order of memory: a kernel reads some channels of each
+ * pixel, with steps that the hardware does not predict. Of y these pixels of the next row; of x, where no cache holds x
+ * and y, a share of the rows that come next, below those that these taps read. */
+static void gcpi_strip_ahead(const gcpi_gather *g, const gcpi_simd *simd, int begin, int end, ptrdiff_t from,
+                             gcpi_strip *s)
 {
-    for (int p = 2 * pixels; p < 3 * pixels; p++) gcpi_fetch(s->y, p * s->pixel, s->channels);
-    for (int i = 1; g->v.n * (g->v.xs[0] + g->ys[0]) > GCPI_FAR && i <= gcpi_min(g->v.sy, s->rows); i++)
-        for (int p = 2 * pixels * g->v.sx; p < 3 * pixels * g->v.sx; p++)
-            gcpi_fetch(s->x, (s->rows - i) * s->xrow + p * g->v.xs[2], s->channels);
+    const gcpi_view *v = &g->v;
+    const ptrdiff_t each = gcpi_min(v->sy, s->rows) * v->xs[1] / v->wo;   /* of x, for a pixel of y */
+    const int times = gcpi_ceil(s->channels, 4 * simd->lanes) * s->rows, far = v->n * (v->xs[0] + g->ys[0]) > GCPI_FAR;
+    s->ynext = (uintptr_t)(s->e ? s->e : s->y) + (size_t)g->ys[1] * sizeof(gcp_real);
+    s->xnext = (uintptr_t)g->x.at + (size_t)(from + s->rows * s->xrow + begin * each) * sizeof(gcp_real);
+    s->yshare = gcpi_line((end - begin) * s->pixel / times);
+    s->xshare = far ? gcpi_line((end - begin) * each / times) : 0;
 }
 
 /* Forward and backward data, a row: strips of pixels. from: where x's first row begins. */
@@ -75,7 +79,9 @@ GCPI_FAST static void gcpi_depthwise_strips(const gcpi_depthwise *p, const gcpi_
         s.rows = in.end > in.begin ? rows : 0, s.taps = in.end - in.begin;
         s.x = (const gcp_real *)g->x.at + (s.rows ? from + (x + in.begin * v->dx) * v->xs[2] : 0);
         s.w = s.rows ? w + in.begin * s.tap : w;
-        if (simd->burst && !p->halves && size < GCPI_STRIPS - 1) gcpi_strip_ahead(g, &s, simd->strips[size]);
+        s.xshare = s.yshare = 0;
+        if (simd->burst && !p->halves && s.rows && size < GCPI_STRIPS - 1)
+            gcpi_strip_ahead(g, simd, o, o + simd->strips[size], from, &s);
         simd->depth[size](&s);
     }
 }
@@ -109,7 +115,7 @@ GCPI_FAST static void gcpi_depthwise_back_row(const gcpi_gather *g, const gcpi_s
         gcpi_range all = { gcpi_max(first.begin, last.begin), gcpi_min(first.end, last.end) };
         if (all.end <= all.begin) all.begin = all.end = v->wo;
         gcpi_depthwise_taps(g, simd, &s, size, t, all, from);
-        s.xshare = s.eshare = 0;
+        s.xshare = s.yshare = 0;
         for (int i = t; i < end; i++) {
             const gcpi_range own = gcpi_depthwise_reach(v, i), before = { own.begin, gcpi_min(own.end, all.begin) },
                              after = { gcpi_max(own.begin, all.end), own.end };
@@ -117,16 +123,6 @@ GCPI_FAST static void gcpi_depthwise_back_row(const gcpi_gather *g, const gcpi_s
             gcpi_depthwise_taps(g, simd, &s, GCPI_STRIPS - 1, i, after, from);
         }
     }
-}
-
-/* What follows a row is prefetched in shares: of y the next row; of x, where no cache holds x and y, the rows that no
- * row of y has read yet. */
-static void gcpi_depthwise_shares(const gcpi_gather *g, const gcpi_simd *simd, gcpi_strip *s)
-{
-    const int times = gcpi_ceil(s->channels, 4 * simd->lanes) * s->rows;
-    const int far = g->v.n * (g->v.xs[0] + g->ys[0]) > GCPI_FAR;
-    s->enext = g->ys[1], s->eshare = gcpi_line(g->ys[1] / times);
-    s->xnext = s->rows * s->xrow, s->xshare = far ? gcpi_line(gcpi_min(g->v.sy, s->rows) * g->v.xs[1] / times) : 0;
 }
 
 /* Row j of a phase, in image b. taps: w, or the private sum of d. */
@@ -152,7 +148,7 @@ GCPI_FAST static void gcpi_depthwise_row(const gcpi_depthwise *p, const gcpi_gat
     }
     if (!s.rows) return;
     s.e = s.y;
-    if (simd->burst && !p->halves) gcpi_depthwise_shares(g, simd, &s);
+    if (simd->burst && !p->halves) gcpi_strip_ahead(g, simd, 0, v->wo, from, &s);
     gcpi_depthwise_back_row(g, simd, s, from);
 }
 

@@ -167,12 +167,15 @@ typedef void gcpi_kernel(const gcpi_tile *t);
 typedef void gcpi_turner(gcp_real *to, ptrdiff_t pitch, int rows, int cols, const gcp_real *from, ptrdiff_t step);
 typedef void gcpi_copier(gcp_real *to, const gcp_real *from, ptrdiff_t rows, ptrdiff_t pitch, ptrdiff_t width);
 
-/* Prefetches the cache lines of `count` values from p + skip on. */
+/* Prefetches the cache lines of `count` values: from an address on; from p + skip on. */
+GCPI_BODY void gcpi_fetch_at(uintptr_t at, ptrdiff_t count)
+{
+    const uintptr_t end = at + (size_t)count * sizeof(gcp_real);
+    for (; at < end; at += GCPI_LINE * sizeof(gcp_real)) GCPI_PREFETCH_READ((const void *)at);
+}
 GCPI_BODY void gcpi_fetch(const gcp_real *p, ptrdiff_t skip, ptrdiff_t count)
 {
-    uintptr_t line = GCPI_LINE * sizeof *p, at = (uintptr_t)p + (size_t)skip * sizeof *p,
-              end = at + (size_t)count * sizeof *p;
-    for (; at < end; at += line) GCPI_PREFETCH_READ((const void *)at);
+    gcpi_fetch_at((uintptr_t)p + (size_t)skip * sizeof *p, count);
 }
 
 typedef struct gcpi_strip {            /* depthwise: pixels of a row, and the taps that reach them */
@@ -180,9 +183,15 @@ typedef struct gcpi_strip {            /* depthwise: pixels of a row, and the ta
     gcp_real *y, *d;                   /* forward: y from x and w; backward: d (shaped as w) from x and e (as y) */
     ptrdiff_t xpixel, xrow, xtap, row, tap, pixel;
     int rows, taps, pixels, channels;  /* taps: forward; pixels: backward. The kernel fixes the other */
-    /* backward: prefetched for each row and block of channels, so many values, the first so far on */
-    ptrdiff_t xshare, eshare, xnext, enext;
+    uintptr_t xnext, ynext;            /* what follows in x and y (or e) is prefetched: a share of so many values */
+    ptrdiff_t xshare, yshare;          /* for each row of taps and block of channels */
 } gcpi_strip;
+
+GCPI_BODY void gcpi_strip_fetch(gcpi_strip *s)
+{
+    gcpi_fetch_at(s->xnext, s->xshare), s->xnext += (size_t)s->xshare * sizeof(gcp_real);
+    gcpi_fetch_at(s->ynext, s->yshare), s->ynext += (size_t)s->yshare * sizeof(gcp_real);
+}
 
 typedef void gcpi_stripper(const gcpi_strip *s);
 
@@ -333,6 +342,7 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
             *(const VEC *)(start + p * step + v * lanes);                                                              \
         for (int row = 0; row < s.rows; row++, x += s.xrow, w += s.row) {                                              \
             const gcp_real *at = x, *tap = w;                                                                          \
+            gcpi_strip_fetch(&s);                                                                                      \
             for (int t = 0; t < s.taps; t++, at += s.xtap, tap += s.tap) GCPI_UNROLL for (int v = 0; v < NV; v++) {    \
                 VEC weight = *(const VEC *)(tap + v * lanes);                                                          \
                 GCPI_UNROLL for (int p = 0; p < P; p++)                                                                \
@@ -351,8 +361,7 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
         gcp_real *d = s.d + c;                                                                                         \
         for (int row = 0; row < s.rows; row++, x += s.xrow, d += s.row) {                                              \
             const gcp_real *at = x, *e = s.e + c;                                                                      \
-            gcpi_fetch(s.x, s.xnext, s.xshare), s.xnext += s.xshare;                                                   \
-            gcpi_fetch(s.e, s.enext, s.eshare), s.enext += s.eshare;                                                   \
+            gcpi_strip_fetch(&s);                                                                                      \
             VEC sum[T][NV];                                                                                            \
             GCPI_UNROLL for (int t = 0; t < T; t++) GCPI_UNROLL for (int v = 0; v < NV; v++) sum[t][v] =               \
                 *(const VEC *)(d + t * s.tap + v * lanes);                                                             \
