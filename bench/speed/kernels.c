@@ -1,9 +1,10 @@
 /* kernels.c - GFLOP/s of gcp's convolutions and matrix products beside the FMA rate that this machine reaches in
    registers, and beside oneDNN, OpenBLAS and PyTorch where they are installed.
 
-       kernels [--threads N] [--torch PYTHON] [--only TEXT] [--rounds 5] [--out FOLDER]
+       kernels [--threads N] [--torch PYTHON | --old LIBRARY] [--only TEXT] [--rounds 5] [--out FOLDER]
 
-   --torch names a Python that has torch; --only keeps the layers whose names hold TEXT. Prints a table and writes
+   --torch names a Python that has torch; --old another tree's kernels (old.c), which then are the only peer; --only
+   keeps the layers whose names hold TEXT. Prints a table and writes
    kernels.csv: layer,pass,threads,gcp_gflops,peak_gflops,peer,peer_gflops, a line per peer (both empty where there is
    none). All that is compared runs in turn, a twentieth of a second each, in each of the rounds; a figure is the median
    of the rounds, its spread half of what lies between the slowest and the fastest. gcp is measured again beside each
@@ -75,58 +76,15 @@ static const int products[][3] = { { 256, 256, 256 },  { 512, 512, 512 },   { 10
                                    { 3136, 384, 1536 }, { 3152, 192, 768 }, { 512, 768, 3072 },
                                    { 512, 768, 50257 } };
 
-static const rival rivals[] = { RIVALS_ONEDNN RIVALS_BLAS RIVALS_TORCH };
+static const rival rivals[] = { RIVALS_ONEDNN RIVALS_BLAS RIVALS_TORCH RIVALS_OLD };
 enum { RIVALS = (int)(sizeof rivals / sizeof *rivals) };
 
 static gcp_target target;
-static gcpi_par par;
 static FILE *csv;
 static int rounds = 5;
 static gcp_real *registers;
 static double logs[GROUPS][3][RIVALS + 1];     /* sums of log ratios: gcp over each rival, over the peak at the end */
 static int counts[GROUPS][3][RIVALS + 1];
-
-/* ---- gcp ---- */
-
-static struct { work w; gcp_real *x, *k, *y; void *scratch; size_t bytes; } own;      /* bytes: of scratch */
-
-static void own_open(const work *w)
-{
-    const gcpi_conv *c = &w->c;
-    size_t scratch = w->m ? gcpi_gemm_scratch(w->pass == 2, w->pass == 1, w->m, w->n, w->k, &par)
-                          : gcpi_conv_scratch(c, w->pass, &par);
-    own.w = *w;
-    own.bytes = scratch;
-    own.x = filled(w->m ? (size_t)w->m * (size_t)w->k : (size_t)c->n * (size_t)c->h * (size_t)c->w * (size_t)c->ci);
-    own.k = filled(w->m ? (size_t)w->k * (size_t)w->n
-                        : (size_t)c->co * (size_t)c->kh * (size_t)c->kw * (size_t)(c->ci / c->groups));
-    own.y = filled(w->m ? (size_t)w->m * (size_t)w->n : (size_t)c->n * (size_t)c->ho * (size_t)c->wo * (size_t)c->co);
-    own.scratch = aligned_alloc(64, gcpi_round(scratch + 64, 64));
-    if (!own.scratch) { fprintf(stderr, "kernels: out of memory\n"); exit(1); }
-}
-
-static void own_call(void)
-{
-    const work *w = &own.w;
-    const gcpi_array x = gcpi_reals(own.x), y = gcpi_reals(own.y);
-    int ta = w->pass == 2, tb = w->pass == 1;
-    if (w->m)
-        gcpi_gemm(ta, tb, w->m, w->n, w->k, x, ta ? w->m : w->k, gcpi_reals(own.k), tb ? w->k : w->n, NULL, y, w->n, 0,
-                  own.scratch, &par);
-    else if (w->pass == GCPI_FORWARD) gcpi_conv_forward(&w->c, x, own.k, NULL, y, 0, NULL, own.scratch, &par);
-    else if (w->pass == GCPI_BACKWARD_DATA)
-        gcpi_conv_backward_data(&w->c, y, own.k, NULL, x, 0, own.scratch, &par);
-    else gcpi_conv_backward_weights(&w->c, x, y, own.k, 0, own.scratch, &par);
-}
-
-static double own_seconds(int calls)
-{
-    double start = seconds_now();
-    for (int i = 0; i < calls; i++) own_call();
-    return seconds_now() - start;
-}
-
-static void own_close(void) { free(own.x); free(own.k); free(own.y); free(own.scratch); }
 
 /* ---- the peak: the widest micro-kernel on operands that stay in registers and L1 ---- */
 
@@ -211,7 +169,7 @@ static void run(const char *name, const char *pass, group g, const work *w, doub
     own_open(w);
     printf("%-30s %-17s", name, pass);
     for (int i = 0; i < RIVALS; i++) {
-        if (!rivals[i].open(w)) continue;
+        if ((old.library && rivals[i].open != old_open) || !rivals[i].open(w)) continue;
         most = 0;
         measure(flops, &rivals[i], &gcp, &other, &most);
         rivals[i].close();
@@ -317,23 +275,24 @@ static void print_gates(void)
     gate_scratch(target.threads);
 }
 
-typedef struct options { int threads; const char *only, *out, *python; } options;
+typedef struct options { int threads; const char *only, *out, *python, *old; } options;
 static options options_of(int argc, char **argv)
 {
-    options o = { 0, "", ".", NULL };
+    options o = { 0, "", ".", NULL, NULL };
     for (int i = 1; i < argc; i += 2) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
         if (!strcmp(argv[i], "--threads")) o.threads = atoi(value);
         else if (!strcmp(argv[i], "--torch")) o.python = value;
+        else if (!strcmp(argv[i], "--old")) o.old = value;
         else if (!strcmp(argv[i], "--only")) o.only = value;
         else if (!strcmp(argv[i], "--rounds")) rounds = GCPI_MIN(GCPI_MAX(atoi(value), 1), MOST_ROUNDS);
         else if (!strcmp(argv[i], "--out")) o.out = value;
         else {
             const int help = !strcmp(argv[i], "--help");
             fprintf(help ? stdout : stderr,
-                    "kernels [--threads N] [--torch PYTHON] [--only TEXT] [--rounds 5] [--out FOLDER]\n"
-                    "--torch: a Python that has torch; --only: rows whose names hold TEXT; kernels.csv is written "
-                    "to FOLDER, or here\n");
+                    "kernels [--threads N] [--torch PYTHON | --old LIBRARY] [--only TEXT] [--rounds 5] [--out FOLDER]\n"
+                    "--torch: a Python that has torch; --old: another tree's kernels, the only peer\n"
+                    "--only: rows whose names hold TEXT; kernels.csv is written to FOLDER, or here\n");
             exit(!help);
         }
     }
@@ -354,11 +313,12 @@ int main(int argc, char **argv)
     csv = table_open("kernels", o.out, "kernels.csv");
     signal(SIGPIPE, SIG_IGN);
     snprintf(threads, sizeof threads, "%d", target.threads);
-    torch_runs = o.python && peer_start(&torch, o.python, BENCH_PEERS "/torch_layers.py", (char *[]){ threads, NULL });
-    if (o.python && !torch_runs) fprintf(stderr, "kernels: %s has no torch\n", o.python);
+    if (o.old) old_load(o.old, target.threads);
+    const int asked = !o.old && o.python;
+    torch_runs = asked && peer_start(&torch, o.python, BENCH_PEERS "/torch_layers.py", (char *[]){ threads, NULL });
+    if (asked && !torch_runs) fprintf(stderr, "kernels: %s has no torch\n", o.python);
     if (torch_runs) printf("PyTorch %s\n", torch.version);
-    dnn_say();
-    blas_say();
+    if (!o.old) dnn_say(), blas_say();
     fprintf(csv, "layer,pass,threads,gcp_gflops,peak_gflops,peer,peer_gflops\n");
     printf("%d thread(s); gcp's GFLOP/s beside the first peer (share of the FMA peak measured beside them) | each "
            "peer's, gcp's beside it: gcp over it\n"
@@ -375,7 +335,7 @@ int main(int argc, char **argv)
     if (!cell_count) { fprintf(stderr, "kernels: --only: no row has that in its name\n"); exit(1); }
     printf("\n%.0f GFLOP/s FMA peak, the most of all rows\n", peak_seen);
     print_means();
-    print_gates();
+    if (!o.old) print_gates();
     printf("\n%s/kernels.csv is written\n", o.out);
     if (torch_runs) peer_stop(&torch);
     free(registers);

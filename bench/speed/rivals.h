@@ -1,4 +1,5 @@
-/* rivals.h - the kernels that bench/kernels runs beside gcp's: oneDNN, OpenBLAS, and PyTorch in a process of its own.
+/* rivals.h - the kernels that bench/kernels runs beside gcp's: oneDNN, OpenBLAS, and PyTorch in a process of its own, or
+   in place of them those of another tree of gcp.
 
    A rival opens one pass of one layer, or one matrix product, with operands of its own, and times calls of it. All run
    with the same number of threads. oneDNN counts its primitive alone, no reorders, in NHWC and in the format it likes
@@ -6,16 +7,8 @@
    would call, without the im2col; PyTorch its operator in both layouts. */
 #ifndef RIVALS_H
 #define RIVALS_H
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
-typedef struct work {                  /* a pass of a convolution, or where m > 0 a matrix product [m][k] x [k][n] */
-    gcpi_conv c;
-    int pass;                          /* GCPI_FORWARD ..., or 0 NN, 1 NT, 2 TN */
-    int m, n, k;
-} work;
+#include <dlfcn.h>
+#include "own.h"
 
 typedef struct rival {
     const char *name;
@@ -23,14 +16,6 @@ typedef struct rival {
     double (*seconds)(int calls);
     void (*close)(void);
 } rival;
-
-static float *filled(size_t n)
-{
-    float *p = (float *)aligned_alloc(64, (n * sizeof *p + 127) / 64 * 64);
-    if (!p) { fprintf(stderr, "kernels: out of memory\n"); exit(1); }
-    for (size_t i = 0; i < n; i++) p[i] = (float)((int)(i * 7919 % 2001) - 1000) / 997;
-    return p;
-}
 
 /* ---- oneDNN 2.x (its third version has another interface) ---- */
 #ifdef BENCH_ONEDNN
@@ -229,6 +214,32 @@ static void blas_say(void)
 #define RIVALS_BLAS
 static void blas_say(void) { }
 #endif
+
+/* ---- another tree of gcp: old.c as a library; then no other rival runs ---- */
+static struct { void *library; void (*open)(const work *w); double (*seconds)(int calls); void (*close)(void); } old;
+
+/* POSIX gives a function's address as that of an object. */
+static void *old_symbol(const char *name)
+{
+    void *p = dlsym(old.library, name);
+    if (!p) { fprintf(stderr, "kernels: --old: no %s there\n", name); exit(1); }
+    return p;
+}
+
+static void old_load(const char *file, int threads)
+{
+    size_t (*begin)(int);
+    old.library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    if (!old.library) { fprintf(stderr, "kernels: --old: %s\n", dlerror()); exit(1); }
+    *(void **)&begin = old_symbol("old_begin"), *(void **)&old.open = old_symbol("old_open");
+    *(void **)&old.seconds = old_symbol("old_seconds"), *(void **)&old.close = old_symbol("old_close");
+    if (begin(threads) != sizeof(work)) { fprintf(stderr, "kernels: --old: its layers are others\n"); exit(1); }
+}
+
+static int old_open(const work *w) { if (old.library) old.open(w); return old.library != NULL; }
+static double old_seconds(int calls) { return old.seconds(calls); }
+static void old_close(void) { old.close(); }
+#define RIVALS_OLD { "old", old_open, old_seconds, old_close },
 
 /* ---- PyTorch: torch_layers.py at the other end of two pipes, a line each way ---- */
 #include "peer.h"
