@@ -3212,7 +3212,7 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
 
 /* Depthwise: P pixels, NV vectors of channels of each.
  * y[p] = start + sum over rows and taps of x[p, row, tap] * w[row, tap]. */
-#define GCPI_DEPTH_LOOP(VEC, P, NV)                                                                                    \
+#define GCPI_DEPTH_SUM(VEC, P, NV, FETCH)                                                                              \
     for (const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real)); c + NV * lanes <= s.channels;            \
          c += NV * lanes) {                                                                                            \
         const gcp_real *x = s.x + c, *w = s.w + c, *start = (s.start ? s.start : s.y) + c;                             \
@@ -3222,7 +3222,7 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
             *(const VEC *)(start + p * step + v * lanes);                                                              \
         for (int row = 0; row < s.rows; row++, x += s.xrow, w += s.row) {                                              \
             const gcp_real *at = x, *tap = w;                                                                          \
-            gcpi_strip_fetch(&s);                                                                                      \
+            FETCH                                                                                                      \
             for (int t = 0; t < s.taps; t++, at += s.xtap, tap += s.tap) GCPI_UNROLL for (int v = 0; v < NV; v++) {    \
                 VEC weight = *(const VEC *)(tap + v * lanes);                                                          \
                 GCPI_UNROLL for (int p = 0; p < P; p++)                                                                \
@@ -3232,6 +3232,9 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
         GCPI_UNROLL for (int p = 0; p < P; p++)                                                                        \
             GCPI_UNROLL for (int v = 0; v < NV; v++) *(VEC *)(s.y + c + p * s.pixel + v * lanes) = acc[p][v];          \
     }
+
+#define GCPI_DEPTH_LOOP(VEC, P, NV) GCPI_DEPTH_SUM(VEC, P, NV, )
+#define GCPI_DEPTH_FAR_LOOP(VEC, P, NV) GCPI_DEPTH_SUM(VEC, P, NV, gcpi_strip_fetch(&s);)
 
 /* d[row, tap] += sum over pixels of x[pixel, row, tap] * e[pixel]: T taps stay in registers. */
 #define GCPI_DEPTH_BACK_LOOP(VEC, T, NV)                                                                               \
@@ -3279,6 +3282,7 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
     GCPI_TURN(ISA##_turn, TARGET, L)                                              \
     GCPI_DEPTH(ISA##_depth_2, TARGET, GCPI_DEPTH_LOOP, VEC, P, 2)                 \
     GCPI_DEPTH(ISA##_depth_4, TARGET, GCPI_DEPTH_LOOP, VEC, Q, 4)                 \
+    GCPI_DEPTH(ISA##_depth_far, TARGET, GCPI_DEPTH_FAR_LOOP, VEC, Q, 4)           \
     GCPI_DEPTH(ISA##_depth_1, TARGET, GCPI_DEPTH_LOOP, VEC, 1, 4)                 \
     GCPI_DEPTH(ISA##_back_4, TARGET, GCPI_DEPTH_BACK_LOOP, VEC, 4, 2)             \
     GCPI_DEPTH(ISA##_back_3, TARGET, GCPI_DEPTH_BACK_LOOP, VEC, 3, 4)             \
@@ -3330,14 +3334,15 @@ typedef struct gcpi_simd {
     gcpi_copier *copy;
     gcpi_turner *turn;
     int strips[GCPI_STRIPS], taps[GCPI_STRIPS]; /* depthwise: pixels of a kernel, of backward weights the taps */
-    gcpi_stripper *depth[GCPI_STRIPS], *depth_back[GCPI_STRIPS];
+    gcpi_stripper *depth[GCPI_STRIPS], *depth_back[GCPI_STRIPS], *depth_far; /* far: depth[1], which prefetches */
     gcpi_kernel *five; /* 5 x 4: wastes no row where the count is 10, 20, 40 */
     int burst, paces;  /* see gcpi_core_bursts, gcpi_core_paces */
 } gcpi_simd;
 
 #define GCPI_STRIPPERS(ISA, P, Q) \
     { P, Q, 1 }, { 4, 3, 1 }, \
-    { ISA##_depth_2, ISA##_depth_4, ISA##_depth_1 }, { ISA##_back_4, ISA##_back_3, ISA##_back_1 }
+    { ISA##_depth_2, ISA##_depth_4, ISA##_depth_1 }, { ISA##_back_4, ISA##_back_3, ISA##_back_1 }, \
+    ISA##_depth_far
 
 /* An instruction set whose tiles are 12, 6 and 4 rows by 1, 2 and 3 vectors. */
 #define GCPI_SIMD(ISA, BYTES) \
@@ -6149,19 +6154,38 @@ static size_t gcpi_depthwise_plan(gcpi_depthwise *p, int weights, const gcpi_par
     return gcpi_scratch_bytes(p->shared, p->worker, par);
 }
 
-/* What follows pixels [begin, end) of a row is prefetched, in the order of memory: a kernel reads some channels of each
- * pixel, with steps that the hardware does not predict. Of y these pixels of the next row; of x, where no cache holds x
- * and y, a share of the rows that come next, below those that these taps read. */
+/* Whether no cache holds x and y. */
+static int gcpi_depthwise_far(const gcpi_gather *g) { return g->v.n * (g->v.xs[0] + g->ys[0]) > GCPI_FAR; }
+
+/* What follows pixels [begin, end) of a row is prefetched in shares, one before each row of taps for a block of
+ * channels, and in the order of memory: a kernel reads some channels of each pixel, with steps that the hardware does
+ * not predict. Of y it is these pixels of the next row; of x, where it is far, a part of the rows below those that the
+ * taps read. */
 static void gcpi_strip_ahead(const gcpi_gather *g, const gcpi_simd *simd, int begin, int end, ptrdiff_t from,
                              gcpi_strip *s)
 {
     const gcpi_view *v = &g->v;
-    const ptrdiff_t each = gcpi_min(v->sy, s->rows) * v->xs[1] / v->wo;   /* of x, for a pixel of y */
-    const int times = gcpi_ceil(s->channels, 4 * simd->lanes) * s->rows, far = v->n * (v->xs[0] + g->ys[0]) > GCPI_FAR;
+    const int shares = gcpi_ceil(s->channels, 4 * simd->lanes) * s->rows;
+    const ptrdiff_t each = gcpi_min(v->sy, s->rows) * v->xs[1] / v->wo;       /* of x, for a pixel of y */
     s->ynext = (uintptr_t)(s->e ? s->e : s->y) + (size_t)g->ys[1] * sizeof(gcp_real);
     s->xnext = (uintptr_t)g->x.at + (size_t)(from + s->rows * s->xrow + begin * each) * sizeof(gcp_real);
-    s->yshare = gcpi_line((end - begin) * s->pixel / times);
-    s->xshare = far ? gcpi_line((end - begin) * each / times) : 0;
+    s->yshare = gcpi_line((end - begin) * s->pixel / shares);
+    s->xshare = gcpi_depthwise_far(g) ? gcpi_line((end - begin) * each / shares) : 0;
+}
+
+/* The kernel of a strip from pixel o on, and what is prefetched for it: shares cost a tenth where x and y are in a
+ * cache; there it is y alone, two strips on. */
+GCPI_FAST static gcpi_stripper *gcpi_strip_kernel(const gcpi_depthwise *p, const gcpi_gather *g, const gcpi_simd *simd,
+                                                  int size, int o, ptrdiff_t from, gcpi_strip *s)
+{
+    const int pixels = simd->strips[size];
+    if (!simd->burst || p->halves || size == GCPI_STRIPS - 1 || !s->rows) return simd->depth[size];
+    if (size == 1 && p->phases[1] == 1 && gcpi_depthwise_far(g)) {
+        gcpi_strip_ahead(g, simd, o, o + pixels, from, s);
+        return simd->depth_far;
+    }
+    for (int q = 2 * pixels; q < 3 * pixels; q++) gcpi_fetch(s->y, q * s->pixel, s->channels);
+    return simd->depth[size];
 }
 
 /* Forward and backward data, a row: strips of pixels. from: where x's first row begins. */
@@ -6179,10 +6203,7 @@ GCPI_FAST static void gcpi_depthwise_strips(const gcpi_depthwise *p, const gcpi_
         s.rows = in.end > in.begin ? rows : 0, s.taps = in.end - in.begin;
         s.x = (const gcp_real *)g->x.at + (s.rows ? from + (x + in.begin * v->dx) * v->xs[2] : 0);
         s.w = s.rows ? w + in.begin * s.tap : w;
-        s.xshare = s.yshare = 0;
-        if (simd->burst && !p->halves && s.rows && size < GCPI_STRIPS - 1)
-            gcpi_strip_ahead(g, simd, o, o + simd->strips[size], from, &s);
-        simd->depth[size](&s);
+        gcpi_strip_kernel(p, g, simd, size, o, from, &s)(&s);
     }
 }
 

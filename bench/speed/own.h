@@ -1,5 +1,5 @@
-/* own.h - a pass of a layer, or a matrix product, by the kernels of the gcp.h that is included before: for kernels.c and
-   for old.c. */
+/* own.h - a pass of a layer, or a matrix product, by the kernels of the gcp.h that is included before: for kernels.c,
+   and for old.c. */
 #ifndef OWN_H
 #define OWN_H
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* rivals.h - the kernels that bench/kernels runs beside gcp's: oneDNN, OpenBLAS, and PyTorch in a process of its own, or
-   in place of them those of another tree of gcp.
+/* rivals.h - the kernels that bench/kernels runs beside gcp's: oneDNN, OpenBLAS, and PyTorch in a process of its own;
+   or, in place of them, those of another tree of gcp.
 
    A rival opens one pass of one layer, or one matrix product, with operands of its own, and times calls of it. All run
    with the same number of threads. oneDNN counts its primitive alone, no reorders, in NHWC and in the format it likes

@@ -7,6 +7,7 @@
     GCPI_TURN(ISA##_turn, TARGET, L)                                              \
     GCPI_DEPTH(ISA##_depth_2, TARGET, GCPI_DEPTH_LOOP, VEC, P, 2)                 \
     GCPI_DEPTH(ISA##_depth_4, TARGET, GCPI_DEPTH_LOOP, VEC, Q, 4)                 \
+    GCPI_DEPTH(ISA##_depth_far, TARGET, GCPI_DEPTH_FAR_LOOP, VEC, Q, 4)           \
     GCPI_DEPTH(ISA##_depth_1, TARGET, GCPI_DEPTH_LOOP, VEC, 1, 4)                 \
     GCPI_DEPTH(ISA##_back_4, TARGET, GCPI_DEPTH_BACK_LOOP, VEC, 4, 2)             \
     GCPI_DEPTH(ISA##_back_3, TARGET, GCPI_DEPTH_BACK_LOOP, VEC, 3, 4)             \
@@ -58,14 +59,15 @@ typedef struct gcpi_simd {
     gcpi_copier *copy;
     gcpi_turner *turn;
     int strips[GCPI_STRIPS], taps[GCPI_STRIPS]; /* depthwise: pixels of a kernel, of backward weights the taps */
-    gcpi_stripper *depth[GCPI_STRIPS], *depth_back[GCPI_STRIPS];
+    gcpi_stripper *depth[GCPI_STRIPS], *depth_back[GCPI_STRIPS], *depth_far; /* far: depth[1], which prefetches */
     gcpi_kernel *five; /* 5 x 4: wastes no row where the count is 10, 20, 40 */
     int burst, paces;  /* see gcpi_core_bursts, gcpi_core_paces */
 } gcpi_simd;
 
 #define GCPI_STRIPPERS(ISA, P, Q) \
     { P, Q, 1 }, { 4, 3, 1 }, \
-    { ISA##_depth_2, ISA##_depth_4, ISA##_depth_1 }, { ISA##_back_4, ISA##_back_3, ISA##_back_1 }
+    { ISA##_depth_2, ISA##_depth_4, ISA##_depth_1 }, { ISA##_back_4, ISA##_back_3, ISA##_back_1 }, \
+    ISA##_depth_far
 
 /* An instruction set whose tiles are 12, 6 and 4 rows by 1, 2 and 3 vectors. */
 #define GCPI_SIMD(ISA, BYTES) \

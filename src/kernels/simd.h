@@ -332,7 +332,7 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
 
 /* Depthwise: P pixels, NV vectors of channels of each.
  * y[p] = start + sum over rows and taps of x[p, row, tap] * w[row, tap]. */
-#define GCPI_DEPTH_LOOP(VEC, P, NV)                                                                                    \
+#define GCPI_DEPTH_SUM(VEC, P, NV, FETCH)                                                                              \
     for (const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real)); c + NV * lanes <= s.channels;            \
          c += NV * lanes) {                                                                                            \
         const gcp_real *x = s.x + c, *w = s.w + c, *start = (s.start ? s.start : s.y) + c;                             \
@@ -342,7 +342,7 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
             *(const VEC *)(start + p * step + v * lanes);                                                              \
         for (int row = 0; row < s.rows; row++, x += s.xrow, w += s.row) {                                              \
             const gcp_real *at = x, *tap = w;                                                                          \
-            gcpi_strip_fetch(&s);                                                                                      \
+            FETCH                                                                                                      \
             for (int t = 0; t < s.taps; t++, at += s.xtap, tap += s.tap) GCPI_UNROLL for (int v = 0; v < NV; v++) {    \
                 VEC weight = *(const VEC *)(tap + v * lanes);                                                          \
                 GCPI_UNROLL for (int p = 0; p < P; p++)                                                                \
@@ -352,6 +352,9 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
         GCPI_UNROLL for (int p = 0; p < P; p++)                                                                        \
             GCPI_UNROLL for (int v = 0; v < NV; v++) *(VEC *)(s.y + c + p * s.pixel + v * lanes) = acc[p][v];          \
     }
+
+#define GCPI_DEPTH_LOOP(VEC, P, NV) GCPI_DEPTH_SUM(VEC, P, NV, )
+#define GCPI_DEPTH_FAR_LOOP(VEC, P, NV) GCPI_DEPTH_SUM(VEC, P, NV, gcpi_strip_fetch(&s);)
 
 /* d[row, tap] += sum over pixels of x[pixel, row, tap] * e[pixel]: T taps stay in registers. */
 #define GCPI_DEPTH_BACK_LOOP(VEC, T, NV)                                                                               \
