@@ -220,9 +220,9 @@ static int gcpi_gather_duos(const gcpi_gather *g, const gcpi_par *par)
            (g->v.channels % 2 == 0 || (gcpi_gather_direct(g) && gcpi_view_inside(&g->v)));
 }
 
-/* Panels of so many values that are packed together: all of them where they fit in L2. Else x is read again for each
-   set, and one that fits beside what is read meanwhile is read faster; but rows of w share lines from panel to panel,
-   and an x or y that no cache holds is read seldom. */
+/* Panels of so many values that are packed together. All of them where they fit in L2: then x is read once. Else each
+   set reads it again, and a set that leaves room in L2 for what is read meanwhile is faster; but not one panel alone
+   where rows of w run across panels and share lines, nor where no cache holds x or y. */
 static int gcpi_gather_most(const gcpi_gather *g, int cols, ptrdiff_t panel)
 {
     const gcpi_view *v = &g->v;
