@@ -4,12 +4,12 @@
        kernels [--threads N] [--torch PYTHON | --old LIBRARY] [--only TEXT] [--rounds 5] [--out FOLDER]
 
    --torch names a Python that has torch; --old another tree's kernels (old.c), which then are the only peer; --only
-   keeps the layers whose names hold TEXT. Prints a table and writes
-   kernels.csv: layer,pass,threads,gcp_gflops,peak_gflops,peer,peer_gflops, a line per peer (both empty where there is
-   none). All that is compared runs in turn, a twentieth of a second each, in each of the rounds; a figure is the median
-   of the rounds, its spread half of what lies between the slowest and the fastest. gcp is measured again beside each
-   peer, as a core does not run alike beside all of them. FLOPs include padding, for all alike. At the end, what gcp
-   promises of these figures (gates.h), met or not. */
+   keeps the layers whose names hold TEXT. Prints a table and writes kernels.csv:
+   layer,pass,threads,gcp_gflops,peak_gflops,peer,peer_gflops, a line per peer (both empty where there is none). All
+   that is compared runs in turn, a twentieth of a second each, in each of the rounds; a figure is the median of the rounds,
+   its spread half of what lies between the slowest and the fastest. gcp is measured again beside each peer, as a core
+   does not run alike beside all of them. FLOPs include padding, for all alike. At the end, what gcp promises of these
+   figures (gates.h), met or not. */
 #define _POSIX_C_SOURCE 200809L
 #define GCP_STATIC
 #define GCP_IMPLEMENTATION
@@ -299,11 +299,27 @@ static options options_of(int argc, char **argv)
     return o;
 }
 
+/* Another tree's kernels, or those that are installed. */
+static void start_peers(const options *o)
+{
+    char threads[16];
+    if (o->old) {
+        old_load(o->old, target.threads);
+        return;
+    }
+    snprintf(threads, sizeof threads, "%d", target.threads);
+    torch_runs =
+        o->python && peer_start(&torch, o->python, BENCH_PEERS "/torch_layers.py", (char *[]){ threads, NULL });
+    if (o->python && !torch_runs) fprintf(stderr, "kernels: %s has no torch\n", o->python);
+    if (torch_runs) printf("PyTorch %s\n", torch.version);
+    dnn_say();
+    blas_say();
+}
+
 int main(int argc, char **argv)
 {
     const options o = options_of(argc, argv);
     const gcp_target wish = { .threads = o.threads };
-    char threads[16];
     target = gcpi_target_of(&wish);
     par = gcpi_par_of(&target, GCP_STORE_REAL);
 #ifdef _OPENMP
@@ -312,13 +328,7 @@ int main(int argc, char **argv)
     registers = filled(2048 * (size_t)target.threads);
     csv = table_open("kernels", o.out, "kernels.csv");
     signal(SIGPIPE, SIG_IGN);
-    snprintf(threads, sizeof threads, "%d", target.threads);
-    if (o.old) old_load(o.old, target.threads);
-    const int asked = !o.old && o.python;
-    torch_runs = asked && peer_start(&torch, o.python, BENCH_PEERS "/torch_layers.py", (char *[]){ threads, NULL });
-    if (asked && !torch_runs) fprintf(stderr, "kernels: %s has no torch\n", o.python);
-    if (torch_runs) printf("PyTorch %s\n", torch.version);
-    if (!o.old) dnn_say(), blas_say();
+    start_peers(&o);
     fprintf(csv, "layer,pass,threads,gcp_gflops,peak_gflops,peer,peer_gflops\n");
     printf("%d thread(s); gcp's GFLOP/s beside the first peer (share of the FMA peak measured beside them) | each "
            "peer's, gcp's beside it: gcp over it\n"
