@@ -6,10 +6,10 @@
    --torch names a Python that has torch; --old another tree's kernels (old.c), which then are the only peer; --only
    keeps the layers whose names hold TEXT. Prints a table and writes kernels.csv:
    layer,pass,threads,gcp_gflops,peak_gflops,peer,peer_gflops, a line per peer (both empty where there is none). All
-   that is compared runs in turn, a twentieth of a second each, in each of the rounds; a figure is the median of the rounds,
-   its spread half of what lies between the slowest and the fastest. gcp is measured again beside each peer, as a core
-   does not run alike beside all of them. FLOPs include padding, for all alike. At the end, what gcp promises of these
-   figures (gates.h), met or not. */
+   that is compared runs in turn, a twentieth of a second each, in each of the rounds; a figure is the median of the
+   rounds, its spread half of what lies between the slowest and the fastest. gcp is measured again beside each peer, as
+   a core does not run alike beside all of them. FLOPs include padding, for all alike. At the end, what gcp promises of
+   these figures (gates.h), met or not. */
 #define _POSIX_C_SOURCE 200809L
 #define GCP_STATIC
 #define GCP_IMPLEMENTATION
