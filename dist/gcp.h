@@ -5490,7 +5490,7 @@ static void gcpi_outer_block_plan(gcpi_outer *o)
 static int gcpi_outer_splits(const gcpi_outer *o)
 {
     int most = (int)GCPI_MIN(GCPI_MIN(o->v.chunks, (ptrdiff_t)GCPI_TASKS), GCPI_PARTIAL_MAX / o->sum);
-    for (int n = most; n > 0 && n >= most / 2; n--)
+    for (int n = most; n > most / 2; n--)
         if (o->v.chunks % n == 0) return n;
     return gcpi_max(1, most);
 }
@@ -11945,14 +11945,44 @@ GCPI_WARM
 
 /* Blocks of attention: sizes, a worker's room, rows of scores. */
 
-enum { GCPI_ATTENTION_ROWS = 64, GCPI_ATTENTION_KEYS = 256, GCPI_ATTENTION_WHOLE = 65536 };
+enum {
+    GCPI_ATTENTION_STEP = 64,      /* causal: rows of a block, and steps of its keys; else the least rows of a block, */
+    GCPI_ATTENTION_ROWS = 256,     /* and the most, */
+    GCPI_ATTENTION_TASKS = 32,     /* where blocks are enough for threads; */
+    GCPI_ATTENTION_KEYS = 256,     /* keys of a block, in backward of long ones: */
+    GCPI_ATTENTION_WHOLE = 65536,  /* dk and dv, and a block of scores, of more values */
+    GCPI_ATTENTION_HELD = 262144   /* values of dq that a task may hold; see gcpi_attention_once */
+};
 
 /* Sizes of a call. d, e: channels of a head of q and k, and of v; group: heads of q that share one of k and v. */
 typedef struct gcpi_attention {
     int n, rows, keys, heads, kv, group, d, e, causal, lengths, bias, biases;
+    int block;                 /* rows of a block */
     int tile;                  /* keys of a block in backward: all of them, or GCPI_ATTENTION_KEYS */
     gcp_real scale;
 } gcpi_attention;
+
+/* Rows of a block. Each packs its keys again: many rows, where their scores fit L2 and blocks are enough. A causal
+   block computes scores that none of its rows sees: few. No sum depends on it. */
+static int gcpi_attention_rows_of(const gcpi_attention *a)
+{
+    const double heads = (double)a->n * a->heads;
+    int most = a->causal ? 0 : gcpi_min(GCPI_ATTENTION_ROWS, GCPI_ATTENTION_WHOLE / a->tile);
+    while (most > GCPI_ATTENTION_STEP && heads * gcpi_ceil(a->rows, most) < GCPI_ATTENTION_TASKS) most /= 2;
+    return gcpi_even(a->rows, gcpi_max(most, GCPI_ATTENTION_STEP));
+}
+
+/* From row to row of scores: whole lines. */
+static ptrdiff_t gcpi_attention_pitch(int keys) { return (ptrdiff_t)gcpi_ceil(keys, GCPI_LINE) * GCPI_LINE; }
+
+/* Whether backward makes dq with dk and dv, by five products in place of seven: then a task is a head of k and v, which
+   may leave threads idle, and holds all of its dq where keys come in several blocks. No sum depends on it. */
+static int gcpi_attention_once(const gcpi_attention *a, const gcp_target *target)
+{
+    const double tasks = (double)a->n * a->kv, threads = target->threads;
+    return a->tile == a->keys || (!a->bias && (double)a->group * a->rows * a->d <= GCPI_ATTENTION_HELD &&
+                                  5 * ceil(tasks / threads) * threads <= 7 * tasks);
+}
 
 /* At most what an int holds: gcpi_attention_shape refuses more. */
 static int gcpi_tokens(gcp_shape s) { return (int)GCPI_MIN((int64_t)s.d[1] * s.d[2], (int64_t)INT32_MAX); }
@@ -11967,10 +11997,11 @@ static gcpi_attention gcpi_attention_of(const gcpi_attributes *attributes, const
     a.scale = (gcp_real)attributes->attention.scale;
     a.tile = a.keys;
     if ((int64_t)a.keys * (a.d + a.e) > GCPI_ATTENTION_WHOLE) a.tile = GCPI_MIN(a.keys, (int)GCPI_ATTENTION_KEYS);
+    a.block = gcpi_attention_rows_of(&a);
     return a;
 }
 
-/* Whether a block leaves out keys that none of its rows sees, in steps of GCPI_ATTENTION_ROWS: not where each weight of
+/* Whether a block leaves out keys that none of its rows sees, in steps of GCPI_ATTENTION_STEP: not where each weight of
    a bias gets a gradient. */
 static int gcpi_attention_cuts(const gcpi_attention *a) { return a->causal && !a->bias; }
 
@@ -12004,7 +12035,7 @@ static gcpi_attention_room gcpi_attention_room_of(const gcpi_attention *a, const
                                                   int backward)
 {
     const gcpi_attention_pars pars = gcpi_attention_pars_of(a, target, store);
-    const int step = GCPI_ATTENTION_ROWS, r = GCPI_MIN(a->rows, step), last = (a->rows - 1) % r + 1,
+    const int step = GCPI_ATTENTION_STEP, r = a->block, last = (a->rows - 1) % r + 1,
               k = backward ? a->tile : GCPI_MIN(a->keys, (int)GCPI_ATTENTION_KEYS);
     const size_t values = sizeof(gcp_real);
     gcpi_attention_room room;
@@ -12018,9 +12049,11 @@ static gcpi_attention_room gcpi_attention_room_of(const gcpi_attention *a, const
         if (m == r) break;
     }
     room.scratch = (ptrdiff_t)gcpi_round(most, 64);
-    room.scores = (ptrdiff_t)gcpi_round((size_t)r * (size_t)k * values, 64);
-    room.sums = (ptrdiff_t)gcpi_round(((size_t)(backward ? k : r) * (size_t)(a->d + a->e) + (size_t)r * (size_t)a->d +
-                                       (size_t)r) * values + (size_t)r * sizeof(double), 64);
+    room.scores = (ptrdiff_t)gcpi_round((size_t)r * (size_t)gcpi_attention_pitch(k) * values, 64);
+    const size_t dq = (a->tile < a->keys && gcpi_attention_once(a, target) ? (size_t)a->group * (size_t)a->rows
+                                                                           : (size_t)r) * (size_t)a->d,
+                 sums = backward ? (size_t)k * (size_t)(a->d + a->e) + dq : (size_t)r * (size_t)(a->e + 1);
+    room.sums = (ptrdiff_t)gcpi_round(sums * values + (backward ? 0 : (size_t)r * sizeof(double)), 64);
     room.results = store && backward ? (ptrdiff_t)gcpi_round((size_t)r * (size_t)a->e * values, 64) : 0;
     room.bytes = room.scratch + 2 * room.scores + room.sums + 2 * room.results;
     return room;
@@ -12116,7 +12149,7 @@ typedef struct gcpi_attention_job {
     gcpi_attention a;
     gcpi_attention_room room;
     gcpi_attention_pars pars;
-    int blocks;                            /* of rows, or of keys */
+    int blocks, once;                      /* of rows, or of keys; see gcpi_attention_once */
 } gcpi_attention_job;
 
 static gcpi_attention_job gcpi_attention_job_of(const gcp_call *c, int backward)
@@ -12128,7 +12161,7 @@ static gcpi_attention_job gcpi_attention_job_of(const gcp_call *c, int backward)
     j.a = gcpi_attention_of(gcpi_attr(c->attributes), in);
     j.room = gcpi_attention_room_of(&j.a, c->target, c->store, backward);
     j.pars = gcpi_attention_pars_of(&j.a, c->target, c->store);
-    j.blocks = 0;
+    j.blocks = j.once = 0;
     return j;
 }
 /* The part of a tensor that belongs to a sample's head of `width` channels, from a token on. */
@@ -12165,14 +12198,14 @@ static gcpi_attention_block gcpi_attention_block_at(const gcpi_attention_job *j,
     gcpi_attention_block b;
     memset(&b, 0, sizeof b);
     b.a = a; b.target = j->call->target;
-    b.first = row; b.rows = GCPI_MIN(a->rows - row, (int)GCPI_ATTENTION_ROWS);
+    b.first = row; b.rows = GCPI_MIN(a->rows - row, a->block);
     b.end = gcpi_attention_end(j, sample);
     b.from = key; b.keys = GCPI_MIN(a->keys - key, keys);
     if (gcpi_attention_cuts(a)) {
-        const int seen = gcpi_attention_last(a, row + b.rows, a->keys) - key, step = GCPI_ATTENTION_ROWS;
+        const int seen = gcpi_attention_last(a, row + b.rows, a->keys) - key, step = GCPI_ATTENTION_STEP;
         b.keys = GCPI_MIN(b.keys, GCPI_MAX(1, gcpi_ceil(seen, step)) * step);
     }
-    b.pitch = b.keys;
+    b.pitch = gcpi_attention_pitch(b.keys);
     b.scores = (gcp_real *)(void *)(room + j->room.scratch);
     b.gradients = (gcp_real *)(void *)(room + j->room.scratch + j->room.scores);
     if (a->bias) {
@@ -12191,11 +12224,11 @@ static void gcpi_attention_scores(const gcpi_attention_job *j, const gcpi_attent
               scratch, &j->pars.par);
 }
 
-/* Rows of from, times scale, are stored or added. */
-GCPI_LOOP void gcpi_attention_scale(gcp_real *to, ptrdiff_t pitch, int accumulate, const gcp_real *from, int rows,
-                                    int width, gcp_real scale)
+/* Rows of from, `step` values apart, times scale, are stored or added. */
+GCPI_LOOP void gcpi_attention_scale(gcp_real *to, ptrdiff_t pitch, int accumulate, const gcp_real *from, ptrdiff_t step,
+                                    int rows, int width, gcp_real scale)
 {
-    for (int r = 0; r < rows; r++, to += pitch, from += width) {
+    for (int r = 0; r < rows; r++, to += pitch, from += step) {
         if (accumulate) GCPI_EACH for (int i = 0; i < width; i++) to[i] += from[i] * scale;
         else GCPI_EACH for (int i = 0; i < width; i++) to[i] = from[i] * scale;
     }
@@ -12205,13 +12238,13 @@ static void gcpi_attention_store(const gcpi_attention_job *j, gcpi_array to, ptr
 {
     const gcpi_halves *h = gcpi_halves_of(j->pars.par.isa);
     gcp_real part[GCPI_PIECE];
-    if (!to.half) gcpi_attention_scale((gcp_real *)to.at, pitch, accumulate, from, rows, width, scale);
+    if (!to.half) gcpi_attention_scale((gcp_real *)to.at, pitch, accumulate, from, width, rows, width, scale);
     for (int r = 0; to.half && r < rows; r++)
         for (int i = 0, n; i < width; i += n) {
             const gcpi_array there = gcpi_array_at(to, r * pitch + i);
             n = GCPI_MIN(width - i, (int)GCPI_PIECE);
             if (accumulate) gcpi_array_load(h, there, 0, part, 0, 1, n);
-            gcpi_attention_scale(part, 0, accumulate, from + (ptrdiff_t)r * width + i, 1, n, scale);
+            gcpi_attention_scale(part, 0, accumulate, from + (ptrdiff_t)r * width + i, 0, 1, n, scale);
             gcpi_array_store(h, there, 0, part, 0, 1, n);
         }
 }
@@ -12220,8 +12253,8 @@ static void gcpi_attention_task(void *arg, int index, int worker)
     const gcpi_attention_job *j = (const gcpi_attention_job *)arg;
     const gcpi_attention *a = &j->a;
     const gcp_call *c = j->call;
-    const int row = index % j->blocks * GCPI_ATTENTION_ROWS, head = index / j->blocks % a->heads,
-              sample = index / j->blocks / a->heads, rows = GCPI_MIN(a->rows - row, (int)GCPI_ATTENTION_ROWS);
+    const int row = index % j->blocks * a->block, head = index / j->blocks % a->heads,
+              sample = index / j->blocks / a->heads, rows = GCPI_MIN(a->rows - row, a->block);
     unsigned char *room = (unsigned char *)c->workspace + worker * j->room.bytes;
     double *sum = (double *)(void *)(room + j->room.scratch + 2 * j->room.scores);
     gcp_real *top = (gcp_real *)(void *)(sum + rows), *result = top + rows;
@@ -12248,7 +12281,7 @@ static void gcpi_attention_task(void *arg, int index, int worker)
 static void gcpi_attention_forward(const gcp_call *c)
 {
     gcpi_attention_job j = gcpi_attention_job_of(c, 0);
-    j.blocks = gcpi_ceil(j.a.rows, GCPI_ATTENTION_ROWS);
+    j.blocks = gcpi_ceil(j.a.rows, j.a.block);
     gcpi_parallel(c->target, j.a.n * j.a.heads * j.blocks, gcpi_attention_task, &j);
 }
 
@@ -12292,7 +12325,7 @@ static void gcpi_attention_rows_back(const gcpi_attention_job *j, const gcpi_att
     const gcp_view *k = &c->in[1], *db = a->bias ? &c->din[a->bias] : NULL;
     if (db && db->data)
         gcpi_attention_scale(gcpi_attention_bias(j, db, sample, head, b->first, b->from), db->pitch,
-                             db->accumulate || sample >= a->biases, b->gradients, b->rows, b->keys, 1);
+                             db->accumulate || sample >= a->biases, b->gradients, b->pitch, b->rows, b->keys, 1);
     if (c->din[0].data)
         gcpi_gemm(0, 0, b->rows, a->d, b->keys, gcpi_reals(b->gradients), b->pitch,
                   gcpi_head(k, sample, b->from, head / a->group, a->d), k->pitch, NULL, gcpi_reals(dq), a->d,
@@ -12307,33 +12340,44 @@ static void gcpi_attention_dq_store(const gcpi_attention_job *j, int sample, int
                              j->a.scale);
 }
 
-/* One task: a sample's head of k and v, and a block of its keys. Where that is all of them, dq is made, too. */
+/* What a worker sums: dk, dv of a block of keys, dq. */
+static gcp_real *gcpi_attention_sums(const gcpi_attention_job *j, unsigned char *room)
+{
+    return (gcp_real *)(void *)(room + j->room.scratch + 2 * j->room.scores);
+}
+/* Adds what a block of rows gives to dk and dv; to dq, where it is made here, too. */
+static void gcpi_attention_block_back(const gcpi_attention_job *j, int sample, int head, int row, int key, gcp_real *dk,
+                                      gcp_real *dv, gcp_real *dq, unsigned char *room)
+{
+    const gcpi_attention *a = &j->a;
+    const gcp_call *c = j->call;
+    const gcp_view *dy = &c->dout[0], *q = &c->in[0];
+    const gcpi_attention_block b = gcpi_attention_back(j, sample, head, row, key, room);
+    if (c->din[2].data)
+        gcpi_gemm(1, 0, b.keys, a->e, b.rows, gcpi_reals(b.scores), b.pitch, gcpi_head(dy, sample, row, head, a->e),
+                  dy->pitch, NULL, gcpi_reals(dv), a->e, 1, room, &j->pars.inner);
+    if (c->din[1].data)
+        gcpi_gemm(1, 0, b.keys, a->d, b.rows, gcpi_reals(b.gradients), b.pitch, gcpi_head(q, sample, row, head, a->d),
+                  q->pitch, NULL, gcpi_reals(dk), a->d, 1, room, &j->pars.inner);
+    if (j->once) gcpi_attention_rows_back(j, &b, sample, head, dq, room);
+}
+/* A sample's head of k and v, and a block of its keys. once: dq is stored with the last block that its rows see. */
 static void gcpi_attention_keys_back(const gcpi_attention_job *j, int sample, int kv, int key, unsigned char *room)
 {
     const gcpi_attention *a = &j->a;
     const gcp_call *c = j->call;
     const int keys = GCPI_MIN(a->keys - key, a->tile), whole = a->tile == a->keys;
-    gcp_real *dq = (gcp_real *)(void *)(room + j->room.scratch + 2 * j->room.scores),
-             *dk = dq + (ptrdiff_t)GCPI_MIN(a->rows, (int)GCPI_ATTENTION_ROWS) * a->d,
-             *dv = dk + (ptrdiff_t)keys * a->d;
+    gcp_real *dk = gcpi_attention_sums(j, room), *dv = dk + (ptrdiff_t)keys * a->d,
+             *all = dk + (ptrdiff_t)a->tile * (a->d + a->e);
     memset(dk, 0, (size_t)keys * (size_t)(a->d + a->e) * sizeof *dk);
     for (int head = kv * a->group; head < (kv + 1) * a->group; head++)
-        for (int row = 0; row < a->rows; row += GCPI_ATTENTION_ROWS) {
-            const int rows = GCPI_MIN(a->rows - row, (int)GCPI_ATTENTION_ROWS);
-            if (!whole && gcpi_attention_last(a, row + rows, gcpi_attention_end(j, sample)) <= key) continue;
-            gcpi_attention_block b = gcpi_attention_back(j, sample, head, row, key, room);
-            const gcp_view *dy = &c->dout[0], *q = &c->in[0];
-            if (c->din[2].data)
-                gcpi_gemm(1, 0, b.keys, a->e, rows, gcpi_reals(b.scores), b.pitch,
-                          gcpi_head(dy, sample, row, head, a->e), dy->pitch, NULL, gcpi_reals(dv), a->e, 1, room,
-                          &j->pars.inner);
-            if (c->din[1].data)
-                gcpi_gemm(1, 0, b.keys, a->d, rows, gcpi_reals(b.gradients), b.pitch,
-                          gcpi_head(q, sample, row, head, a->d), q->pitch, NULL, gcpi_reals(dk), a->d, 1, room,
-                          &j->pars.inner);
-            if (!whole) continue;
-            gcpi_attention_rows_back(j, &b, sample, head, dq, room);
-            gcpi_attention_dq_store(j, sample, head, row, rows, dq);
+        for (int row = 0; row < a->rows; row += a->block) {
+            const int rows = GCPI_MIN(a->rows - row, a->block),
+                      last = gcpi_attention_last(a, row + rows, gcpi_attention_end(j, sample)), end = gcpi_max(last, 1);
+            gcp_real *dq = all + (j->once && !whole ? ((ptrdiff_t)(head - kv * a->group) * a->rows + row) * a->d : 0);
+            if (last > key || whole) gcpi_attention_block_back(j, sample, head, row, key, dk, dv, dq, room);
+            else if (j->once && key == 0) memset(dq, 0, (size_t)rows * (size_t)a->d * sizeof *dq);
+            if (j->once && end > key && end <= key + keys) gcpi_attention_dq_store(j, sample, head, row, rows, dq);
         }
     const gcp_view *to[2] = { &c->din[1], &c->din[2] };
     const gcp_real *from[2] = { dk, dv }, scale[2] = { a->scale, 1 };
@@ -12347,9 +12391,9 @@ static void gcpi_attention_keys_back(const gcpi_attention_job *j, int sample, in
 static void gcpi_attention_queries_back(const gcpi_attention_job *j, int sample, int head, int row, unsigned char *room)
 {
     const gcpi_attention *a = &j->a;
-    const int rows = GCPI_MIN(a->rows - row, (int)GCPI_ATTENTION_ROWS);
+    const int rows = GCPI_MIN(a->rows - row, a->block);
     const int last = a->bias ? a->keys : gcpi_attention_last(a, row + rows, gcpi_attention_end(j, sample));
-    gcp_real *dq = (gcp_real *)(void *)(room + j->room.scratch + 2 * j->room.scores);
+    gcp_real *dq = gcpi_attention_sums(j, room);
     for (int key = 0; key == 0 || key < last; key += a->tile) {
         gcpi_attention_block b = gcpi_attention_back(j, sample, head, row, key, room);
         gcpi_attention_rows_back(j, &b, sample, head, dq, room);
@@ -12365,30 +12409,34 @@ static int gcpi_attention_samples(const gcpi_attention_job *j)
 static void gcpi_attention_keys_task(void *arg, int index, int worker)
 {
     const gcpi_attention_job *j = (const gcpi_attention_job *)arg;
-    const int block = index % j->blocks, kv = index / j->blocks % j->a.kv, first = index / j->blocks / j->a.kv,
-              together = j->a.tile == j->a.keys ? gcpi_attention_samples(j) : 1;
+    const gcpi_attention *a = &j->a;
+    const int block = index % j->blocks, kv = index / j->blocks % a->kv, first = index / j->blocks / a->kv,
+              together = a->tile == a->keys ? gcpi_attention_samples(j) : 1;
+    unsigned char *room = (unsigned char *)j->call->workspace + worker * j->room.bytes;
     for (int i = 0; i < together; i++)
-        gcpi_attention_keys_back(j, first + i * j->a.biases, kv, block * j->a.tile,
-                                 (unsigned char *)j->call->workspace + worker * j->room.bytes);
+        for (int key = block * a->tile; key < (j->once ? a->keys : (block + 1) * a->tile); key += a->tile)
+            gcpi_attention_keys_back(j, first + i * a->biases, kv, key, room);
 }
 static void gcpi_attention_queries_task(void *arg, int index, int worker)
 {
     const gcpi_attention_job *j = (const gcpi_attention_job *)arg;
     const int block = index % j->blocks, head = index / j->blocks % j->a.heads, first = index / j->blocks / j->a.heads;
     for (int i = 0; i < gcpi_attention_samples(j); i++)
-        gcpi_attention_queries_back(j, first + i * j->a.biases, head, block * GCPI_ATTENTION_ROWS,
+        gcpi_attention_queries_back(j, first + i * j->a.biases, head, block * j->a.block,
                                     (unsigned char *)j->call->workspace + worker * j->room.bytes);
 }
 static void gcpi_attention_backward(const gcp_call *c)
 {
     gcpi_attention_job j = gcpi_attention_job_of(c, 1);
     const int whole = j.a.tile == j.a.keys, together = gcpi_attention_samples(&j);
+    const void *dq = c->din[0].data;
     /* dq comes first: where q and k are one tensor, dk is added to it */
-    j.blocks = gcpi_ceil(j.a.rows, GCPI_ATTENTION_ROWS);
-    if (!whole && (c->din[0].data || (j.a.bias && c->din[j.a.bias].data)))
+    j.once = whole || (dq && dq != c->din[1].data && dq != c->din[2].data && gcpi_attention_once(&j.a, c->target));
+    j.blocks = gcpi_ceil(j.a.rows, j.a.block);
+    if (!j.once && (dq || (j.a.bias && c->din[j.a.bias].data)))
         gcpi_parallel(c->target, j.a.n / together * j.a.heads * j.blocks, gcpi_attention_queries_task, &j);
-    j.blocks = gcpi_ceil(j.a.keys, j.a.tile);
-    if (whole || c->din[1].data || c->din[2].data)
+    j.blocks = j.once ? 1 : gcpi_ceil(j.a.keys, j.a.tile);
+    if (j.once || c->din[1].data || c->din[2].data)
         gcpi_parallel(c->target, (whole ? j.a.n / together : j.a.n) * j.a.kv * j.blocks, gcpi_attention_keys_task, &j);
 }
 
@@ -12433,8 +12481,9 @@ static void gcpi_attention_cost(const gcp_cost_call *c, gcp_cost *cost)
 {
     const gcpi_attention a = gcpi_attention_of(gcpi_attr(c->attributes), c->in);
     const double one = 2.0 * a.n * a.heads * a.rows * a.keys * (a.causal ? 0.5 : 1);
-    const double keys = one * (2 * a.d + 2 * a.e), again = a.tile == a.keys ? one * a.d : one * (2 * a.d + a.e);
-    cost->flops = c->backward ? keys + again : one * (a.d + a.e);
+    const double keys = one * (2 * a.d + 2 * a.e),
+                 rows = gcpi_attention_once(&a, c->target) ? one * a.d : one * (2 * a.d + a.e);
+    cost->flops = c->backward ? keys + rows : one * (a.d + a.e);
     cost->workspace =
         (size_t)gcpi_attention_room_of(&a, c->target, c->store, c->backward).bytes * (size_t)c->target->threads;
 }

@@ -1,6 +1,7 @@
 /* Attention against its definition, computed in double a row at a time: results and the gradients of q, k, v and the
    bias, for more rows and keys than a block has, fewer heads of k and v, lengths, causal or not, a bias for all samples
-   or for each. And its bits: by one thread and three, on every instruction set as often as asked. */
+   or for each. And its bits: by one thread and three, on every instruction set as often as asked. Of long keys one
+   thread makes dq with dk and dv, three make it apart. */
 #include <stdint.h>
 #include <stdlib.h>
 #include "support/check.h"
@@ -184,7 +185,8 @@ int main(void)
         { 1, 330, 330, 2, 1, 40, 24, 1, 0, 0, 0 }, { 2, 1, 1, 3, 1, 1, 1, 0, 0, 0, 0 },
         { 1, 64, 256, 1, 1, 8, 8, 1, 0, 0, 0 },    { 2, 40, 40, 2, 2, 12, 12, 1, 0, 0, 1 },
         { 1, 520, 520, 1, 1, 72, 72, 0, 1, 1, 1 },  { 4, 70, 70, 2, 1, 8, 6, 0, 0, 2, 0 },
-        { 4, 70, 600, 2, 2, 72, 64, 0, 0, 2, 0 },
+        { 4, 70, 600, 2, 2, 72, 64, 0, 0, 2, 0 },  { 2, 300, 600, 4, 2, 72, 64, 0, 1, 0, 0 },
+        { 2, 700, 600, 4, 2, 72, 64, 1, 1, 0, 0 }, { 1, 520, 520, 1, 1, 72, 72, 1, 0, 0, 1 },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         open_case(&cases[i]);

@@ -1,13 +1,43 @@
 /* Blocks of attention: sizes, a worker's room, rows of scores. */
 
-enum { GCPI_ATTENTION_ROWS = 64, GCPI_ATTENTION_KEYS = 256, GCPI_ATTENTION_WHOLE = 65536 };
+enum {
+    GCPI_ATTENTION_STEP = 64,      /* causal: rows of a block, and steps of its keys; else the least rows of a block, */
+    GCPI_ATTENTION_ROWS = 256,     /* and the most, */
+    GCPI_ATTENTION_TASKS = 32,     /* where blocks are enough for threads; */
+    GCPI_ATTENTION_KEYS = 256,     /* keys of a block, in backward of long ones: */
+    GCPI_ATTENTION_WHOLE = 65536,  /* dk and dv, and a block of scores, of more values */
+    GCPI_ATTENTION_HELD = 262144   /* values of dq that a task may hold; see gcpi_attention_once */
+};
 
 /* Sizes of a call. d, e: channels of a head of q and k, and of v; group: heads of q that share one of k and v. */
 typedef struct gcpi_attention {
     int n, rows, keys, heads, kv, group, d, e, causal, lengths, bias, biases;
+    int block;                 /* rows of a block */
     int tile;                  /* keys of a block in backward: all of them, or GCPI_ATTENTION_KEYS */
     gcp_real scale;
 } gcpi_attention;
+
+/* Rows of a block. Each packs its keys again: many rows, where their scores fit L2 and blocks are enough. A causal
+   block computes scores that none of its rows sees: few. No sum depends on it. */
+static int gcpi_attention_rows_of(const gcpi_attention *a)
+{
+    const double heads = (double)a->n * a->heads;
+    int most = a->causal ? 0 : gcpi_min(GCPI_ATTENTION_ROWS, GCPI_ATTENTION_WHOLE / a->tile);
+    while (most > GCPI_ATTENTION_STEP && heads * gcpi_ceil(a->rows, most) < GCPI_ATTENTION_TASKS) most /= 2;
+    return gcpi_even(a->rows, gcpi_max(most, GCPI_ATTENTION_STEP));
+}
+
+/* From row to row of scores: whole lines. */
+static ptrdiff_t gcpi_attention_pitch(int keys) { return (ptrdiff_t)gcpi_ceil(keys, GCPI_LINE) * GCPI_LINE; }
+
+/* Whether backward makes dq with dk and dv, by five products in place of seven: then a task is a head of k and v, which
+   may leave threads idle, and holds all of its dq where keys come in several blocks. No sum depends on it. */
+static int gcpi_attention_once(const gcpi_attention *a, const gcp_target *target)
+{
+    const double tasks = (double)a->n * a->kv, threads = target->threads;
+    return a->tile == a->keys || (!a->bias && (double)a->group * a->rows * a->d <= GCPI_ATTENTION_HELD &&
+                                  5 * ceil(tasks / threads) * threads <= 7 * tasks);
+}
 
 /* At most what an int holds: gcpi_attention_shape refuses more. */
 static int gcpi_tokens(gcp_shape s) { return (int)GCPI_MIN((int64_t)s.d[1] * s.d[2], (int64_t)INT32_MAX); }
@@ -22,10 +52,11 @@ static gcpi_attention gcpi_attention_of(const gcpi_attributes *attributes, const
     a.scale = (gcp_real)attributes->attention.scale;
     a.tile = a.keys;
     if ((int64_t)a.keys * (a.d + a.e) > GCPI_ATTENTION_WHOLE) a.tile = GCPI_MIN(a.keys, (int)GCPI_ATTENTION_KEYS);
+    a.block = gcpi_attention_rows_of(&a);
     return a;
 }
 
-/* Whether a block leaves out keys that none of its rows sees, in steps of GCPI_ATTENTION_ROWS: not where each weight of
+/* Whether a block leaves out keys that none of its rows sees, in steps of GCPI_ATTENTION_STEP: not where each weight of
    a bias gets a gradient. */
 static int gcpi_attention_cuts(const gcpi_attention *a) { return a->causal && !a->bias; }
 
@@ -59,7 +90,7 @@ static gcpi_attention_room gcpi_attention_room_of(const gcpi_attention *a, const
                                                   int backward)
 {
     const gcpi_attention_pars pars = gcpi_attention_pars_of(a, target, store);
-    const int step = GCPI_ATTENTION_ROWS, r = GCPI_MIN(a->rows, step), last = (a->rows - 1) % r + 1,
+    const int step = GCPI_ATTENTION_STEP, r = a->block, last = (a->rows - 1) % r + 1,
               k = backward ? a->tile : GCPI_MIN(a->keys, (int)GCPI_ATTENTION_KEYS);
     const size_t values = sizeof(gcp_real);
     gcpi_attention_room room;
@@ -73,9 +104,11 @@ static gcpi_attention_room gcpi_attention_room_of(const gcpi_attention *a, const
         if (m == r) break;
     }
     room.scratch = (ptrdiff_t)gcpi_round(most, 64);
-    room.scores = (ptrdiff_t)gcpi_round((size_t)r * (size_t)k * values, 64);
-    room.sums = (ptrdiff_t)gcpi_round(((size_t)(backward ? k : r) * (size_t)(a->d + a->e) + (size_t)r * (size_t)a->d +
-                                       (size_t)r) * values + (size_t)r * sizeof(double), 64);
+    room.scores = (ptrdiff_t)gcpi_round((size_t)r * (size_t)gcpi_attention_pitch(k) * values, 64);
+    const size_t dq = (a->tile < a->keys && gcpi_attention_once(a, target) ? (size_t)a->group * (size_t)a->rows
+                                                                           : (size_t)r) * (size_t)a->d,
+                 sums = backward ? (size_t)k * (size_t)(a->d + a->e) + dq : (size_t)r * (size_t)(a->e + 1);
+    room.sums = (ptrdiff_t)gcpi_round(sums * values + (backward ? 0 : (size_t)r * sizeof(double)), 64);
     room.results = store && backward ? (ptrdiff_t)gcpi_round((size_t)r * (size_t)a->e * values, 64) : 0;
     room.bytes = room.scratch + 2 * room.scores + room.sums + 2 * room.results;
     return room;
