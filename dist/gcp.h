@@ -2973,7 +2973,7 @@ enum {
     GCPI_OUTER_BESIDE = 12, /* for narrow tiles, which read each line more often: so few that they stay in L1, */
     GCPI_PACK_PIECE = 16,   /* copied from so many pixels, or rows of w, at a time; */
     GCPI_OUTER_SHORT = 128, /* and pixels of a chunk whose rows are read in place from L1 */
-    GCPI_COPY_AHEAD = 8,    /* rows that are prefetched before they are copied */
+    GCPI_COPY_AHEAD = 16,   /* rows that are prefetched before they are copied; of wide panels half as many */
     GCPI_OUTER_COPY = 24,   /* products that take as long as copying a value */
     GCPI_OUTER_PLAIN = 64,  /* up to so many channels of dy are read in place, */
     GCPI_OUTER_FEW = 24,    /* and on cores that fetch many lines at once */
@@ -3144,11 +3144,12 @@ typedef void gcpi_stripper(const gcpi_strip *s);
     TARGET static void NAME(gcp_real *to, const gcp_real *from, ptrdiff_t rows, ptrdiff_t pitch,              \
                                      ptrdiff_t width)                                                                  \
     {                                                                                                                  \
-        const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real));                                           \
+        const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real)),                                           \
+                        ahead = GCPI_COPY_AHEAD / (sizeof(VEC) < 64 ? 1 : 2) * pitch;                                  \
         for (ptrdiff_t r = 0; r < rows; r++, from += pitch, to += width)                                               \
             for (ptrdiff_t j = 0; j < width; j += lanes) {                                                             \
                 ptrdiff_t at = GCPI_MIN(j, width - lanes);                                                             \
-                GCPI_PREFETCH_READ(from + GCPI_COPY_AHEAD * pitch + at);                                               \
+                GCPI_PREFETCH_READ(from + ahead + at);                                                                 \
                 *(VEC *)(to + at) = *(const VEC *)(from + at);                                                         \
             }                                                                                                          \
     }
