@@ -137,6 +137,7 @@ static int calls_for(double (*seconds)(int))
 /* One open rival and gcp in turn, and the peak: beside what it is compared with, as a core that was idle takes its time
    to reach it. */
 static double peak_seen;
+static int measured, moved;                                    /* moved: gcp's rates spread by more than a tenth */
 static void measure(double flops, const rival *r, figure *gcp, figure *other, double *most)
 {
     double rates[2][MOST_ROUNDS];
@@ -148,6 +149,7 @@ static void measure(double flops, const rival *r, figure *gcp, figure *other, do
         peak_seen = GCPI_MAX(peak_seen, *most);
     }
     *gcp = figure_of(rates[0]);
+    measured++, moved += gcp->spread > 0.1;
     if (r) *other = figure_of(rates[1]);
 }
 
@@ -343,7 +345,8 @@ int main(int argc, char **argv)
         if (strstr(name, o.only)) run_product(products[i], name);
     }
     if (!cell_count) { fprintf(stderr, "kernels: --only: no row has that in its name\n"); exit(1); }
-    printf("\n%.0f GFLOP/s FMA peak, the most of all rows\n", peak_seen);
+    printf("\n%.0f GFLOP/s FMA peak, the most of all rows; %d of %d measurements of gcp spread by more than 10 %%%s\n",
+           peak_seen, moved, measured, 4 * moved > measured ? ": others use this machine, measure again" : "");
     print_means();
     if (!o.old) print_gates();
     printf("\n%s/kernels.csv is written\n", o.out);

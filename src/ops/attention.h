@@ -176,9 +176,12 @@ static gcpi_attention_block gcpi_attention_back(const gcpi_attention_job *j, int
     gcpi_attention_again(&b);
     return b;
 }
-/* The gradient of the bias, and of q: of these rows, from the keys of block b. dq: sums so far. */
+/* dq of a block of rows, in sums so far: where it is kept, and its values from row to row. */
+typedef struct gcpi_attention_dq { gcp_real *at; ptrdiff_t pitch; } gcpi_attention_dq;
+
+/* The gradient of the bias, and of q: of these rows, from the keys of block b. */
 static void gcpi_attention_rows_back(const gcpi_attention_job *j, const gcpi_attention_block *b, int sample, int head,
-                                     gcp_real *dq, void *scratch)
+                                     gcpi_attention_dq dq, void *scratch)
 {
     const gcpi_attention *a = &j->a;
     const gcp_call *c = j->call;
@@ -188,7 +191,7 @@ static void gcpi_attention_rows_back(const gcpi_attention_job *j, const gcpi_att
                              db->accumulate || sample >= a->biases, b->gradients, b->pitch, b->rows, b->keys, 1);
     if (c->din[0].data)
         gcpi_gemm(0, 0, b->rows, a->d, b->keys, gcpi_reals(b->gradients), b->pitch,
-                  gcpi_head(k, sample, b->from, head / a->group, a->d), k->pitch, NULL, gcpi_reals(dq), a->d,
+                  gcpi_head(k, sample, b->from, head / a->group, a->d), k->pitch, NULL, gcpi_reals(dq.at), dq.pitch,
                   b->from > 0, scratch, &j->pars.inner);
 }
 static void gcpi_attention_dq_store(const gcpi_attention_job *j, int sample, int head, int row, int rows,
@@ -200,14 +203,14 @@ static void gcpi_attention_dq_store(const gcpi_attention_job *j, int sample, int
                              j->a.scale);
 }
 
-/* What a worker sums: dk, dv of a block of keys, dq. */
+/* What a worker sums: dk, dv of a block of keys, dq of a block of rows. */
 static gcp_real *gcpi_attention_sums(const gcpi_attention_job *j, unsigned char *room)
 {
     return (gcp_real *)(void *)(room + j->room.scratch + 2 * j->room.scores);
 }
 /* Adds what a block of rows gives to dk and dv; to dq, where it is made here, too. */
 static void gcpi_attention_block_back(const gcpi_attention_job *j, int sample, int head, int row, int key, gcp_real *dk,
-                                      gcp_real *dv, gcp_real *dq, unsigned char *room)
+                                      gcp_real *dv, gcpi_attention_dq dq, unsigned char *room)
 {
     const gcpi_attention *a = &j->a;
     const gcp_call *c = j->call;
@@ -221,24 +224,35 @@ static void gcpi_attention_block_back(const gcpi_attention_job *j, int sample, i
                   q->pitch, NULL, gcpi_reals(dk), a->d, 1, room, &j->pars.inner);
     if (j->once) gcpi_attention_rows_back(j, &b, sample, head, dq, room);
 }
-/* A sample's head of k and v, and a block of its keys. once: dq is stored with the last block that its rows see. */
+/* The rows from `row` on that meet the keys from `key` on. once: dq is summed in its tensor, and scaled with the last
+   keys that these rows see; where all keys come at once, it is summed in the room. */
+static void gcpi_attention_keys_rows(const gcpi_attention_job *j, int sample, int head, int row, int key, gcp_real *dk,
+                                     gcp_real *dv, unsigned char *room)
+{
+    const gcpi_attention *a = &j->a;
+    const gcp_view *d = &j->call->din[0];
+    const int rows = GCPI_MIN(a->rows - row, a->block), whole = a->tile == a->keys,
+              last = gcpi_attention_last(a, row + rows, gcpi_attention_end(j, sample)), end = gcpi_max(last, 1);
+    gcpi_attention_dq dq = { gcpi_attention_sums(j, room) + (ptrdiff_t)a->tile * (a->d + a->e), a->d };
+    if (j->once && !whole) dq.at = (gcp_real *)gcpi_head(d, sample, row, head, a->d).at, dq.pitch = d->pitch;
+    if (last > key || whole) gcpi_attention_block_back(j, sample, head, row, key, dk, dv, dq, room);
+    else if (j->once && key == 0)
+        for (int r = 0; r < rows; r++) memset(dq.at + r * dq.pitch, 0, (size_t)a->d * sizeof *dq.at);
+    if (whole) gcpi_attention_dq_store(j, sample, head, row, rows, dq.at);
+    else if (j->once && end > key && end <= key + a->tile)
+        gcpi_attention_scale(dq.at, dq.pitch, 0, dq.at, dq.pitch, rows, a->d, a->scale);
+}
+/* A sample's head of k and v, and a block of its keys. */
 static void gcpi_attention_keys_back(const gcpi_attention_job *j, int sample, int kv, int key, unsigned char *room)
 {
     const gcpi_attention *a = &j->a;
     const gcp_call *c = j->call;
-    const int keys = GCPI_MIN(a->keys - key, a->tile), whole = a->tile == a->keys;
-    gcp_real *dk = gcpi_attention_sums(j, room), *dv = dk + (ptrdiff_t)keys * a->d,
-             *all = dk + (ptrdiff_t)a->tile * (a->d + a->e);
+    const int keys = GCPI_MIN(a->keys - key, a->tile);
+    gcp_real *dk = gcpi_attention_sums(j, room), *dv = dk + (ptrdiff_t)keys * a->d;
     memset(dk, 0, (size_t)keys * (size_t)(a->d + a->e) * sizeof *dk);
     for (int head = kv * a->group; head < (kv + 1) * a->group; head++)
-        for (int row = 0; row < a->rows; row += a->block) {
-            const int rows = GCPI_MIN(a->rows - row, a->block),
-                      last = gcpi_attention_last(a, row + rows, gcpi_attention_end(j, sample)), end = gcpi_max(last, 1);
-            gcp_real *dq = all + (j->once && !whole ? ((ptrdiff_t)(head - kv * a->group) * a->rows + row) * a->d : 0);
-            if (last > key || whole) gcpi_attention_block_back(j, sample, head, row, key, dk, dv, dq, room);
-            else if (j->once && key == 0) memset(dq, 0, (size_t)rows * (size_t)a->d * sizeof *dq);
-            if (j->once && end > key && end <= key + keys) gcpi_attention_dq_store(j, sample, head, row, rows, dq);
-        }
+        for (int row = 0; row < a->rows; row += a->block)
+            gcpi_attention_keys_rows(j, sample, head, row, key, dk, dv, room);
     const gcp_view *to[2] = { &c->din[1], &c->din[2] };
     const gcp_real *from[2] = { dk, dv }, scale[2] = { a->scale, 1 };
     const int width[2] = { a->d, a->e };
@@ -253,12 +267,12 @@ static void gcpi_attention_queries_back(const gcpi_attention_job *j, int sample,
     const gcpi_attention *a = &j->a;
     const int rows = GCPI_MIN(a->rows - row, a->block);
     const int last = a->bias ? a->keys : gcpi_attention_last(a, row + rows, gcpi_attention_end(j, sample));
-    gcp_real *dq = gcpi_attention_sums(j, room);
+    const gcpi_attention_dq dq = { gcpi_attention_sums(j, room), a->d };
     for (int key = 0; key == 0 || key < last; key += a->tile) {
         gcpi_attention_block b = gcpi_attention_back(j, sample, head, row, key, room);
         gcpi_attention_rows_back(j, &b, sample, head, dq, room);
     }
-    gcpi_attention_dq_store(j, sample, head, row, rows, dq);
+    gcpi_attention_dq_store(j, sample, head, row, rows, dq.at);
 }
 /* A bias that samples share (those of one remainder by the number of biases) sums its gradient over them in their
    order: a task goes over all that share one. */
@@ -285,15 +299,21 @@ static void gcpi_attention_queries_task(void *arg, int index, int worker)
         gcpi_attention_queries_back(j, first + i * j->a.biases, head, block * j->a.block,
                                     (unsigned char *)j->call->workspace + worker * j->room.bytes);
 }
+/* Whether dq may be summed in its tensor, while dk and dv are stored. */
+static int gcpi_attention_dq_apart(const gcp_call *c)
+{
+    const gcp_view *q = &c->din[0];
+    return q->data && !q->accumulate && !gcpi_elements(q, 0, 0).half && q->data != c->din[1].data &&
+           q->data != c->din[2].data;
+}
 static void gcpi_attention_backward(const gcp_call *c)
 {
     gcpi_attention_job j = gcpi_attention_job_of(c, 1);
     const int whole = j.a.tile == j.a.keys, together = gcpi_attention_samples(&j);
-    const void *dq = c->din[0].data;
+    j.once = whole || (gcpi_attention_dq_apart(c) && gcpi_attention_once(&j.a, c->target));
     /* dq comes first: where q and k are one tensor, dk is added to it */
-    j.once = whole || (dq && dq != c->din[1].data && dq != c->din[2].data && gcpi_attention_once(&j.a, c->target));
     j.blocks = gcpi_ceil(j.a.rows, j.a.block);
-    if (!j.once && (dq || (j.a.bias && c->din[j.a.bias].data)))
+    if (!j.once && (c->din[0].data || (j.a.bias && c->din[j.a.bias].data)))
         gcpi_parallel(c->target, j.a.n / together * j.a.heads * j.blocks, gcpi_attention_queries_task, &j);
     j.blocks = j.once ? 1 : gcpi_ceil(j.a.keys, j.a.tile);
     if (j.once || c->din[1].data || c->din[2].data)
@@ -342,8 +362,8 @@ static void gcpi_attention_cost(const gcp_cost_call *c, gcp_cost *cost)
     const gcpi_attention a = gcpi_attention_of(gcpi_attr(c->attributes), c->in);
     const double one = 2.0 * a.n * a.heads * a.rows * a.keys * (a.causal ? 0.5 : 1);
     const double keys = one * (2 * a.d + 2 * a.e),
-                 rows = gcpi_attention_once(&a, c->target) ? one * a.d : one * (2 * a.d + a.e);
-    cost->flops = c->backward ? keys + rows : one * (a.d + a.e);
+                 again = gcpi_attention_once(&a, c->target) ? one * a.d : one * (2 * a.d + a.e);
+    cost->flops = c->backward ? keys + again : one * (a.d + a.e);
     cost->workspace =
         (size_t)gcpi_attention_room_of(&a, c->target, c->store, c->backward).bytes * (size_t)c->target->threads;
 }

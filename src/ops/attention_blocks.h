@@ -2,11 +2,11 @@
 
 enum {
     GCPI_ATTENTION_STEP = 64,      /* causal: rows of a block, and steps of its keys; else the least rows of a block, */
-    GCPI_ATTENTION_ROWS = 256,     /* and the most, */
-    GCPI_ATTENTION_TASKS = 32,     /* where blocks are enough for threads; */
-    GCPI_ATTENTION_KEYS = 256,     /* keys of a block, in backward of long ones: */
-    GCPI_ATTENTION_WHOLE = 65536,  /* dk and dv, and a block of scores, of more values */
-    GCPI_ATTENTION_HELD = 262144   /* values of dq that a task may hold; see gcpi_attention_once */
+    GCPI_ATTENTION_ROWS = 128,     /* and the most, */
+    GCPI_ATTENTION_SCORES = 32768, /* of so many scores, */
+    GCPI_ATTENTION_TASKS = 32,     /* where blocks are enough for threads */
+    GCPI_ATTENTION_KEYS = 256,     /* keys of a block; in backward all of them */
+    GCPI_ATTENTION_WHOLE = 65536   /* where dk and dv have no more values */
 };
 
 /* Sizes of a call. d, e: channels of a head of q and k, and of v; group: heads of q that share one of k and v. */
@@ -22,21 +22,21 @@ typedef struct gcpi_attention {
 static int gcpi_attention_rows_of(const gcpi_attention *a)
 {
     const double heads = (double)a->n * a->heads;
-    int most = a->causal ? 0 : gcpi_min(GCPI_ATTENTION_ROWS, GCPI_ATTENTION_WHOLE / a->tile);
-    while (most > GCPI_ATTENTION_STEP && heads * gcpi_ceil(a->rows, most) < GCPI_ATTENTION_TASKS) most /= 2;
-    return gcpi_even(a->rows, gcpi_max(most, GCPI_ATTENTION_STEP));
+    int most = gcpi_max(GCPI_ATTENTION_STEP, gcpi_min(GCPI_ATTENTION_ROWS, GCPI_ATTENTION_SCORES / a->tile));
+    if (a->causal) return gcpi_min(a->rows, GCPI_ATTENTION_STEP);
+    if (heads * gcpi_ceil(a->rows, most) < GCPI_ATTENTION_TASKS) most = GCPI_ATTENTION_STEP;
+    return gcpi_even(a->rows, most);
 }
 
 /* From row to row of scores: whole lines. */
 static ptrdiff_t gcpi_attention_pitch(int keys) { return (ptrdiff_t)gcpi_ceil(keys, GCPI_LINE) * GCPI_LINE; }
 
-/* Whether backward makes dq with dk and dv, by five products in place of seven: then a task is a head of k and v, which
-   may leave threads idle, and holds all of its dq where keys come in several blocks. No sum depends on it. */
+/* Whether a head of k and v is a task of backward, which makes dq with dk and dv, by five products in place of seven:
+   where that leaves no threads idle for longer. No sum depends on it. A bias may be shared by tasks. */
 static int gcpi_attention_once(const gcpi_attention *a, const gcp_target *target)
 {
     const double tasks = (double)a->n * a->kv, threads = target->threads;
-    return a->tile == a->keys || (!a->bias && (double)a->group * a->rows * a->d <= GCPI_ATTENTION_HELD &&
-                                  5 * ceil(tasks / threads) * threads <= 7 * tasks);
+    return a->tile == a->keys || (!a->bias && 5 * ceil(tasks / threads) * threads <= 7 * tasks);
 }
 
 /* At most what an int holds: gcpi_attention_shape refuses more. */
@@ -105,9 +105,8 @@ static gcpi_attention_room gcpi_attention_room_of(const gcpi_attention *a, const
     }
     room.scratch = (ptrdiff_t)gcpi_round(most, 64);
     room.scores = (ptrdiff_t)gcpi_round((size_t)r * (size_t)gcpi_attention_pitch(k) * values, 64);
-    const size_t dq = (a->tile < a->keys && gcpi_attention_once(a, target) ? (size_t)a->group * (size_t)a->rows
-                                                                           : (size_t)r) * (size_t)a->d,
-                 sums = backward ? (size_t)k * (size_t)(a->d + a->e) + dq : (size_t)r * (size_t)(a->e + 1);
+    const size_t sums = backward ? (size_t)k * (size_t)(a->d + a->e) + (size_t)r * (size_t)a->d
+                                 : (size_t)r * (size_t)(a->e + 1);
     room.sums = (ptrdiff_t)gcpi_round(sums * values + (backward ? 0 : (size_t)r * sizeof(double)), 64);
     room.results = store && backward ? (ptrdiff_t)gcpi_round((size_t)r * (size_t)a->e * values, 64) : 0;
     room.bytes = room.scratch + 2 * room.scores + room.sums + 2 * room.results;
