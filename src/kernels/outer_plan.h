@@ -218,7 +218,7 @@ static void gcpi_outer_block_plan(gcpi_outer *o)
 static int gcpi_outer_splits(const gcpi_outer *o)
 {
     int most = (int)GCPI_MIN(GCPI_MIN(o->v.chunks, (ptrdiff_t)GCPI_TASKS), GCPI_PARTIAL_MAX / o->sum);
-    for (int n = most; n > most / 2; n--)
+    for (int n = most; n > 0 && n >= most / 2; n--)
         if (o->v.chunks % n == 0) return n;
     return gcpi_max(1, most);
 }
