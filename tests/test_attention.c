@@ -175,6 +175,18 @@ static void same_bits(const sizes *s)
     free(first);
 }
 
+/* Rows that see no key, of q and k that are not all finite. */
+static void unseen(void)
+{
+    static const sizes s = { 2, 700, 600, 4, 2, 72, 64, 1, 0, 0, 0 };
+    open_case(&s);
+    value[K][0] = value[Q][3] = (gcp_real)HUGE_VAL;
+    run(&s, NULL);
+    same_bits(&s);
+    close_case();
+    memory = NULL;
+}
+
 int main(void)
 {
     static const sizes cases[] = {
@@ -196,5 +208,6 @@ int main(void)
         close_case();
         memory = NULL;
     }
+    unseen();
     return check_done();
 }

@@ -268,7 +268,8 @@ static void gcpi_attention_queries_back(const gcpi_attention_job *j, int sample,
     const int rows = GCPI_MIN(a->rows - row, a->block);
     const int last = a->bias ? a->keys : gcpi_attention_last(a, row + rows, gcpi_attention_end(j, sample));
     const gcpi_attention_dq dq = { gcpi_attention_sums(j, room), a->d };
-    for (int key = 0; key == 0 || key < last; key += a->tile) {
+    if (last == 0) memset(dq.at, 0, (size_t)rows * (size_t)a->d * sizeof *dq.at);
+    for (int key = 0; key < last; key += a->tile) {
         gcpi_attention_block b = gcpi_attention_back(j, sample, head, row, key, room);
         gcpi_attention_rows_back(j, &b, sample, head, dq, room);
     }
