@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from worker import BATCH, CHANNELS, HALVED, image_size, serve
+from sizes import CHANNELS, HALVED, INPUTS
+from worker import serve
 
 
 def conv(x, p):
@@ -19,16 +20,16 @@ def pool(x, p):
 
 
 def dense(x, p):
-    return jax.nn.relu(x.reshape(BATCH, -1) @ p[0] + p[1])
+    return jax.nn.relu(x.reshape(x.shape[0], -1) @ p[0] + p[1])
 
 
 def logits(x, p):
     return x @ p[0] + p[1]
 
 
-def network_of(network):
+def network_of(network, size):
     key = iter(jax.random.split(jax.random.key(1), 32))
-    layers, weights, inputs, size = [], [], 1, image_size(network)
+    layers, weights, inputs = [], [], 1
 
     def add(layer, *shape):
         layers.append(layer)
@@ -49,11 +50,12 @@ def main():
     network, mode, _ = sys.argv[1:4]                  # threads: as many as there are cores
     if mode not in ("plain", "checkpointed"):
         return
-    if network not in CHANNELS or image_size(network) > 64:
+    batch, size, channels, _ = INPUTS[network]
+    if network not in CHANNELS or size > 64:
         sys.exit(1)
-    layers, weights = network_of(network)
-    images = jax.random.normal(jax.random.key(2), (BATCH, image_size(network), image_size(network), 1))
-    labels = jnp.zeros(BATCH, jnp.int32)
+    layers, weights = network_of(network, size)
+    images = jax.random.normal(jax.random.key(2), (batch, size, size, channels))
+    labels = jnp.zeros(batch, jnp.int32)
 
     def part(first, last):
         def run(x, w):
@@ -66,7 +68,7 @@ def main():
         x = images
         for i in range(0, len(layers), 4):
             x = part(i, i + 4)(x, w[i:i + 4])
-        return -jnp.mean(jax.nn.log_softmax(x)[jnp.arange(BATCH), labels])
+        return -jnp.mean(jax.nn.log_softmax(x)[jnp.arange(batch), labels])
 
     def update(w):
         value, g = jax.value_and_grad(loss)(w)

@@ -18,7 +18,7 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint_sequential
 
-STAGES = ((64, 3), (128, 4), (256, 6), (512, 3))        # width, blocks
+from sizes import RESNET50
 
 
 def conv_norm(inputs, outputs, k, stride=1):
@@ -46,7 +46,7 @@ def resnet50(classes=1000):
     """As torchvision's, in a sequence of stem, blocks and head, so that it can be cut between any two."""
     parts = [nn.Sequential(conv_norm(3, 64, 7, 2), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1))]
     inputs = 64
-    for stage, (width, blocks) in enumerate(STAGES):
+    for stage, (width, blocks) in enumerate(RESNET50):
         for i in range(blocks):
             parts.append(Bottleneck(inputs, width, 2 if stage and not i else 1))
             inputs = 4 * width

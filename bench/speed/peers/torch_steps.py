@@ -9,9 +9,10 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint, checkpoint_sequential, create_selective_checkpoint_contexts
 
+from sizes import CHANNELS, HALVED, INPUTS
 from torch_resnet50 import conv_norm, resnet50
 from torch_today import convnext_t, efficientnet_b0, gpt2, mobilenet_v3_small, vit
-from worker import BATCH, CHANNELS, HALVED, image_size, serve
+from worker import serve
 
 
 class Basic(nn.Module):
@@ -74,8 +75,8 @@ def densenet_bc(again, layers=16, growth=12):
     return nn.Sequential(*parts, *head)
 
 
-def seed(network):
-    parts, inputs, size = [], 1, image_size(network)
+def seed(network, size):
+    parts, inputs = [], 1
     for outputs in CHANNELS[network]:
         parts.append(nn.Sequential(nn.Conv2d(inputs, outputs, 5, padding=2), nn.ReLU(inplace=True)))
         inputs = outputs
@@ -91,20 +92,16 @@ def main():
         return
     torch.set_num_threads(int(threads))
     torch.manual_seed(1)
-    batch, size, channels, classes, make = {"resnet50": (8, 224, 3, 1000, resnet50), "resnet18_cifar": (128, 32, 3, 10, resnet18_cifar),
-                                              "densenet_bc": (64, 32, 3, 10, lambda: densenet_bc(mode not in ("plain", "autocast"))),
-                                              "vit_small": (8, 224, 3, 1000, lambda: vit(384, 12, 6, 224, 1000)),
-                                              "convnext_t": (8, 224, 3, 1000, lambda: convnext_t(1000)),
-                                              "vit_tiny": (8, 224, 3, 1000, lambda: vit(192, 12, 3, 224, 1000)),
-                                              "gpt2": (1, 512, 0, 50257, lambda: gpt2(768, 12, 12, 512, 50257)),
-                                              "mobilenet_v3_small": (32, 96, 3, 1000, lambda: mobilenet_v3_small(1000)),
-                                              "efficientnet_b0": (8, 224, 3, 1000, lambda: efficientnet_b0(1000))}.get(
-        network, (BATCH, None, 1, 10, lambda: seed(network)))
+    batch, size, channels, classes = INPUTS[network]
+    make = {"resnet50": resnet50, "resnet18_cifar": resnet18_cifar, "densenet_bc": lambda: densenet_bc(mode not in ("plain", "autocast")),
+            "vit_small": lambda: vit(384, 12, 6, size, classes), "vit_tiny": lambda: vit(192, 12, 3, size, classes),
+            "gpt2": lambda: gpt2(768, 12, 12, size, classes), "mobilenet_v3_small": lambda: mobilenet_v3_small(classes),
+            "efficientnet_b0": lambda: efficientnet_b0(classes), "convnext_t": lambda: convnext_t(classes)}.get(network, lambda: seed(network, size))
     model = make().to(memory_format=torch.channels_last).train()
     for module in model.modules() if mode == "selective" else ():         # what is kept must not be written over
         if isinstance(module, nn.ReLU):
             module.inplace = False
-    images = torch.randn(batch, channels, size or image_size(network), size or image_size(network)).to(memory_format=torch.channels_last)
+    images = torch.randn(batch, channels, size, size).to(memory_format=torch.channels_last)
     labels = torch.randint(classes, (batch,))
     if network == "gpt2":                             # words, and the next ones
         images, labels = torch.randint(classes, (batch, size)), torch.randint(classes, (batch * size,))

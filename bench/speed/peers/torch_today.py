@@ -3,6 +3,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from sizes import CONVNEXT, EFFICIENTNET, MOBILENET, rounded
+
 
 class Block(nn.Module):
     def __init__(self, width, heads, causal, eps):
@@ -91,18 +93,9 @@ class Bottleneck(nn.Module):
         return x + self.f(x) if self.adds else self.f(x)
 
 
-def rounded(channels):
-    near = max(8, int(channels + 4) // 8 * 8)
-    return near + 8 if near < 0.9 * channels else near
-
-
-SMALL = [(3, 16, 16, 1, 0, 2), (3, 72, 24, 0, 0, 2), (3, 88, 24, 0, 0, 1), (5, 96, 40, 1, 1, 2), (5, 240, 40, 1, 1, 1), (5, 240, 40, 1, 1, 1),
-         (5, 120, 48, 1, 1, 1), (5, 144, 48, 1, 1, 1), (5, 288, 96, 1, 1, 2), (5, 576, 96, 1, 1, 1), (5, 576, 96, 1, 1, 1)]
-
-
 def mobilenet_v3_small(classes):
     parts, inputs = [conv(3, 16, 3, 2, 1, nn.Hardswish, 1e-3)], 16
-    for k, wide, out, gate, swish, stride in SMALL:
+    for k, wide, out, gate, swish, stride in MOBILENET:
         parts.append(Bottleneck(inputs, k, wide, out, stride, rounded(wide / 4) if gate else 0, nn.Hardswish if swish else nn.ReLU,
                                 nn.ReLU, nn.Hardsigmoid, 1e-3))
         inputs = out
@@ -110,12 +103,9 @@ def mobilenet_v3_small(classes):
     return nn.Sequential(*parts, nn.Sequential(*head, nn.Dropout(0.2), nn.Linear(1024, classes)))
 
 
-STAGES = [(1, 3, 16, 1, 1), (6, 3, 24, 2, 2), (6, 5, 40, 2, 2), (6, 3, 80, 3, 2), (6, 5, 112, 3, 1), (6, 5, 192, 4, 2), (6, 3, 320, 1, 1)]
-
-
 def efficientnet_b0(classes):
     parts, inputs = [conv(3, 32, 3, 2, 1, nn.SiLU, 1e-5)], 32
-    for expansion, k, out, count, stride in STAGES:
+    for expansion, k, out, count, stride in EFFICIENTNET:
         for i in range(count):
             parts.append(Bottleneck(inputs, k, inputs * expansion, out, 1 if i else stride, inputs // 4, nn.SiLU, nn.SiLU, nn.Sigmoid, 1e-5))
             inputs = out
@@ -142,7 +132,7 @@ class PixelNorm(nn.LayerNorm):
 
 def convnext_t(classes):
     parts, inputs = [], 3
-    for i, (width, depth) in enumerate([(96, 3), (192, 3), (384, 9), (768, 3)]):
+    for i, (width, depth) in enumerate(CONVNEXT):
         down = nn.Conv2d(inputs, width, 2 if i else 4, 2 if i else 4)
         parts.append(nn.Sequential(PixelNorm(inputs, 1e-6), down) if i else nn.Sequential(down, PixelNorm(width, 1e-6)))
         parts += [ConvNeXtBlock(width) for _ in range(depth)]

@@ -7,15 +7,6 @@ before its first step. With MALLOC_MMAP_THRESHOLD_ set low, what is freed is giv
 import sys
 import time
 
-CHANNELS = {"tf2_checkpointing_64": [10, 20, 40, 60, 40, 40, 40, 40, 40, 20, 20], "tf2_checkpointing_256": [10, 20, 40, 60, 40, 40, 40, 40, 40, 20, 20],
-            "recompute_grad_64": [10, 40, 20] * 3}          # 5x5 convolutions with ReLU; their 1x1 pools, which do nothing, are left out
-HALVED = {"tf2_checkpointing_64": True, "tf2_checkpointing_256": True, "recompute_grad_64": False}      # a 2x2 pool behind the last
-BATCH = 16
-
-
-def image_size(network):
-    return int(network.rsplit("_", 1)[1])
-
 
 def resident(key):
     with open("/proc/self/status") as status:
