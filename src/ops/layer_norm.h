@@ -37,42 +37,55 @@ static void gcpi_layer_norm_forward(const gcp_call *c)
     gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_uses_forward, gcpi_layer_norm_task);
 }
 
-GCPI_BODY void gcpi_layer_norm_sums(const gcp_real *x, const gcp_real *dy, int width, double mean, double scale,
-                                    double *sums)
+/* Backward of a pixel: one pass sums g and g xhat, where g is dy gamma, and adds to the sums of gamma's and beta's
+   gradients, where these are not NULL; another makes dx. Lanes are those of GCPI_ROW_SUM. */
+typedef struct gcpi_norm_pixel { const gcp_real *x, *dy, *gamma; int width; double mean, scale; } gcpi_norm_pixel;
+
+GCPI_BODY void gcpi_layer_norm_lanes(const gcpi_norm_pixel *p, int from, int n, double *sums, double *g, double *gx)
 {
-    double *plain = sums + width;
-    GCPI_EACH for (int i = 0; i < width; i++) {
-        sums[i] += (double)dy[i] * (((double)x[i] - mean) * scale);
-        plain[i] += (double)dy[i];
+    const gcp_real *x = p->x + from, *dy = p->dy + from, *gamma = p->gamma + from;
+    const double mean = p->mean, scale = p->scale;
+    double *of_gamma = sums ? sums + from : NULL, *of_beta = sums ? sums + p->width + from : NULL;
+    GCPI_EACH for (int k = 0; k < n; k++) {
+        const double d = (double)dy[k], xhat = ((double)x[k] - mean) * scale, product = d * (double)gamma[k];
+        g[k] += product;
+        gx[k] += product * xhat;
+        if (sums) { of_gamma[k] += d * xhat; of_beta[k] += d; }
     }
 }
-GCPI_BODY void gcpi_layer_norm_dx(const gcp_call *c, const gcp_real *x, const gcp_real *dy, size_t pixel, double mean,
-                                  double scale)
+GCPI_BODY void gcpi_layer_norm_sums(const gcpi_norm_pixel *p, double *sums, double *a, double *b)
 {
-    const gcp_real *gamma = (const gcp_real *)c->in[1].data;
-    const int width = c->din[0].shape.d[3], keep = c->din[0].accumulate;
-    gcp_real *dx = gcpi_row_out(&c->din[0], pixel);
-    double a, b;
-    GCPI_ROW_SUM(a, width, i, (double)dy[i] * (double)gamma[i])
-    GCPI_ROW_SUM(b, width, i, (double)dy[i] * (double)gamma[i] * (((double)x[i] - mean) * scale))
-    a = gcpi_attr(c->attributes)->norm.rms ? 0 : a / width;
-    b /= width;
-    GCPI_EACH for (int i = 0; i < width; i++) {
-        const double xhat = ((double)x[i] - mean) * scale;
-        const gcp_real g = (gcp_real)(scale * ((double)dy[i] * (double)gamma[i] - a - xhat * b));
+    double g[GCPI_LANES] = { 0 }, gx[GCPI_LANES] = { 0 };
+    int from = 0;
+    for (; from + GCPI_LANES <= p->width; from += GCPI_LANES) gcpi_layer_norm_lanes(p, from, GCPI_LANES, sums, g, gx);
+    gcpi_layer_norm_lanes(p, from, p->width - from, sums, g, gx);
+    *a = *b = 0;
+    for (int k = 0; k < GCPI_LANES; k++) { *a += g[k]; *b += gx[k]; }
+}
+GCPI_BODY void gcpi_layer_norm_dx(const gcpi_norm_pixel *p, double a, double b, const gcp_view *din, size_t pixel)
+{
+    const gcp_real mean = (gcp_real)p->mean, rest = (gcp_real)(p->mean - (double)mean), scale = (gcp_real)p->scale,
+                   af = (gcp_real)a, bf = (gcp_real)b;
+    const int keep = din->accumulate;
+    gcp_real *dx = gcpi_row_out(din, pixel);
+    GCPI_EACH for (int i = 0; i < p->width; i++) {
+        const gcp_real xhat = (p->x[i] - mean - rest) * scale, g = scale * (p->dy[i] * p->gamma[i] - af - xhat * bf);
         dx[i] = keep ? dx[i] + g : g;
     }
 }
 /* sums: of gamma's and beta's gradients, or NULL. dx may be dy. */
 GCPI_BODY void gcpi_layer_norm_back_body(const gcp_call *c, size_t first, size_t last, double *sums)
 {
-    const int width = c->in[0].shape.d[3];
-    for (size_t p = first; p < last; p++) {
-        const gcp_real *x = gcpi_row(&c->in[0], p), *dy = gcpi_row(&c->dout[0], p);
-        double mean, scale;
-        gcpi_pixel_moments(c, x, width, &mean, &scale);
-        if (sums) gcpi_layer_norm_sums(x, dy, width, mean, scale, sums);
-        if (c->din[0].data) gcpi_layer_norm_dx(c, x, dy, p, mean, scale);
+    gcpi_norm_pixel p;
+    double a, b;
+    p.gamma = (const gcp_real *)c->in[1].data; p.width = c->in[0].shape.d[3];
+    for (size_t i = first; i < last; i++) {
+        p.x = gcpi_row(&c->in[0], i); p.dy = gcpi_row(&c->dout[0], i);
+        gcpi_pixel_moments(c, p.x, p.width, &p.mean, &p.scale);
+        if (sums) gcpi_layer_norm_sums(&p, sums, &a, &b);
+        else gcpi_layer_norm_sums(&p, NULL, &a, &b);
+        a = gcpi_attr(c->attributes)->norm.rms ? 0 : a / p.width;
+        if (c->din[0].data) gcpi_layer_norm_dx(&p, a, b / p.width, &c->din[0], i);
     }
 }
 GCPI_WIDE_SUM(gcpi_layer_norm_back)

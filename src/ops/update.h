@@ -7,15 +7,40 @@ static void gcpi_seed_forward(const gcp_call *c)
     *(gcp_real *)c->out[0].data = (gcp_real)*(const double *)c->attributes;
 }
 
-/* norm: forward adds the squares of one gradient to the sum in the workspace (the first gradient sets it). backward
-   turns the sum into the step's gradient scale. */
+/* norm: forward adds the squares of one gradient to the sum in the workspace (the first gradient sets it): of up to
+   GCPI_NORM_PARTS parts, then of these in order. backward turns the sum into the step's gradient scale. */
+enum { GCPI_NORM_PARTS = 64 };
+typedef struct gcpi_squares_job {
+    const gcp_target *target;
+    const gcp_real *g;
+    size_t count, part;
+    double *sums;
+} gcpi_squares_job;
+
+GCPI_BODY void gcpi_squares_task_body(void *arg, int index, int worker)
+{
+    const gcpi_squares_job *job = (const gcpi_squares_job *)arg;
+    const size_t first = (size_t)index * job->part;
+    const gcp_real *g = job->g + first;
+    const int n = (int)GCPI_MIN(job->part, job->count - first);
+    double sum;
+    GCPI_ROW_SUM(sum, n, i, (double)g[i] * (double)g[i])
+    job->sums[index] = sum;
+    (void)worker;
+}
+GCPI_WIDE(gcpi_squares_task, (void *arg, int index, int worker), (arg, index, worker),
+          ((const gcpi_squares_job *)arg)->target)
 static void gcpi_gradient_norm_add(const gcp_call *c)
 {
-    const gcp_real *g = (const gcp_real *)c->in[0].data;
-    size_t count = gcpi_count(c->in[0].shape);
-    double sum = c->in[0].accumulate ? *(double *)c->workspace : 0;
-    for (size_t i = 0; i < count; i++) sum += (double)g[i] * (double)g[i];
-    *(double *)c->workspace = sum;
+    double *sum = (double *)c->workspace;
+    gcpi_squares_job job;
+    job.target = c->target; job.g = (const gcp_real *)c->in[0].data; job.sums = sum + 1;
+    job.count = gcpi_count(c->in[0].shape);
+    job.part = GCPI_MAX((job.count + GCPI_NORM_PARTS - 1) / GCPI_NORM_PARTS, (size_t)GCPI_CHUNK);
+    const int parts = (int)((job.count + job.part - 1) / job.part);
+    gcpi_parallel(c->target, parts, gcpi_squares_task, &job);
+    if (!c->in[0].accumulate) *sum = 0;
+    for (int k = 0; k < parts; k++) *sum += job.sums[k];
 }
 static void gcpi_gradient_norm_finish(const gcp_call *c)
 {
@@ -27,7 +52,7 @@ static void gcpi_gradient_norm_finish(const gcp_call *c)
 static void gcpi_gradient_norm_workspace(const gcp_cost_call *c, gcp_cost *cost)
 {
     (void)c;
-    cost->workspace = sizeof(double);
+    cost->workspace = (1 + GCPI_NORM_PARTS) * sizeof(double);
 }
 
 /* update: in: the gradient; how often the slots were updated so far (uint64_t); what multiplies .lr, and the weight
@@ -70,21 +95,28 @@ GCPI_BODY void gcpi_sgd_body(const gcpi_update_job *u, size_t first, size_t last
 }
 GCPI_WIDE(gcpi_sgd, (const gcpi_update_job *u, size_t first, size_t last), (u, first, last), u->target)
 
-/* Adam: Kingma and Ba 2015. AdamW: Loshchilov and Hutter 2019 (weight decay is not part of the gradient). */
-GCPI_BODY void gcpi_adam_body(const gcpi_update_job *u, size_t first, size_t last)
+/* Adam: Kingma and Ba 2015. AdamW: Loshchilov and Hutter 2019 (weight decay is not part of the gradient). What w loses
+   is summed before it is subtracted, so that a small decay is not lost. */
+GCPI_BODY void gcpi_adam_body(const gcpi_update_job *u, size_t first, size_t last, int fused)
 {
-    double b1 = u->o->beta1, b2 = u->o->beta2, eps = u->o->epsilon, step = u->lr / u->first, root = sqrt(u->second);
-    int decoupled = u->o->optimizer == GCP_OPTIMIZER_ADAMW;
-    for (size_t i = first; i < last; i++) {
-        double g = (double)gcpi_clip(u, u->g[i]), w = (double)u->w[i];
-        if (decoupled) w *= 1 - u->lr * u->decay;
-        else g += u->decay * w;
-        u->s1[i] = (gcp_real)(b1 * (double)u->s1[i] + (1 - b1) * g);
-        u->s2[i] = (gcp_real)(b2 * (double)u->s2[i] + (1 - b2) * g * g);
-        u->w[i] = (gcp_real)(w - step * (double)u->s1[i] / (sqrt((double)u->s2[i]) / root + eps));
+    const gcp_real b1 = (gcp_real)u->o->beta1, b2 = (gcp_real)u->o->beta2, c1 = (gcp_real)(1 - u->o->beta1),
+                   c2 = (gcp_real)(1 - u->o->beta2), eps = (gcp_real)u->o->epsilon, decay = (gcp_real)u->decay,
+                   step = (gcp_real)(u->lr / u->first), root = (gcp_real)(1 / sqrt(u->second));
+    const int apart = u->o->optimizer == GCP_OPTIMIZER_ADAMW;
+    const gcp_real lost = apart ? (gcp_real)(u->lr * u->decay) : 0, added = apart ? 0 : decay;
+    const gcp_real *grads = u->g;
+    gcp_real *w = u->w, *m = u->s1, *v = u->s2;
+    GCPI_EACH for (size_t i = first; i < last; i++) {
+        const gcp_real g = gcpi_clip(u, grads[i]) + added * w[i];
+        m[i] = b1 * m[i] + c1 * g;
+        v[i] = b2 * v[i] + c2 * g * g;
+        w[i] -= lost * w[i] + step * m[i] / (gcpi_sqrt1(v[i]) * root + eps);
     }
 }
-GCPI_WIDE(gcpi_adam, (const gcpi_update_job *u, size_t first, size_t last), (u, first, last), u->target)
+GCPI_CALLS
+GCPI_EACH_SET(gcpi_adam, (const gcpi_update_job *u, size_t first, size_t last), (u, first, last), u->target,
+              gcpi_adam_body(u, first, last, 0), gcpi_adam_body(u, first, last, 1))
+GCPI_CALLS_END
 
 static void gcpi_update_task(void *arg, int index, int worker)
 {
