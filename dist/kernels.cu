@@ -2970,9 +2970,9 @@ static __global__ void gcpi_sgd_kernel(gcpi_cuda_update u)
     else gcpi_sgd<1>(u, u.at[k]);
 }
 
-/* What all elements share is made once a block in double: lr / (1 - beta1^t), 1 / sqrt(1 - beta2^t), 1 - lr * decay. */
+/* What all elements share is made once a block in double: lr / (1 - beta1^t), 1 / sqrt(1 - beta2^t), lr * decay. */
 struct gcpi_adam_shared {
-    float step, unroot, shrink;
+    float step, unroot, lost;
 };
 template <int V>
 GCPI_DEVICE void gcpi_adam(const gcpi_cuda_update &u, const gcpi_cuda_parameter &p, const gcpi_adam_shared &shared)
@@ -2991,7 +2991,7 @@ GCPI_DEVICE void gcpi_adam(const gcpi_cuda_update &u, const gcpi_cuda_parameter 
         g[k] += decay * w[k];
         a[k] = beta1 * a[k] + rest1 * g[k];
         b[k] = beta2 * b[k] + rest2 * g[k] * g[k];
-        w[k] = w[k] * shared.shrink - shared.step * __fdividef(a[k], sqrtf(b[k]) * shared.unroot + epsilon);
+        w[k] -= shared.lost * w[k] + shared.step * __fdividef(a[k], sqrtf(b[k]) * shared.unroot + epsilon);
     }
     gcpi_store<V>(p.s1 + i, a);
     gcpi_store<V>(p.s2 + i, b);
@@ -3005,7 +3005,7 @@ static __global__ void gcpi_adam_kernel(gcpi_cuda_update u)
     if (threadIdx.x == 0) shared.step = (float)(lr / (1 - pow(u.beta1, t)));
     if (threadIdx.x == 32) shared.unroot = (float)(1 / sqrt(1 - pow(u.beta2, t)));
     if (threadIdx.x == 64)
-        shared.shrink = u.optimizer == GCP_OPTIMIZER_ADAMW ? (float)(1 - lr * u.at[k].weight_decay) : 1;
+        shared.lost = u.optimizer == GCP_OPTIMIZER_ADAMW ? (float)(lr * u.at[k].weight_decay) : 0;
     __syncthreads();
     if (u.at[k].fours) gcpi_adam<4>(u, u.at[k], shared);
     else gcpi_adam<1>(u, u.at[k], shared);

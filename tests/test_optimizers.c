@@ -530,9 +530,63 @@ static void zeros(void)
     no_error();
 }
 
+/* ---- a parameter of more values than a norm's parts of a task each, and not of whole vectors ---- */
+
+enum { MANY = 64 * 16384 + 4097 };
+/* Two steps of AdamW by its definition, in double. */
+static double adamw(double w, double first, double second)
+{
+    const double gradients[] = { first, second }, lr = 0.01;
+    double m = 0, v = 0;
+    for (int t = 0; t < 2; t++) {
+        m = 0.9 * m + 0.1 * gradients[t];
+        v = 0.999 * v + 0.001 * gradients[t] * gradients[t];
+        w -= lr * 0.1 * w;
+        w -= lr * m / (1 - pow(0.9, t + 1)) / (sqrt(v / (1 - pow(0.999, t + 1))) + 1e-8);
+    }
+    return w;
+}
+static void many_values(void)
+{
+    const size_t bytes = MANY * sizeof(gcp_real);
+    gcp_real *before = malloc(bytes), *after = malloc(bytes), *gradient = malloc(bytes);
+    fresh();
+    p = gcp_param(net, "p", GCP_SHAPE(MANY));
+    g = gcp_input(net, "g", GCP_SHAPE(MANY));
+    gcp_plan plan = gcp_plan_make(gcp_scale(gcp_mean(gcp_mul(p, g)), .by = MANY), .optimizer = GCP_OPTIMIZER_ADAMW,
+                                  .weight_decay = 0.1, .clip_norm = 1e9);
+    const size_t room = gcp_plans_room(&plan);
+    void *memory = malloc(room);
+    gcp_bind(&plan, memory, room);
+    fill(before, MANY, 1);
+    gcp_write(&plan, p, before);
+    for (int step = 0; step < 2; step++) {
+        double squares = 0;
+        fill(gradient, MANY, 3);
+        for (int i = 0; i < MANY; i++) {
+            gradient[i] *= (gcp_real)(1 + 2 * step);
+            squares += (double)gradient[i] * (double)gradient[i];
+        }
+        gcp_write(&plan, g, gradient);
+        gcp_step(&plan, .lr = 0.01);
+        CHECK_NEAR(gcp_gradient_norm(&plan) / sqrt(squares), 1, 1e-6);
+    }
+    no_error();
+    gcp_read(&plan, p, after);
+    double worst = 0;
+    fill(gradient, MANY, 3);
+    for (int i = 0; i < MANY; i++) {
+        const double want = adamw((double)before[i], (double)gradient[i], 3 * (double)gradient[i]);
+        worst = fmax(worst, fabs((double)after[i] - want));
+    }
+    CHECK(worst < 2e-7);
+    free(before); free(after); free(gradient); free(memory);
+}
+
 int main(void)
 {
     read_reference();
+    many_values();
     trajectories();
     shares();
     zeros();

@@ -1,10 +1,12 @@
-/* ops.c - pointwise ops, broadcasts, norms and attention, forward and backward, beside PyTorch's and beside a copy.
+/* ops.c - pointwise ops, broadcasts, norms and attention, forward and backward, and the optimisers' updates of a weight,
+   beside PyTorch's and beside a copy.
 
        ops [--threads N] [--torch PYTHON] [--only TEXT] [--rounds 7] [--out FOLDER]
 
    Each op is planned and run as a user's is, with the gradient of all its inputs; gcp_profile gives the seconds of its
    instructions. PyTorch's forward and backward, and a copy of the first input's bytes, run in turn with it, in each of
-   the rounds; figures are medians. ns are those of an element of the first input. Prints a table and writes ops.csv:
+   the rounds; figures are medians. ns are those of an element of the first input, or of the weight, whose update has
+   one pass; PyTorch's are its fused optimisers. Prints a table and writes ops.csv:
    op,shape,threads,pass,gcp_ms,copy_ms,torch_ms. */
 #define _POSIX_C_SOURCE 200809L
 #define GCP_STATIC
@@ -63,6 +65,14 @@ static const op ops[] = { POINTWISE(ROWS)
     { "attention_causal", attention_causal_of, 2, 512, 64 * HEADS },
     { "attention_causal", attention_causal_of, 1, 2048, 64 * HEADS } };
 
+enum { WEIGHT = 2048 };                                /* of an update: so many rows and columns */
+typedef struct update { const char *name; gcp_optimizer optimizer; double momentum, clip_norm; } update;
+static const update updates[] = { { "update_sgd", GCP_OPTIMIZER_SGD, 0, 0 },
+                                  { "update_sgd_momentum", GCP_OPTIMIZER_SGD, 0.9, 0 },
+                                  { "update_adam", GCP_OPTIMIZER_ADAM, 0, 0 },
+                                  { "update_adamw", GCP_OPTIMIZER_ADAMW, 0, 0 },
+                                  { "update_adamw_clip_norm", GCP_OPTIMIZER_ADAMW, 0, 1 } };
+
 static peer torch;
 static int torch_runs, rounds = 7;
 static gcp_target target;
@@ -82,6 +92,15 @@ static double torch_ask(void)
     return atof(line);
 }
 
+static double updates_seconds(gcp_plan *plan)
+{
+    const gcpi_list *list = &plan->core->list;
+    double sum = 0;
+    gcp_profile(plan, .repeats = REPEATS);
+    for (ptrdiff_t i = 0; i < list->count; i++)
+        if (list->at[i].letter == 'U') sum += gcp_instruction_seconds(plan, (int)i);
+    return sum;
+}
 /* Seconds of one pass: of the instructions with this letter, but for the loss (the last F; the first two B). */
 static double gcp_seconds(gcp_plan *plan, int back)
 {
@@ -97,10 +116,10 @@ static double gcp_seconds(gcp_plan *plan, int back)
     }
     return sum;
 }
-static double torch_seconds(const op *o, int back)
+static double torch_seconds(const char *name, int n, int l, int c, int back)
 {
     if (!torch_runs) return 0;
-    fprintf(torch.to, "op %s %d %d %d %d\n", o->name, o->n, o->l, o->c, back);
+    fprintf(torch.to, "op %s %d %d %d %d\n", name, n, l, c, back);
     torch_ask();
     fprintf(torch.to, "run 1\n");                        /* as gcp_profile, which warms up, too */
     torch_ask();
@@ -131,7 +150,7 @@ static void figures(const op *o, gcp_plan *plan, gcp_tensor x)
     for (int i = 0; i < rounds; i++) {
         for (int pass = 0; pass < PASSES; pass++) {
             gcp[pass][i] = gcp_seconds(plan, pass);
-            its[pass][i] = torch_seconds(o, pass);
+            its[pass][i] = torch_seconds(o->name, o->n, o->l, o->c, pass);
         }
         copy[i] = copy_seconds(from, to, bytes);
     }
@@ -144,6 +163,23 @@ static void figures(const op *o, gcp_plan *plan, gcp_tensor x)
                 pass ? "backward" : "forward", 1e3 * own, 1e3 * copied, 1e3 * other);
     }
     printf("  copy %.3f ns: %.2f of it forward\n", per * copied, median(gcp[0]) / copied);
+    free(from); free(to);
+}
+static void update_figures(const update *u, gcp_plan *plan)
+{
+    const size_t bytes = (size_t)WEIGHT * WEIGHT * sizeof(gcp_real);
+    double own[MOST_ROUNDS], copy[MOST_ROUNDS], its[MOST_ROUNDS];
+    void *from = memory_of(bytes), *to = memory_of(bytes);
+    for (int i = 0; i < rounds; i++) {
+        own[i] = updates_seconds(plan);
+        its[i] = torch_seconds(u->name, 1, WEIGHT, WEIGHT, 0);
+        copy[i] = copy_seconds(from, to, bytes);
+    }
+    const double per = 1e9 / WEIGHT / WEIGHT, copied = median(copy), ours = median(own), other = median(its);
+    printf("  %-22s %dx%d  %7.3f ns (torch %7.3f: %5.2f)  copy %.3f ns: %.2f of it\n", u->name, WEIGHT, WEIGHT,
+           per * ours, per * other, other / ours, per * copied, ours / copied);
+    fprintf(csv, "%s,%dx%d,%d,update,%.4f,%.4f,%.4f\n", u->name, WEIGHT, WEIGHT, target.threads, 1e3 * ours,
+            1e3 * copied, 1e3 * other);
     free(from); free(to);
 }
 static void fill(gcp_plan *plan, const char *name)
@@ -174,6 +210,25 @@ static void run(const op *o)
     figures(o, &plan, x);
     free(step); free(memory);
 }
+static void run_update(const update *u)
+{
+    const size_t room = GCP_MB(8);
+    unsigned char *memory = (unsigned char *)memory_of(room);
+    gcp_arena arena = gcp_arena_from(memory, room);
+    gcp_tape *net = gcp_tape_make(&arena, .ops = 8);
+    gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(1, WEIGHT));
+    gcp_plan plan = gcp_plan_make(gcp_mean(gcp_linear(x, .out = WEIGHT, .no_bias = 1)), .policy = GCP_POLICY_KEEP_ALL,
+                                  .optimizer = u->optimizer, .momentum = u->momentum, .clip_norm = u->clip_norm,
+                                  .target = &target);
+    const size_t size = gcp_plans_room(&plan);
+    void *step = memory_of(size);
+    gcp_bind(&plan, step, size);
+    fill(&plan, "x");
+    gcp_step(&plan, .lr = 1e-3);
+    if (gcp_error(net)) { fprintf(stderr, "ops: %s: %s\n", u->name, gcp_error(net)); exit(1); }
+    update_figures(u, &plan);
+    free(step); free(memory);
+}
 
 int main(int argc, char **argv)
 {
@@ -202,6 +257,8 @@ int main(int argc, char **argv)
     printf("%d thread(s), torch %s; medians of %d; forward, then backward, of an element\n", target.threads,
            torch_runs ? torch.version : "-", rounds);
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) if (strstr(ops[i].name, only)) run(&ops[i]);
+    for (size_t i = 0; i < sizeof updates / sizeof *updates; i++)
+        if (strstr(updates[i].name, only)) run_update(&updates[i]);
     if (torch_runs) peer_stop(&torch);
     table_close("ops", csv);
     return 0;

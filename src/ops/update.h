@@ -10,6 +10,11 @@ static void gcpi_seed_forward(const gcp_call *c)
 /* norm: forward adds the squares of one gradient to the sum in the workspace (the first gradient sets it): of up to
    GCPI_NORM_PARTS parts, then of these in order. backward turns the sum into the step's gradient scale. */
 enum { GCPI_NORM_PARTS = 64 };
+static size_t gcpi_norm_part(size_t count)                  /* values */
+{
+    return GCPI_MAX((count + GCPI_NORM_PARTS - 1) / GCPI_NORM_PARTS, (size_t)GCPI_CHUNK);
+}
+static int gcpi_norm_parts(size_t count) { return (int)((count + gcpi_norm_part(count) - 1) / gcpi_norm_part(count)); }
 typedef struct gcpi_squares_job {
     const gcp_target *target;
     const gcp_real *g;
@@ -36,8 +41,8 @@ static void gcpi_gradient_norm_add(const gcp_call *c)
     gcpi_squares_job job;
     job.target = c->target; job.g = (const gcp_real *)c->in[0].data; job.sums = sum + 1;
     job.count = gcpi_count(c->in[0].shape);
-    job.part = GCPI_MAX((job.count + GCPI_NORM_PARTS - 1) / GCPI_NORM_PARTS, (size_t)GCPI_CHUNK);
-    const int parts = (int)((job.count + job.part - 1) / job.part);
+    job.part = gcpi_norm_part(job.count);
+    const int parts = gcpi_norm_parts(job.count);
     gcpi_parallel(c->target, parts, gcpi_squares_task, &job);
     if (!c->in[0].accumulate) *sum = 0;
     for (int k = 0; k < parts; k++) *sum += job.sums[k];
@@ -51,8 +56,7 @@ static void gcpi_gradient_norm_finish(const gcp_call *c)
 }
 static void gcpi_gradient_norm_workspace(const gcp_cost_call *c, gcp_cost *cost)
 {
-    (void)c;
-    cost->workspace = (1 + GCPI_NORM_PARTS) * sizeof(double);
+    cost->workspace = (1 + (size_t)gcpi_norm_parts(gcpi_count(c->in[0]))) * sizeof(double);
 }
 
 /* update: in: the gradient; how often the slots were updated so far (uint64_t); what multiplies .lr, and the weight

@@ -2,7 +2,8 @@
 
     python torch_ops.py THREADS
 
-`op NAME N L C BACK` sets it (calls.py). BACK: its backward alone, in place of its forward.
+`op NAME N L C BACK` sets it (calls.py). BACK: its backward alone, in place of its forward. update_*: an optimiser's step of a weight of
+L x C, fused.
 """
 import sys
 
@@ -39,7 +40,22 @@ def operands(name, n, l, c):
     return POINTWISE[name], [x]
 
 
+def update(name, rows, columns):
+    weight = torch.nn.Parameter(torch.randn(rows, columns))
+    weight.grad = torch.randn(rows, columns)
+    make = torch.optim.SGD if "sgd" in name else torch.optim.AdamW if "adamw" in name else torch.optim.Adam
+    optimizer = make([weight], lr=1e-3, fused=True, **({"momentum": 0.9} if "momentum" in name else {}))
+
+    def step():
+        if "clip_norm" in name:
+            torch.nn.utils.clip_grad_norm_([weight], 1.0)
+        optimizer.step()
+    return step
+
+
 def call_of(_, name, n, l, c, back):
+    if name.startswith("update_"):
+        return update(name, int(l), int(c))
     function, tensors = operands(name, int(n), int(l), int(c))
     if back == "0":
         return lambda: function(*tensors)
