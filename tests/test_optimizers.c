@@ -530,7 +530,7 @@ static void zeros(void)
     no_error();
 }
 
-/* ---- a parameter of more values than a norm's parts of a task each, and not of whole vectors ---- */
+/* ---- a large parameter: parts of its norm are longer than a task, its last vector is not full ---- */
 
 enum { MANY = 64 * 16384 + 4097 };
 /* Two steps of AdamW by its definition, in double. */
