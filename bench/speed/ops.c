@@ -1,5 +1,5 @@
-/* ops.c - pointwise ops, broadcasts, norms and attention, forward and backward, and the optimisers' updates of a weight,
-   beside PyTorch's and beside a copy.
+/* ops.c - pointwise ops, broadcasts, norms and attention, forward and backward, and the optimisers' updates of a
+   weight, beside PyTorch's and beside a copy.
 
        ops [--threads N] [--torch PYTHON] [--only TEXT] [--rounds 7] [--out FOLDER]
 

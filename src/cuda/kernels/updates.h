@@ -93,8 +93,7 @@ static __global__ void gcpi_adam_kernel(gcpi_cuda_update u)
     const double t = (double)(*u.at[k].updates + 1), lr = u.numbers->lr * u.at[k].rate;
     if (threadIdx.x == 0) shared.step = (float)(lr / (1 - pow(u.beta1, t)));
     if (threadIdx.x == 32) shared.unroot = (float)(1 / sqrt(1 - pow(u.beta2, t)));
-    if (threadIdx.x == 64)
-        shared.lost = u.optimizer == GCP_OPTIMIZER_ADAMW ? (float)(lr * u.at[k].weight_decay) : 0;
+    if (threadIdx.x == 64) shared.lost = u.optimizer == GCP_OPTIMIZER_ADAMW ? (float)(lr * u.at[k].weight_decay) : 0;
     __syncthreads();
     if (u.at[k].fours) gcpi_adam<4>(u, u.at[k], shared);
     else gcpi_adam<1>(u, u.at[k], shared);
