@@ -52,6 +52,11 @@ def norm(own, channels, eps=1e-5):
     return lambda x: tf.compat.v1.nn.fused_batch_norm(x, scale, offset, epsilon=eps, is_training=True)[0]
 
 
+def conv_norm(own, inputs, outputs, k, stride=1, activation=None, eps=1e-5, apart=False):
+    first = depthwise(own, inputs, k, stride) if apart else conv(own, inputs, outputs, k, stride)
+    return chain(first, norm(own, outputs, eps), *([activation] if activation else []))
+
+
 def layer_norm(own, channels, eps=1e-5):
     scale, offset = filled(own, 1, channels), filled(own, 0, channels)
 

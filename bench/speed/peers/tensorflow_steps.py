@@ -7,8 +7,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import tensorflow as tf
 
 from sizes import CHANNELS, HALVED, INPUTS, RESNET50
-from tensorflow_layers import chain, conv, dense, mean, norm
-from tensorflow_today import conv_norm, convnext_t, efficientnet_b0, gpt2, mobilenet_v3_small, vit
+from tensorflow_layers import chain, conv, conv_norm, dense, mean, norm
+from tensorflow_today import convnext_t, efficientnet_b0, gpt2, mobilenet_v3_small, vit
 from worker import serve
 
 relu = tf.nn.relu

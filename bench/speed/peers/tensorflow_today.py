@@ -1,7 +1,7 @@
 """The twins of examples/networks/transformer.h, mobile.h and modern.h, each a list of functions, as torch_today.py has them in PyTorch."""
 import tensorflow as tf
 
-from tensorflow_layers import chain, conv, dense, depthwise, filled, layer_norm, mean, norm, normal
+from tensorflow_layers import chain, conv, conv_norm, dense, depthwise, filled, layer_norm, mean, normal
 from sizes import CONVNEXT, EFFICIENTNET, MOBILENET, rounded
 
 
@@ -51,11 +51,6 @@ def gpt2(own, width, depth, heads, tokens, words):
     layers = [lambda ids: tf.gather(table, ids) + positions] + [block(own, width, heads, True, 1e-5) for _ in range(depth)]
     last = layer_norm(own, width)
     return layers + [lambda x: tf.matmul(tf.reshape(last(x), [-1, width]), table, transpose_b=True)]
-
-
-def conv_norm(own, inputs, outputs, k, stride=1, activation=None, eps=1e-5, apart=False):
-    first = depthwise(own, inputs, k, stride) if apart else conv(own, inputs, outputs, k, stride)
-    return chain(first, norm(own, outputs, eps), *([activation] if activation else []))
 
 
 def gate(own, channels, hidden, inside, outside):
