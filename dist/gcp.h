@@ -2935,7 +2935,8 @@ static void gcpi_par_run(const gcpi_par *par, ptrdiff_t tasks, ptrdiff_t *base,
 
 /* Kernels run at full speed whatever flags the user builds with: gcc takes an optimisation level per function. Only the
    kernels for an x86 without AVX2 keep the user's level (GCPI_PLAIN): each function with its own level makes every
-   compilation without optimisation slower. */
+   compilation without optimisation slower. Loops of tiles (GCPI_TILED) begin a line: those of AVX2's widest are then two
+   lines of instructions, not three, which cost 2 to 10 % of a product. */
 #if defined(__clang__)
 #define GCPI_BODY static inline __attribute__((always_inline))
 #define GCPI_FAST
@@ -2951,6 +2952,7 @@ static void gcpi_par_run(const gcpi_par *par, ptrdiff_t tasks, ptrdiff_t *base,
 #define GCPI_PREFETCH_READ(p) __builtin_prefetch(p, 0)
 #define GCPI_PREFETCH_L2(p) __builtin_prefetch((const void *)(p), 0, 2)
 #define GCPI_HOT __attribute__((noinline, optimize("O2", "fp-contract=fast")))
+#define GCPI_TILED __attribute__((noinline, optimize("O2", "fp-contract=fast", "align-loops=64")))
 #define GCPI_UNROLL _Pragma("GCC unroll 16")
 #else
 #define GCPI_BODY static
@@ -2960,6 +2962,9 @@ static void gcpi_par_run(const gcpi_par *par, ptrdiff_t tasks, ptrdiff_t *base,
 #define GCPI_PREFETCH_READ(p) ((void)0)
 #define GCPI_PREFETCH_L2(p) ((void)0)
 #define GCPI_UNROLL
+#endif
+#ifndef GCPI_TILED
+#define GCPI_TILED GCPI_HOT
 #endif
 
 enum { GCPI_FORWARD, GCPI_BACKWARD_DATA, GCPI_BACKWARD_WEIGHTS };
@@ -2990,8 +2995,9 @@ enum {
     GCPI_SKIPS_TAPS = 16,                                /* more taps make too many kinds of pixels */
     GCPI_TILE_TERMS = 16,                                /* a tile takes as long beside its terms, */
     GCPI_KIND_TERMS = 96,                                /* a kind of pixels beside its tiles */
-    GCPI_K_BLOCK = 1024,                                 /* terms summed in one pass; and where rows of w are read */
-    GCPI_PLACE_K = 512,                                  /* in place, and the next pass's are prefetched meanwhile */
+    GCPI_K_BLOCK = 1024,                                 /* terms summed in one pass; where narrow tiles sum many */
+    GCPI_K_NARROW = 2048,                                /* pixels; where rows of w are read in place, and the next */
+    GCPI_PLACE_K = 512,                                  /* pass's are prefetched meanwhile */
     GCPI_AHEAD_PIXELS = 256,                             /* up to so many, narrow tiles prefetch w to be packed */
     GCPI_PACK_MAX = 786432 / (int)sizeof(gcp_real),      /* packed weights of a worker: fit in L2, */
     GCPI_PACK_FEW = 262144 / (int)sizeof(gcp_real),      /* and beside narrow tiles in half of it */
@@ -3015,6 +3021,7 @@ enum {
     GCPI_WINOGRAD_PART = 96,                             /* rows of dw of a task */
     GCPI_WINOGRAD_WEIGHTS = 32,                          /* weights' transforms take as long as so many tiles, */
     GCPI_WINOGRAD_IN = 40, GCPI_WINOGRAD_OUT = 30,       /* a tile's as so many products a channel */
+    GCPI_TASK_LEAST = 262144,                            /* products, else a task takes less than its start */
     GCPI_TASKS = 16                                      /* fewer tasks than this are cut finer */
 };
 
@@ -3310,17 +3317,17 @@ GCPI_KERNEL(gcpi_v128_4x3, GCPI_PLAIN, gcpi_v16, 4, 3, GCPI_SUM_REALS, GCPI_FETC
 #define GCPI_AVX2 __attribute__((target("avx2,fma")))
 #define GCPI_AVX512 __attribute__((target("avx512f,avx512vl,avx512bw,fma")))
 GCPI_VECTOR(gcpi_avx2, GCPI_HOT GCPI_AVX2, gcpi_v32, 8, 6, 3)
-GCPI_KERNEL(gcpi_avx2_12x1, GCPI_HOT GCPI_AVX2, gcpi_v32, 12, 1, GCPI_SUM_REALS, GCPI_FETCH_L2)
-GCPI_KERNEL(gcpi_avx2_6x2, GCPI_HOT GCPI_AVX2, gcpi_v32, 6, 2, GCPI_SUM_REALS, GCPI_FETCH_L2)
-GCPI_KERNEL(gcpi_avx2_4x3, GCPI_HOT GCPI_AVX2, gcpi_v32, 4, 3, GCPI_SUM_REALS, GCPI_FETCH_L2)
+GCPI_KERNEL(gcpi_avx2_12x1, GCPI_TILED GCPI_AVX2, gcpi_v32, 12, 1, GCPI_SUM_REALS, GCPI_FETCH_L2)
+GCPI_KERNEL(gcpi_avx2_6x2, GCPI_TILED GCPI_AVX2, gcpi_v32, 6, 2, GCPI_SUM_REALS, GCPI_FETCH_L2)
+GCPI_KERNEL(gcpi_avx2_4x3, GCPI_TILED GCPI_AVX2, gcpi_v32, 4, 3, GCPI_SUM_REALS, GCPI_FETCH_L2)
 GCPI_VECTOR(gcpi_avx512, GCPI_HOT GCPI_AVX512, gcpi_v64, 16, 8, 4)
 /* The tiles of 32 registers. */
-#define GCPI_TILES_512(NAME, SUM, FETCH)                                      \
-    GCPI_KERNEL(NAME##_8x1, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 1, SUM, FETCH) \
-    GCPI_KERNEL(NAME##_8x2, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 2, SUM, FETCH) \
-    GCPI_KERNEL(NAME##_8x3, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 3, SUM, FETCH) \
-    GCPI_KERNEL(NAME##_5x4, GCPI_HOT GCPI_AVX512, gcpi_v64, 5, 4, SUM, FETCH) \
-    GCPI_KERNEL(NAME##_6x4, GCPI_HOT GCPI_AVX512, gcpi_v64, 6, 4, SUM, FETCH)
+#define GCPI_TILES_512(NAME, SUM, FETCH)                                        \
+    GCPI_KERNEL(NAME##_8x1, GCPI_TILED GCPI_AVX512, gcpi_v64, 8, 1, SUM, FETCH) \
+    GCPI_KERNEL(NAME##_8x2, GCPI_TILED GCPI_AVX512, gcpi_v64, 8, 2, SUM, FETCH) \
+    GCPI_KERNEL(NAME##_8x3, GCPI_TILED GCPI_AVX512, gcpi_v64, 8, 3, SUM, FETCH) \
+    GCPI_KERNEL(NAME##_5x4, GCPI_TILED GCPI_AVX512, gcpi_v64, 5, 4, SUM, FETCH) \
+    GCPI_KERNEL(NAME##_6x4, GCPI_TILED GCPI_AVX512, gcpi_v64, 6, 4, SUM, FETCH)
 GCPI_TILES_512(gcpi_avx512, GCPI_SUM_REALS, GCPI_FETCH_L1)
 #endif
 GCPI_VECTOR(gcpi_scalar, GCPI_PLAIN, gcp_real, 4, 6, 3)
@@ -4366,7 +4373,7 @@ typedef struct gcpi_gather {
     int winograd, tiles, isa; /* tiles of a chunk */
     int by, bx, bj;           /* a block of the sum: kernel rows, runs, terms of a run */
     int panels, sets;         /* panels packed together (a set); how many sets */
-    int resident;             /* a set is packed for the whole sum, and kept for the next tasks */
+    int resident;             /* a set is packed for the whole sum, and kept for the next chunks */
     int place;                /* panels of w that are full are read in place; */
     int ahead;                /* the next block's rows of w are prefetched: in place; or, few pixels, to be packed */
     int threads;              /* tasks from one of a worker's to its next, about */
@@ -4571,6 +4578,48 @@ static int gcpi_gather_most(const gcpi_gather *g, int cols, ptrdiff_t panel)
     return (int)few;
 }
 
+/* Cuts the sum into blocks of terms. After each the sums go to memory and back: narrow tiles, which have fewer of them,
+   take more terms, unless few pixels read what is packed for each block. */
+static void gcpi_gather_blocks(gcpi_gather *g)
+{
+    const gcpi_view *v = &g->v;
+    const int few = gcpi_simd_wide(&g->simd) || (double)v->n * v->ho * v->wo <= GCPI_AHEAD_PIXELS,
+              most = few ? GCPI_K_BLOCK : GCPI_K_NARROW;
+    const ptrdiff_t row = (ptrdiff_t)v->runs * v->len;
+    g->by = g->bx = g->bj = 1;
+    if (row <= 0) return;
+    g->bj = gcpi_even(v->len, most);
+    g->bx = gcpi_even(v->runs, gcpi_max(1, most / v->len));
+    g->by = gcpi_even(v->ky, gcpi_max(1, (int)(most / row)));
+}
+
+/* Cuts the panels into sets. What is packed of a set is kept where other chunks read it, if it fits. Returns the terms
+   that are packed of a panel. */
+static ptrdiff_t gcpi_gather_sets(gcpi_gather *g, int cols, int width)
+{
+    const gcpi_view *v = &g->v;
+    const ptrdiff_t all = (ptrdiff_t)v->ky * v->runs * v->len;
+    g->resident = v->chunks > 1 && all <= GCPI_RESIDENT_MAX / width;
+    const ptrdiff_t terms = g->resident ? all : (ptrdiff_t)g->by * g->bx * g->bj;
+    g->sets = terms ? gcpi_ceil(g->columns.panels, gcpi_gather_most(g, cols, terms * width)) : 1;
+    return terms;
+}
+
+/* Cuts the panels into more sets, where tasks are fewer than threads, or some threads would wait for the last of them: a
+   set reads x again, but packs nothing that another packs. Not into tasks that are over before a thread has begun. */
+static void gcpi_gather_share(gcpi_gather *g, const gcpi_par *par)
+{
+    const gcpi_view *v = &g->v;
+    const double beside = (double)v->chunks * g->groups, terms = (double)v->ky * v->runs * v->len,
+                 products = (double)v->n * v->ho * v->wo * g->columns.count * terms * g->groups,
+                 enough = GCPI_MIN(par->threads, floor(products / GCPI_TASK_LEAST));
+    const int wish = (int)ceil(GCPI_MIN(enough / beside, INT32_MAX)),
+              even = par->threads / gcpi_divisor(par->threads, (int)fmod(beside, par->threads)),
+              sets = gcpi_max(g->sets, gcpi_min(wish, g->columns.panels)), up = gcpi_ceil(sets, even) * even;
+    g->sets = sets > 1 && up <= g->columns.panels ? up : sets;
+    g->panels = gcpi_ceil(g->columns.panels, g->sets);
+}
+
 /* Chooses all block sizes; returns the bytes of scratch. */
 static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
 {
@@ -4592,19 +4641,14 @@ static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     g->v.skips = !g->windowed && gcpi_gather_skips(g);       /* by channels: as floats do */
     g->v.channels = gcpi_ceil(g->v.channels, g->each);
     gcpi_gather_cut(g, par);
-    ptrdiff_t row = (ptrdiff_t)g->v.runs * g->v.len, all = g->v.ky * row;
-    int width = gcpi_ceil(g->columns.vectors, g->columns.panels) * g->simd.lanes;
-    g->by = g->bx = g->bj = 1;
-    if (row > 0) {
-        g->bj = gcpi_even(g->v.len, GCPI_K_BLOCK);
-        g->bx = gcpi_even(g->v.runs, gcpi_max(1, GCPI_K_BLOCK / g->v.len));
-        g->by = gcpi_even(g->v.ky, gcpi_max(1, (int)(GCPI_K_BLOCK / row)));
+    gcpi_gather_blocks(g);
+    const int width = gcpi_ceil(g->columns.vectors, g->columns.panels) * g->simd.lanes;
+    ptrdiff_t terms = gcpi_gather_sets(g, cols, width);
+    if (g->sets > 1) {
+        gcpi_gather_cut(g, par);
+        terms = gcpi_gather_sets(g, cols, width);
     }
-    g->resident = all <= GCPI_RESIDENT_MAX / width;
-    ptrdiff_t terms = g->resident ? all : (ptrdiff_t)g->by * g->bx * g->bj;
-    g->panels = gcpi_even(g->columns.panels, terms ? gcpi_gather_most(g, cols, terms * width) : g->columns.panels);
-    g->sets = gcpi_ceil(g->columns.panels, g->panels);
-    if (g->sets > 1) gcpi_gather_cut(g, par);
+    gcpi_gather_share(g, par);
     g->place = gcpi_gather_place(g, g->by * g->bx * g->bj);
     g->ahead = gcpi_gather_ahead(g);
     if (g->ahead && g->place) g->bj = gcpi_even(g->v.len, GCPI_PLACE_K); /* no sum and no byte depends on it */

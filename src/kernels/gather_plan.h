@@ -29,7 +29,7 @@ typedef struct gcpi_gather {
     int winograd, tiles, isa; /* tiles of a chunk */
     int by, bx, bj;           /* a block of the sum: kernel rows, runs, terms of a run */
     int panels, sets;         /* panels packed together (a set); how many sets */
-    int resident;             /* a set is packed for the whole sum, and kept for the next tasks */
+    int resident;             /* a set is packed for the whole sum, and kept for the next chunks */
     int place;                /* panels of w that are full are read in place; */
     int ahead;                /* the next block's rows of w are prefetched: in place; or, few pixels, to be packed */
     int threads;              /* tasks from one of a worker's to its next, about */
@@ -234,6 +234,48 @@ static int gcpi_gather_most(const gcpi_gather *g, int cols, ptrdiff_t panel)
     return (int)few;
 }
 
+/* Cuts the sum into blocks of terms. After each the sums go to memory and back: narrow tiles, which have fewer of them,
+   take more terms, unless few pixels read what is packed for each block. */
+static void gcpi_gather_blocks(gcpi_gather *g)
+{
+    const gcpi_view *v = &g->v;
+    const int few = gcpi_simd_wide(&g->simd) || (double)v->n * v->ho * v->wo <= GCPI_AHEAD_PIXELS,
+              most = few ? GCPI_K_BLOCK : GCPI_K_NARROW;
+    const ptrdiff_t row = (ptrdiff_t)v->runs * v->len;
+    g->by = g->bx = g->bj = 1;
+    if (row <= 0) return;
+    g->bj = gcpi_even(v->len, most);
+    g->bx = gcpi_even(v->runs, gcpi_max(1, most / v->len));
+    g->by = gcpi_even(v->ky, gcpi_max(1, (int)(most / row)));
+}
+
+/* Cuts the panels into sets. What is packed of a set is kept where other chunks read it, if it fits. Returns the terms
+   that are packed of a panel. */
+static ptrdiff_t gcpi_gather_sets(gcpi_gather *g, int cols, int width)
+{
+    const gcpi_view *v = &g->v;
+    const ptrdiff_t all = (ptrdiff_t)v->ky * v->runs * v->len;
+    g->resident = v->chunks > 1 && all <= GCPI_RESIDENT_MAX / width;
+    const ptrdiff_t terms = g->resident ? all : (ptrdiff_t)g->by * g->bx * g->bj;
+    g->sets = terms ? gcpi_ceil(g->columns.panels, gcpi_gather_most(g, cols, terms * width)) : 1;
+    return terms;
+}
+
+/* Cuts the panels into more sets, where tasks are fewer than threads, or some threads would wait for the last of them: a
+   set reads x again, but packs nothing that another packs. Not into tasks that are over before a thread has begun. */
+static void gcpi_gather_share(gcpi_gather *g, const gcpi_par *par)
+{
+    const gcpi_view *v = &g->v;
+    const double beside = (double)v->chunks * g->groups, terms = (double)v->ky * v->runs * v->len,
+                 products = (double)v->n * v->ho * v->wo * g->columns.count * terms * g->groups,
+                 enough = GCPI_MIN(par->threads, floor(products / GCPI_TASK_LEAST));
+    const int wish = (int)ceil(GCPI_MIN(enough / beside, INT32_MAX)),
+              even = par->threads / gcpi_divisor(par->threads, (int)fmod(beside, par->threads)),
+              sets = gcpi_max(g->sets, gcpi_min(wish, g->columns.panels)), up = gcpi_ceil(sets, even) * even;
+    g->sets = sets > 1 && up <= g->columns.panels ? up : sets;
+    g->panels = gcpi_ceil(g->columns.panels, g->sets);
+}
+
 /* Chooses all block sizes; returns the bytes of scratch. */
 static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
 {
@@ -255,19 +297,14 @@ static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     g->v.skips = !g->windowed && gcpi_gather_skips(g);       /* by channels: as floats do */
     g->v.channels = gcpi_ceil(g->v.channels, g->each);
     gcpi_gather_cut(g, par);
-    ptrdiff_t row = (ptrdiff_t)g->v.runs * g->v.len, all = g->v.ky * row;
-    int width = gcpi_ceil(g->columns.vectors, g->columns.panels) * g->simd.lanes;
-    g->by = g->bx = g->bj = 1;
-    if (row > 0) {
-        g->bj = gcpi_even(g->v.len, GCPI_K_BLOCK);
-        g->bx = gcpi_even(g->v.runs, gcpi_max(1, GCPI_K_BLOCK / g->v.len));
-        g->by = gcpi_even(g->v.ky, gcpi_max(1, (int)(GCPI_K_BLOCK / row)));
+    gcpi_gather_blocks(g);
+    const int width = gcpi_ceil(g->columns.vectors, g->columns.panels) * g->simd.lanes;
+    ptrdiff_t terms = gcpi_gather_sets(g, cols, width);
+    if (g->sets > 1) {
+        gcpi_gather_cut(g, par);
+        terms = gcpi_gather_sets(g, cols, width);
     }
-    g->resident = all <= GCPI_RESIDENT_MAX / width;
-    ptrdiff_t terms = g->resident ? all : (ptrdiff_t)g->by * g->bx * g->bj;
-    g->panels = gcpi_even(g->columns.panels, terms ? gcpi_gather_most(g, cols, terms * width) : g->columns.panels);
-    g->sets = gcpi_ceil(g->columns.panels, g->panels);
-    if (g->sets > 1) gcpi_gather_cut(g, par);
+    gcpi_gather_share(g, par);
     g->place = gcpi_gather_place(g, g->by * g->bx * g->bj);
     g->ahead = gcpi_gather_ahead(g);
     if (g->ahead && g->place) g->bj = gcpi_even(g->v.len, GCPI_PLACE_K); /* no sum and no byte depends on it */
