@@ -55,8 +55,8 @@ static void gcpi_par_run(const gcpi_par *par, ptrdiff_t tasks, ptrdiff_t *base,
 
 /* Kernels run at full speed whatever flags the user builds with: gcc takes an optimisation level per function. Only the
    kernels for an x86 without AVX2 keep the user's level (GCPI_PLAIN): each function with its own level makes every
-   compilation without optimisation slower. Loops of tiles (GCPI_TILED) begin a line: those of AVX2's widest are then two
-   lines of instructions, not three, which cost 2 to 10 % of a product. */
+   compilation without optimisation slower. Loops of tiles (GCPI_TILED) begin a line: those of AVX2's widest are then
+   two lines of instructions, not three, which cost 2 to 10 % of a product. */
 #if defined(__clang__)
 #define GCPI_BODY static inline __attribute__((always_inline))
 #define GCPI_FAST
