@@ -5187,13 +5187,25 @@ static void gcpi_sweep_block(gcpi_sweep *s)
     }
 }
 
+/* Packs rows of w for the panels of a set, behind the rows that are done. last: with the last channel. */
+static void gcpi_gather_pack_piece(const gcpi_gather *g, const gcpi_sweep *s, gcpi_array w, int rows, int last,
+                                   ptrdiff_t done, gcp_real *out)
+{
+    const gcpi_kblock *k = &s->k;
+    const ptrdiff_t terms = (ptrdiff_t)k->ny * k->nx * k->nj;
+    for (int p = s->panel; p < s->panel_end; p++) {
+        const gcpi_panel panel = gcpi_panel_of(&g->columns, p);
+        gcp_real *to = out + terms * (panel.first - s->base) + done * panel.width;
+        if (!gcpi_panel_place(g, &panel)) gcpi_gather_pack(g, w, rows, last, &panel, to, s->rows);
+    }
+}
+
 /* Packs the panels of a set for the block s->k, at `out`. Narrow panels come from a few rows at a time: a line holds
    more than one of them, a page more still. */
 static void gcpi_gather_pack_set(const gcpi_gather *g, const gcpi_sweep *s, gcp_real *out)
 {
     const gcpi_kblock *k = &s->k;
     const int channels = g->v.channels, most = gcpi_simd_wide(&g->simd) || g->ws[3] != 1 ? k->nj : GCPI_PACK_PIECE;
-    const ptrdiff_t terms = (ptrdiff_t)k->ny * k->nx * k->nj;
     ptrdiff_t done = 0;
     for (int y = k->y; y < k->y + k->ny; y++)
         for (int x = k->x; x < k->x + k->nx; x++)
@@ -5202,12 +5214,7 @@ static void gcpi_gather_pack_set(const gcpi_gather *g, const gcpi_sweep *s, gcp_
                 rows = gcpi_min(gcpi_min(end - j, channels - channel), most);
                 const gcpi_array w = gcpi_array_at(s->w, y * g->ws[0] + j / channels * g->ws[1] +
                                                              channel * g->each * g->ws[2]);
-                for (int p = s->panel; p < s->panel_end; p++) {
-                    const gcpi_panel panel = gcpi_panel_of(&g->columns, p);
-                    gcp_real *to = out + terms * (panel.first - s->base) + done * panel.width;
-                    if (!gcpi_panel_place(g, &panel))
-                        gcpi_gather_pack(g, w, rows, channel + rows == channels, &panel, to, s->rows);
-                }
+                gcpi_gather_pack_piece(g, s, w, rows, channel + rows == channels, done, out);
             }
 }
 

@@ -678,13 +678,27 @@ static void directed_products(void)
     static const int shapes[][5] = { { 0, 0, 40, 70, 1100 }, { 0, 0, 40, 1024, 300 }, { 0, 0, 9, 1024, 300 },
                                      { 0, 0, 1, 130, 70 },   { 0, 0, 384, 64, 20 },   { 0, 0, 385, 64, 20 },
                                      { 1, 0, 520, 1024, 9 }, { 1, 0, 512, 1024, 9 },  { 1, 0, 530, 1000, 17 },
-                                     { 1, 0, 60, 1000, 33 } };
+                                     { 1, 0, 60, 1000, 33 },  { 0, 1, 257, 26, 2100 }, { 0, 0, 70, 128, 784 } };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int isa = GCP_ISA_SCALAR; isa <= gcpi_isa_best(); isa++) {
             const int *s = shapes[i];
             product(isa, s[0], s[1], s[2], s[3], s[4], 0);
             if (sizeof(gcp_real) == sizeof(float) && !GCPI_CBLAS) product_halves(isa, s[0], s[1], s[2], s[3], s[4], 0);
         }
+}
+
+/* Few rows by a small matrix are a task for each thread, as far as there are panels; but one where that is little. */
+static void few_rows(int isa)
+{
+    for (int threads = 1; threads <= THREADS; threads++) {
+        gcpi_par par = par_of(&threads, isa);
+        gcpi_gather g = gcpi_gemm_gather(0, 0, 64, 784, 784, 128, 128),
+                    little = gcpi_gemm_gather(0, 0, 16, 64, 64, 99, 99);
+        gcpi_gather_plan(&g, 128, &par);
+        gcpi_gather_plan(&little, 99, &par);
+        CHECK_INT(g.v.chunks * g.sets, >=, gcpi_min(threads, g.columns.panels));
+        CHECK_INT(little.v.chunks * little.sets, ==, 1);
+    }
 }
 
 int main(int argc, char **argv)
@@ -697,6 +711,7 @@ int main(int argc, char **argv)
     scratch_sweep(40 * shapes);
     phases_sweep(20 * shapes);
     for (int i = 0; i < shapes / 2 && !TILES; i++) random_product(1 + i % gcpi_isa_best());
+    for (int isa = GCP_ISA_SCALAR; isa <= GCP_ISA_AVX512; isa++) few_rows(isa);
     if (TILES) accuracy();
     else directed_products();
     for (int pass = 0; pass < 3; pass++) CHECK_INT(tiled[pass], >=, TILES ? shapes / 20 : 0);
