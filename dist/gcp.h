@@ -5986,18 +5986,20 @@ GCPI_FAST static void gcpi_outer_panel(const gcpi_outer *o, const gcpi_share *s,
     /* no tile may span two packed blocks, and 5 does not divide 48 */
     gcpi_kernel *kernel = gcpi_kernel_of(&o->simd, x->panel.nv, s->rows <= GCPI_OUTER_ROWS ? s->rows : 0, &mr);
     const int tiles = gcpi_ceil(s->rows, mr);
-    for (int r = 0, i = 0; r < s->rows; r += mr, i++) {
-        int first = r / block * block;
-        const gcp_real *a = s->e + r;
-        if (o->packed) a += gcpi_outer_block(first, (ptrdiff_t)k->n * k->h * k->w) - first;
-        if (r == first) gcpi_outer_loops(o, k, x, o->packed ? gcpi_min(block, s->rows - first) : 0, &t);
-        gcpi_outer_ahead(s, panel, i, tiles, &t);
-        t.rows = gcpi_min(mr, s->rows - r);
-        for (int q = 0; q < mr; q++) {
-            rows_of_e[q] = q < t.rows ? a + q : a;
-            c[q] = d + (q < t.rows ? r + q : r) * s->ds;
+    for (int first = 0, i = 0; first < s->rows; first += block, d += block * s->ds) {
+        const int rows = gcpi_min(block, s->rows - first);
+        const gcp_real *e = s->e + (o->packed ? gcpi_outer_block(first, (ptrdiff_t)k->n * k->h * k->w) : 0);
+        gcpi_outer_loops(o, k, x, o->packed ? rows : 0, &t);
+        for (int r = 0; r < rows; r += mr, i++) {
+            gcpi_outer_ahead(s, panel, i, tiles, &t);
+            t.rows = gcpi_min(mr, rows - r);
+            for (int q = 0; q < mr; q++) {
+                const int at = q < t.rows ? r + q : r;
+                rows_of_e[q] = e + at;
+                c[q] = d + at * s->ds;
+            }
+            gcpi_run_tile(kernel, &t, &x->panel);
         }
-        gcpi_run_tile(kernel, &t, &x->panel);
     }
 }
 
