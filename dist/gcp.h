@@ -4605,8 +4605,8 @@ static ptrdiff_t gcpi_gather_sets(gcpi_gather *g, int cols, int width)
     return terms;
 }
 
-/* Cuts the panels into more sets, where tasks are fewer than threads, or some threads would wait for the last of them.
-   A set reads x again, but packs nothing that another packs. No task may be over before a thread has begun. */
+/* Cuts the panels into more sets: a task for each thread, unless tasks would be over before a thread has begun; then as
+   many sets for each thread. A set reads x again, but packs nothing that another packs. */
 static void gcpi_gather_share(gcpi_gather *g, const gcpi_par *par)
 {
     const gcpi_view *v = &g->v;
